@@ -58,8 +58,6 @@ var (
 		"internal/federation.Peers":  92,
 		"internal/hub.Service":       167,
 		"peering/replication.Syncer": 104,
-		"store.DB":                   217,
-		"store.Replica":              62,
 	}
 	longFunctions = map[string]int{
 		"handlers/pages.go Pages":          110,

@@ -104,7 +104,7 @@ var may = map[string][]string{
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
 		"peering/gossip"),
 	// The command line opens the data of a portal that does not run.
-	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers", "store"),
+	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers", "store", "store/replica"),
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),

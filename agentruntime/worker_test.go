@@ -23,7 +23,6 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +37,7 @@ func (f agentFunc) Run(ctx context.Context, c task.Call, s task.Sink) (task.Resu
 // house is everything a worker needs, on a real database.
 type house struct {
 	t     *testing.T
-	db    *store.DB
+	db    *storetest.DB
 	chat  *chat.Service
 	tasks *task.Service
 	hub   *hub.Service
@@ -54,7 +53,7 @@ type house struct {
 
 // chatStore is the database with a look at when an outcome is in it.
 type chatStore struct {
-	*store.DB
+	*storetest.DB
 	h *house
 }
 

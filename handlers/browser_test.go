@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
 
@@ -34,7 +35,7 @@ import (
 // outward is a fake.
 type site struct {
 	t        *testing.T
-	db       *store.DB
+	db       *storetest.DB
 	accounts *account.Service
 	hub      *hub.Service
 	chat     *chat.Service
@@ -72,7 +73,7 @@ func (idle) Ended(task.Task)  {}
 // book finds agents and people as the portal does.
 type book struct {
 	hub *hub.Service
-	db  *store.DB
+	db  *storetest.DB
 }
 
 func (b book) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
@@ -109,10 +110,11 @@ func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size 
 func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config)) *site {
 	t.Helper()
 	ctx, dir, log := t.Context(), t.TempDir(), slog.New(slog.DiscardHandler)
-	db, err := store.Open(ctx, dir, log)
+	opened, err := store.Open(ctx, dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := storetest.Join(opened)
 	keys, err := ident.CreateKeys(dir)
 	if err != nil {
 		t.Fatal(err)

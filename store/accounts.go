@@ -15,7 +15,19 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ account.Store = (*DB)(nil)
+// Accounts keeps accounts and their credentials. It implements account.Store.
+type Accounts struct {
+	db          *sqlite.DB
+	agents      *Agents
+	credentials *sqlite.Cache[credentialRow] // by hash
+	touches     touches
+}
+
+var _ account.Store = (*Accounts)(nil)
+
+func newAccounts(db *sqlite.DB, agents *Agents) *Accounts {
+	return &Accounts{db: db, agents: agents, credentials: sqlite.NewCache[credentialRow](0)}
+}
 
 type accountRow struct {
 	ID           string `db:"id"`
@@ -43,8 +55,8 @@ func takeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
 const nameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`
 
 // CreateAccount implements account.Accounts.
-func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if spend != "" {
 			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
 				return err
@@ -61,7 +73,7 @@ func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string,
 }
 
 // spendCredential uses up a credential; NotFound when it is not there any more.
-func (d *DB) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
+func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
 	var kind string
 	err := t.Get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
 		hash, clock.Milli(clock.Now()), accountID)
@@ -77,23 +89,23 @@ func (d *DB) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...acco
 }
 
 // AccountByName implements account.Accounts.
-func (d *DB) AccountByName(ctx context.Context, name string) (account.Account, error) {
+func (d *Accounts) AccountByName(ctx context.Context, name string) (account.Account, error) {
 	var r accountRow
-	err := d.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
+	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
 	return r.account(), sqlite.MapError(err)
 }
 
 // AccountByID implements account.Accounts.
-func (d *DB) AccountByID(ctx context.Context, id string) (account.Account, error) {
+func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account, error) {
 	var r accountRow
-	err := d.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
+	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
 	return r.account(), sqlite.MapError(err)
 }
 
 // ListAccounts implements account.Accounts.
-func (d *DB) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
+func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	var rows []accountRow
-	err := d.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
+	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
 	out := make([]account.Account, len(rows))
 	for i, r := range rows {
 		out[i] = r.account()
@@ -102,10 +114,10 @@ func (d *DB) ListAccounts(ctx context.Context, after string, limit int) ([]accou
 }
 
 // SetDisabled implements account.Accounts.
-func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.credentials.Invalidate(t)
-		d.agentsChanged(t) // those of a disabled account are hidden
+		d.agents.agentsChanged(t) // those of a disabled account are hidden
 		if _, err := t.Exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
 			return err
 		}
@@ -121,15 +133,15 @@ func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.
 }
 
 // CountOperators implements account.Store.
-func (d *DB) CountOperators(ctx context.Context) (int, error) {
+func (d *Accounts) CountOperators(ctx context.Context) (int, error) {
 	var n int
-	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
 	return n, sqlite.MapError(err)
 }
 
 // SetPassword implements account.Passwords.
-func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.credentials.Invalidate(t)
 		if spend != "" {
 			if err := d.spendCredential(t, spend, id, account.ResetCredential); err != nil {
@@ -145,16 +157,16 @@ func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) erro
 }
 
 // SetEmail implements account.Emails.
-func (d *DB) SetEmail(ctx context.Context, id, email string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
 		return err
 	})
 }
 
 // AddCredential implements account.Credentials.
-func (d *DB) AddCredential(ctx context.Context, c account.Credential) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var owner any
 		if c.AccountID != "" {
 			owner = c.AccountID
@@ -217,7 +229,7 @@ func (r credentialRow) owner() account.Account {
 
 // CredentialByHash implements account.Credentials. It is cached, because
 // every request with a session or token begins with it.
-func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
+func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
 	now := clock.Milli(clock.Now())
 	use, touched := d.touches.of(hash)
 	r, generation, ok := d.credentials.Get(hash)
@@ -228,7 +240,7 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 	if touched && use.expires > now {
 		after = 0 // the row does not know yet
 	}
-	err := d.Get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
+	err := d.db.Get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
 		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
 		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
 		WHERE c.hash = ? AND c.expires_at > ?`, hash, after)
@@ -243,10 +255,10 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 }
 
 // ListCredentials implements account.Credentials.
-func (d *DB) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
+func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
 	now := clock.Milli(clock.Now())
 	var rows []credentialRow
-	err := d.List(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
+	err := d.db.List(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
 		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
 		nullable(accountID), string(kind), now)
 	out := make([]account.Credential, 0, len(rows))
@@ -267,9 +279,9 @@ func nullable(s string) any {
 
 // DeleteCredentials implements account.Credentials. What has expired goes
 // along.
-func (d *DB) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
+func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
 	var gone []string
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		gone = nil
 		d.credentials.Invalidate(t)
 		if err := t.List(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,

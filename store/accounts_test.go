@@ -13,7 +13,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 func TestNames_NeverGivenAgain(t *testing.T) {
@@ -44,7 +43,7 @@ func TestNames_NeverGivenAgain(t *testing.T) {
 	}
 }
 
-func found(t *testing.T, db *store.DB, c account.Credential) bool {
+func found(t *testing.T, db *storetest.DB, c account.Credential) bool {
 	t.Helper()
 	got, _, err := db.CredentialByHash(t.Context(), c.Hash)
 	if err != nil && !fault.Is(err, fault.NotFound) {

@@ -26,7 +26,7 @@ const allPage = 1000
 // takes one page the next one is read, because an index of a large portal is
 // filled from this. Rows that are damaged are left out: one of them must not
 // hide the others.
-func (d *DB) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
+func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -82,12 +82,12 @@ type filler struct {
 }
 
 // coOwners returns the ids of the co-owners of those agents that have any.
-func (d *DB) coOwners(ctx context.Context) (map[string]string, error) {
+func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 	var list []struct {
 		Agent  string `db:"agent_id"`
 		Owners string `db:"owners"`
 	}
-	if err := d.List(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
+	if err := d.db.List(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
 		return nil, err
 	}
 	m := make(map[string]string, len(list))
@@ -98,8 +98,8 @@ func (d *DB) coOwners(ctx context.Context) (map[string]string, error) {
 }
 
 // page appends the next agents to list and reports whether there may be more.
-func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
-	s, err := d.Statement(ctx, fillQuery)
+func (d *Agents) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
+	s, err := d.db.Statement(ctx, fillQuery)
 	if err != nil {
 		return nil, false, err
 	}
@@ -125,7 +125,7 @@ func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent
 		}
 		a, err := r.agent()
 		if err != nil {
-			d.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
+			d.db.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
 		list = append(list, a)
@@ -135,9 +135,9 @@ func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent
 
 // AgentsOfKind returns the ids of the agents of a kind that AllAgents yields,
 // without reading what they say.
-func (d *DB) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, error) {
+func (d *Agents) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, error) {
 	var ids []string
-	err := d.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
+	err := d.db.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE a.kind = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid`, string(kind))
 	return ids, sqlite.MapError(err)
 }

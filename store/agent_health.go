@@ -14,6 +14,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Health keeps the outcome of checks of agents. It implements hub.Health.
+type Health struct {
+	db     *sqlite.DB
+	agents *Agents
+	hooks  *Hooks
+}
+
+func newHealth(db *sqlite.DB, agents *Agents, hooks *Hooks) *Health {
+	return &Health{db, agents, hooks}
+}
+
 // A history is its contacts one after the other, oldest first. Each has 8
 // bytes, big-endian: the time in seconds (5), the state (1), the latency as a
 // float of microseconds, 5 bits of exponent before 11 of mantissa (2).
@@ -69,10 +80,10 @@ func unpackHistory(b []byte) []hub.Contact {
 }
 
 // SetLiveness implements hub.Health. A verdict without a time is no contact.
-func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
-		d.agents.Invalidate(t)
-		if err := d.notifyLiveness(t, agentID, l); err != nil {
+func (d *Health) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		d.agents.agents.Invalidate(t)
+		if err := d.hooks.notifyLiveness(t, agentID, l); err != nil {
 			return err
 		}
 		res, err := t.Exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,
@@ -117,16 +128,16 @@ const dueQuery = checkupQuery + `AND a.kind NOT IN ('builtin', 'link') AND a.sta
 	AND a.check_at <= ? ORDER BY a.check_at LIMIT ?`
 
 // Due implements hub.Health.
-func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error) {
+func (d *Health) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error) {
 	var rows []checkupRow
-	if err := d.List(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
+	if err := d.db.List(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Checkup, 0, len(rows))
 	for _, r := range rows {
 		c, err := r.checkup()
 		if err != nil {
-			d.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
+			d.db.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
 		out = append(out, c)
@@ -135,26 +146,26 @@ func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, 
 }
 
 // Checkup implements hub.Health.
-func (d *DB) Checkup(ctx context.Context, agentID string) (hub.Checkup, error) {
+func (d *Health) Checkup(ctx context.Context, agentID string) (hub.Checkup, error) {
 	var r checkupRow
-	if err := d.Get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
+	if err := d.db.Get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
 		return hub.Checkup{}, sqlite.MapError(err)
 	}
 	return r.checkup()
 }
 
 // DueAt implements hub.Health.
-func (d *DB) DueAt(ctx context.Context, agentID string, at time.Time) error {
-	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+func (d *Health) DueAt(ctx context.Context, agentID string, at time.Time) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
 		_, err := t.Exec(`UPDATE agents SET check_at = MIN(check_at, ?) WHERE id = ?`, clock.Milli(at), agentID)
 		return err
 	})
 }
 
 // History implements hub.Health.
-func (d *DB) History(ctx context.Context, agentID string) ([]hub.Contact, error) {
+func (d *Health) History(ctx context.Context, agentID string) ([]hub.Contact, error) {
 	var history []byte
-	err := d.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
+	err := d.db.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

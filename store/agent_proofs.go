@@ -11,13 +11,13 @@ import (
 
 // SetProof implements hub.Proofs. A proof of an origin the agent is not
 // reached at is stored and says nothing.
-func (d *DB) SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof) error {
+func (d *Owners) SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof) error {
 	origin := originOf(p.Origin)
 	if p.Method == "" || origin == "" {
 		p, origin = hub.Proof{}, ""
 	}
-	return d.Write(ctx, func(t *sqlite.Tx) error {
-		d.agentsChanged(t)
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		d.agents.agentsChanged(t)
 		return gone(t.Exec(`UPDATE agents SET proof_method = ?, proof_origin = ?, proof_at = ? WHERE id = ? AND owner_id = ? AND deleted_at = 0`, p.Method, origin, clock.Milli(p.At), agentID, ownerID))
 	})
 }
@@ -41,9 +41,9 @@ func domainsOf(rows []domainRow) []hub.Domain {
 }
 
 // Domains implements hub.Proofs, by name.
-func (d *DB) Domains(ctx context.Context, accountID string) ([]hub.Domain, error) {
+func (d *Owners) Domains(ctx context.Context, accountID string) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
+	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
 	return domainsOf(rows), sqlite.MapError(err)
 }
 
@@ -53,9 +53,9 @@ const maxDomainFailures = 5
 
 // SetDomain implements hub.Proofs. A failure of a domain that is not the
 // account's changes nothing.
-func (d *DB) SetDomain(ctx context.Context, accountID, domain string, proved bool) error {
+func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved bool) error {
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if proved {
 			_, err := t.Exec(`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) VALUES (?, ?, ?, ?)
 				ON CONFLICT (account_id, domain) DO UPDATE SET proved_at = excluded.proved_at, checked_at = excluded.checked_at, failures = 0`, accountID, domain, now, now)
@@ -70,15 +70,15 @@ func (d *DB) SetDomain(ctx context.Context, accountID, domain string, proved boo
 }
 
 // RemoveDomain implements hub.Proofs.
-func (d *DB) RemoveDomain(ctx context.Context, accountID, domain string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Owners) RemoveDomain(ctx context.Context, accountID, domain string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return gone(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID, domain))
 	})
 }
 
 // StaleDomains implements hub.Proofs, longest unchecked first.
-func (d *DB) StaleDomains(ctx context.Context, then time.Time, limit int) ([]hub.Domain, error) {
+func (d *Owners) StaleDomains(ctx context.Context, then time.Time, limit int) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
+	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
 	return domainsOf(rows), sqlite.MapError(err)
 }

@@ -147,13 +147,13 @@ const (
 // agent returns one agent, which is cached under key. An agent with a
 // credential is not cached: a reader of both compares the agent before and
 // after, and the cache is invalidated a moment after the commit.
-func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
+func (d *Agents) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
 	a, generation, ok := d.agents.Get(key)
 	if ok {
 		return ownCopy(a), nil
 	}
 	var r agentRow
-	if err := d.Get(ctx, &r, agentQuery+where, arg); err != nil {
+	if err := d.db.Get(ctx, &r, agentQuery+where, arg); err != nil {
 		return hub.Agent{}, sqlite.MapError(err)
 	}
 	a, err := r.agent()
@@ -178,24 +178,24 @@ func ownCopy(a hub.Agent) hub.Agent {
 }
 
 // AgentByName implements hub.Agents.
-func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
+func (d *Agents) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
 	return d.agent(ctx, "name "+name, `AND a.kind <> 'peer' AND a.name = ?`, name)
 }
 
 // AgentByID implements hub.Agents.
-func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
+func (d *Agents) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 	return d.agent(ctx, "id "+id, `AND a.id = ?`, id)
 }
 
 // AgentsOf implements hub.Lists. It includes agents of disabled accounts,
 // whose owner asks nothing, so that they can be taken out of the index; what a
 // disabled account owns and this one co-owns is left out.
-func (d *DB) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
+func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
-	err := d.List(ctx, &own, `SELECT `+listColumns+`
+	err := d.db.List(ctx, &own, `SELECT `+listColumns+`
 		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`, ownerID)
 	if err == nil {
-		err = d.List(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
+		err = d.db.List(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
 	}
 	if err != nil {
 		return nil, sqlite.MapError(err)
@@ -215,7 +215,7 @@ func (d *DB) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) 
 const maxVersions = 200
 
 // Versions implements hub.Lists.
-func (d *DB) Versions(ctx context.Context, agentID string, before, limit int) ([]hub.Agent, error) {
+func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int) ([]hub.Agent, error) {
 	if before <= 0 {
 		before = math.MaxInt32
 	}
@@ -230,7 +230,7 @@ func (d *DB) Versions(ctx context.Context, agentID string, before, limit int) ([
 		Author     string `db:"author"`
 		CreatedAt  int64  `db:"created_at"`
 	}
-	err := d.List(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
+	err := d.db.List(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
 		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`, agentID, before, min(limit, maxVersions))
 	if err != nil {
 		return nil, sqlite.MapError(err)

@@ -12,6 +12,14 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Uses keeps counts and traces of calls. It implements hub.Uses.
+type Uses struct {
+	db     *sqlite.DB
+	agents *Agents
+}
+
+func newUses(db *sqlite.DB, agents *Agents) *Uses { return &Uses{db, agents} }
+
 const (
 	dayMilli = 24 * 60 * 60 * 1000
 	// maxDays is how many days back the use of an agent is remembered.
@@ -74,7 +82,7 @@ func countEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at 
 }
 
 // Days implements hub.Uses.
-func (d *DB) Days(ctx context.Context, agentID string, since time.Time) ([]hub.Day, error) {
+func (d *Uses) Days(ctx context.Context, agentID string, since time.Time) ([]hub.Day, error) {
 	var rows []struct {
 		Day       int64 `db:"day"`
 		Calls     int   `db:"calls"`
@@ -84,7 +92,7 @@ func (d *DB) Days(ctx context.Context, agentID string, since time.Time) ([]hub.D
 		Guests    int   `db:"guests"`
 		MS        int64 `db:"ms"`
 	}
-	if err := d.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
+	if err := d.db.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
 		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)), maxDays+1); err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -102,7 +110,7 @@ const callsQuery = `SELECT t.id, t.caller_kind, t.face, t.state, t.reason, t.cre
 
 // Calls implements hub.Uses. Calls of conversations that were deleted are not
 // among them.
-func (d *DB) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]hub.CallRecord, error) {
+func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]hub.CallRecord, error) {
 	var rows []struct {
 		ID         string `db:"id"`
 		Own        bool   `db:"own"`
@@ -113,7 +121,7 @@ func (d *DB) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]
 		CreatedAt  int64  `db:"created_at"`
 		UpdatedAt  int64  `db:"updated_at"`
 	}
-	if err := d.List(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
+	if err := d.db.List(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.CallRecord, len(rows))
@@ -132,17 +140,17 @@ func (d *DB) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]
 
 // CallsSince implements hub.Uses. Of a day that began before then, calls of
 // conversations that were deleted do not count; from midnight UTC all do.
-func (d *DB) CallsSince(ctx context.Context, agentID string, then time.Time) (int, error) {
+func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (int, error) {
 	at := clock.Milli(then)
 	whole := dayOf(at + dayMilli - 1)
 	var n int
-	err := d.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
+	err := d.db.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
 		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole, at, whole*dayMilli)
 	return n, sqlite.MapError(err)
 }
 
 // Traces implements hub.Uses.
-func (d *DB) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hub.Trace, error) {
+func (d *Uses) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hub.Trace, error) {
 	var rows []struct {
 		At   int64  `db:"at"`
 		Sent bool   `db:"sent"`
@@ -150,7 +158,7 @@ func (d *DB) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hu
 		Body string `db:"body"`
 		Size int64  `db:"size"`
 	}
-	if err := d.List(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
+	if err := d.db.List(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
 		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind NOT IN ('guest', 'portal')) ORDER BY n`, agentID, taskID, viewerID); err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -163,12 +171,12 @@ func (d *DB) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hu
 
 // AddTraces implements hub.Uses. A call that goes on after a question adds to
 // its traces; it keeps the last task.MaxTraces.
-func (d *DB) AddTraces(ctx context.Context, agentID, taskID string, list []hub.Trace) error {
+func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub.Trace) error {
 	if len(list) == 0 {
 		return nil
 	}
 	list = list[max(len(list)-task.MaxTraces, 0):]
-	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM tasks WHERE id = ? AND agent_id = ?`, taskID, agentID); err != nil {
 			return err

@@ -17,15 +17,29 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ hub.Store = (*DB)(nil)
+// Agents keeps agents with their versions, and what belongs to one: icons,
+// reports and saved searches. It implements hub.Agents, Asked, Lists, Secrets,
+// Icons, Reports and Searches.
+type Agents struct {
+	db     *sqlite.DB
+	hooks  *Hooks
+	agents *sqlite.Cache[hub.Agent] // by id and by name, each after a prefix
+	owned  *sqlite.Cache[int]       // how many agents an owner has
+	// publishing is raised when an agent may have to be published.
+	publishing *sqlite.Signal
+}
+
+func newAgents(db *sqlite.DB, hooks *Hooks) *Agents {
+	return &Agents{db: db, hooks: hooks, agents: sqlite.NewCache[hub.Agent](maxCachedAgents), owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
+}
 
 // CreateAgent implements hub.Agents.
-func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error {
+func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error {
 	spec, err := specOf(a)
 	if err != nil {
 		return err
 	}
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if err := takeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
@@ -35,12 +49,12 @@ func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error 
 
 // insertAgent stores an agent whose name was taken for it. It is due for a
 // check at once, or at the time of the verdict it comes with.
-func (d *DB) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
+func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
 	if _, err := t.Exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
 	}
 	d.agentAdded(t, a.OwnerID)
-	if err := d.notifyRegistration(t, a); err != nil {
+	if err := d.hooks.notifyRegistration(t, a); err != nil {
 		return err
 	}
 	return insertVersion(t, a, spec, a.OwnerID)
@@ -57,14 +71,14 @@ func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 
 // agentAdded notes that the transaction stored an agent. No cached agent
 // becomes untrue by it.
-func (d *DB) agentAdded(t *sqlite.Tx, ownerID string) {
+func (d *Agents) agentAdded(t *sqlite.Tx, ownerID string) {
 	d.publishing.Raise(t)
 	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
 }
 
 // agentsChanged notes that the transaction changes what agents say or who sees
 // them.
-func (d *DB) agentsChanged(t *sqlite.Tx) {
+func (d *Agents) agentsChanged(t *sqlite.Tx) {
 	d.agents.Invalidate(t)
 	d.publishing.Raise(t)
 }
@@ -87,7 +101,7 @@ const maxCreate = 1000
 
 // CreateAgents implements hub.Agents. The fields of its Conflict fault are
 // named agents[i].name.
-func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
+func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	if len(list) > maxCreate {
 		return fault.New(fault.Invalid, "Register at most %d agents at once.", maxCreate)
 	}
@@ -115,7 +129,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	}
 	// In the order of the tree, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		for _, n := range names {
 			_, err := t.Exec(nameInsert, n...)
 			if sqlite.IsDuplicate(err) {
@@ -133,7 +147,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			if _, err := t.Exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
-			if err := d.notifyRegistration(t, a); err != nil {
+			if err := d.hooks.notifyRegistration(t, a); err != nil {
 				return err
 			}
 		}
@@ -187,15 +201,15 @@ func secretValue(sealed []byte) any {
 }
 
 // UpdateAgent implements hub.Agents.
-func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []byte, author ident.Actor) error {
+func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []byte, author ident.Actor) error {
 	spec, err := specOf(a)
 	if err != nil {
 		return err
 	}
-	return d.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
 }
 
-func (d *DB) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
 	var before []struct {
 		Kind       string `db:"kind"`
 		Spec       string `db:"spec"`
@@ -230,7 +244,7 @@ func (d *DB) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, seal
 			return err
 		}
 	}
-	if err := d.notifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
+	if err := d.hooks.notifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
 		return err
 	}
 	return insertVersion(t, a, spec, author.ID)
@@ -238,7 +252,7 @@ func (d *DB) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, seal
 
 // resetProof makes an agent that is reached at another address due for a check
 // and ends what was shown of the one before.
-func (d *DB) resetProof(t *sqlite.Tx, agentID string) error {
+func (d *Agents) resetProof(t *sqlite.Tx, agentID string) error {
 	d.agentsChanged(t)
 	_, err := t.Exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
 	return err
@@ -255,9 +269,9 @@ func endpointOf(spec string) string {
 
 // DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
 // refer to it.
-func (d *DB) DeleteAgent(ctx context.Context, id string) error {
+func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var was []struct {
 			Name    string `db:"name"`
 			OwnerID string `db:"owner_id"`
@@ -266,7 +280,7 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 			return err
 		}
 		if len(was) > 0 {
-			if err := d.notifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
+			if err := d.hooks.notifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
 				return err
 			}
 		}
@@ -294,15 +308,15 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 }
 
 // SealedSecret implements hub.Secrets.
-func (d *DB) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
+func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
 	var b []byte
-	err := d.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
+	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
 	return b, sqlite.MapError(err)
 }
 
 // aboutAgent changes what belongs to an agent; NotFound when it is gone.
-func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Agents) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var owner []string
 		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
 			return err
@@ -316,12 +330,12 @@ func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *sqli
 
 // CountAgents implements hub.Lists. It is cached, because every
 // registration asks for it and counting reads each of the agents.
-func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
+func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 	n, generation, ok := d.owned.Get(ownerID)
 	if ok {
 		return n, nil
 	}
-	if err := d.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
+	if err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
 		return 0, sqlite.MapError(err)
 	}
 	d.owned.Put(ownerID, n, generation)
@@ -329,8 +343,8 @@ func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
 }
 
 // NameTaken implements hub.Agents.
-func (d *DB) NameTaken(ctx context.Context, name string) (bool, error) {
+func (d *Agents) NameTaken(ctx context.Context, name string) (bool, error) {
 	var n int
-	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
 	return n > 0, sqlite.MapError(err)
 }

@@ -16,7 +16,6 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // full is an agent with something in every field that is stored.
@@ -33,7 +32,7 @@ func full(owner account.Account, name string) hub.Agent {
 		CreatedAt: now, UpdatedAt: now, CoOwnerIDs: []string{}}
 }
 
-func byID(t *testing.T, db *store.DB, id string) hub.Agent {
+func byID(t *testing.T, db *storetest.DB, id string) hub.Agent {
 	t.Helper()
 	a, err := db.AgentByID(t.Context(), id)
 	if err != nil {

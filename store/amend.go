@@ -21,13 +21,13 @@ func errUnsaid() error { return fault.New(fault.Conflict, "This message was remo
 // Amend implements chat.Transcripts. The emoji of a reaction is the text of
 // the message's first part. Files that an edit names and its target did not
 // hold are checked as those of a new message are.
-func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, error) {
+func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, error) {
 	body, err := json.Marshal(m.Parts)
 	if err != nil {
 		return m, fmt.Errorf("encode message: %w", err)
 	}
 	var out chat.Message
-	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
+	err = d.words.writeWords(ctx, func(t *sqlite.Tx) error {
 		out = chat.Message{}
 		h, err := loadHead(t, m)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -16,7 +16,6 @@ import (
 	"agentsite/internal/task"
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // by is a message of the account about another one.
@@ -29,7 +28,7 @@ func by(c chat.Conversation, who account.Account, kind chat.Kind, target int64, 
 }
 
 // amend ends the test when the message cannot be amended.
-func amend(t testing.TB, db *store.DB, m chat.Message) chat.Message {
+func amend(t testing.TB, db *storetest.DB, m chat.Message) chat.Message {
 	t.Helper()
 	got, err := db.Amend(context.Background(), m, true)
 	if err != nil {
@@ -43,7 +42,7 @@ func event(who account.Account) chat.Message {
 }
 
 // join lets somebody into the room.
-func join(t testing.TB, db *store.DB, c chat.Conversation, who account.Account, role string, from int64) int64 {
+func join(t testing.TB, db *storetest.DB, c chat.Conversation, who account.Account, role string, from int64) int64 {
 	t.Helper()
 	m, err := db.Join(context.Background(), c.ID, chat.Member{Kind: "person", ID: who.ID, Handle: who.Name, Role: role, FromSeq: from}, "", event(who))
 	if err != nil {

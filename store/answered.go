@@ -14,7 +14,7 @@ import (
 // CreateConversation, Append, Claim and Finish would one after the other,
 // without the waiting in the outbox that comes to nothing: six statements
 // instead of twenty, and one flush of the disk instead of four.
-func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
+func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
 	c, k := a.Room, a.Task
 	said := []chat.Message{a.Question, a.Answer}
 	values := make([]any, 0, 2*14)
@@ -35,7 +35,7 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
 	var before *chat.AskedBefore
-	err := d.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if before, err = claimFirstAsk(t, a.First); before != nil || err != nil {
 			return err
 		}
@@ -60,11 +60,11 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 			return err
 		}
 		for _, m := range said {
-			if err := d.notifyMessage(t, m); err != nil {
+			if err := d.hooks.notifyMessage(t, m); err != nil {
 				return err
 			}
 		}
-		return d.notifyTask(t, k, answer, false)
+		return d.hooks.notifyTask(t, k, answer, false)
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	if before != nil {
 		return nil, before
 	}
-	d.wordless.add(c.ID)
+	d.words.wordless.add(c.ID)
 	return said, nil
 }
 

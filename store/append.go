@@ -20,13 +20,13 @@ func errNoRoom() error {
 func errNoMessage() error { return fault.New(fault.NotFound, "There is no such message.") }
 
 // Append implements chat.Transcripts.
-func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
+func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	var out chat.Posted
 	body, err := json.Marshal(p.Message.Parts)
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	err = d.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
 		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
@@ -35,14 +35,14 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	case out.Repeat: // it may have been changed since
 		out.Message, err = d.Message(ctx, p.Message.ConversationID, out.Message.Seq)
 	default:
-		d.wordless.add(p.Message.ConversationID)
+		d.words.wordless.add(p.Message.ConversationID)
 	}
 	return out, err
 }
 
 // postMessage appends a message with the work it asks for. Of a repeated one only the
 // seq is returned.
-func (d *DB) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Posted, err error) {
+func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Posted, err error) {
 	h, err := loadHead(t, p.Message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return out, err
@@ -82,7 +82,7 @@ func (d *DB) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Poste
 		}
 		out.Tasks = append(out.Tasks, k)
 	}
-	return out, d.notifyMessage(t, out.Message)
+	return out, d.hooks.notifyMessage(t, out.Message)
 }
 
 func errReader() error {
@@ -100,9 +100,9 @@ func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 }
 
 // Said implements chat.Transcripts.
-func (d *DB) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
+func (d *Chats) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
 	var seq int64
-	if err := d.Get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
+	if err := d.db.Get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
 		return chat.Message{}, sqlite.MapError(err)
 	}
 	return d.Message(ctx, conversationID, seq)
@@ -159,7 +159,7 @@ func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
 }
 
 // appendMessage gives m the next seq of its conversation and extends the hash chain.
-func (d *DB) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Message, error) {
+func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Message, error) {
 	h, err := loadHead(t, m)
 	if err != nil {
 		return m, err
@@ -175,7 +175,7 @@ func (d *DB) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Mess
 // extendTranscript is append for a head that was read in this transaction and a client
 // id that was claimed in it. title names a conversation that has no name,
 // spoke is the agent whose turn it was.
-func (d *DB) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
+func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
 	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),

@@ -57,12 +57,12 @@ func appendAudit(t *sqlite.Tx, by ident.Actor, act, subject, why string) error {
 }
 
 // Decisions implements federation.PeerStore.
-func (d *DB) Decisions(ctx context.Context, before int64, limit int) ([]federation.Entry, error) {
+func (d *Peers) Decisions(ctx context.Context, before int64, limit int) ([]federation.Entry, error) {
 	var rows []struct {
 		auditRow
 		Name sql.NullString `db:"name"`
 	}
-	err := d.List(ctx, &rows, `SELECT audit.id, audit.actor_kind, audit.actor_id, audit.act, audit.subject, audit.why, audit.created_at, accounts.name
+	err := d.db.List(ctx, &rows, `SELECT audit.id, audit.actor_kind, audit.actor_id, audit.act, audit.subject, audit.why, audit.created_at, accounts.name
 		FROM audit LEFT JOIN accounts ON accounts.id = audit.actor_id
 		WHERE audit.act >= 'peer' AND audit.act < 'peert' AND (?1 = 0 OR audit.id < ?1) ORDER BY audit.id DESC LIMIT ?2`, before, limit)
 	if err != nil {

@@ -17,6 +17,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Backups writes backups of a portal's data and verifies it.
+type Backups struct {
+	db    *sqlite.DB
+	words *Words
+	files *Files
+}
+
+func newBackups(db *sqlite.DB, words *Words, files *Files) *Backups {
+	return &Backups{db, words, files}
+}
+
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
 const scryptLogN = 18
 
@@ -36,15 +47,15 @@ type BackupOptions struct {
 // The copy is made in the data folder, which needs room for it, and verified
 // before the first byte is written to w. When Backup returns an error, what w
 // holds is useless.
-func (d *DB) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest, error) {
+func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest, error) {
 	return d.backup(ctx, w, o, scryptLogN)
 }
 
-func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
+func (d *Backups) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
 	// No blob that the copy names is taken away before it is written.
-	d.keep.RLock()
-	defer d.keep.RUnlock()
-	dir, err := os.MkdirTemp(filepath.Dir(d.Path()), sqlite.ScratchPrefix) // mode 0700
+	d.files.keep.RLock()
+	defer d.files.keep.RUnlock()
+	dir, err := os.MkdirTemp(filepath.Dir(d.db.Path()), sqlite.ScratchPrefix) // mode 0700
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
@@ -65,7 +76,7 @@ func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int)
 			return m, fmt.Errorf("encrypt the backup: %w", err)
 		}
 	}
-	if err := pack(ctx, out, m, dir, filepath.Dir(d.Path())); err != nil {
+	if err := pack(ctx, out, m, dir, filepath.Dir(d.db.Path())); err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
@@ -80,10 +91,10 @@ func (nopCloser) Close() error { return nil }
 
 // snapshot copies the portal's files to dir, verifies the copy and describes
 // it.
-func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
+func (d *Backups) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile, ident.OperationalKeysFile} {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.Path()), name))
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.db.Path()), name))
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // verified below
 		}
@@ -97,17 +108,17 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	// The replica comes first: the portal's own card in it is never newer than
 	// what the database knows of it. People's data is never without a backup
 	// because of what can be fetched again.
-	copied, err := replica.Copy(ctx, filepath.Dir(d.Path()), dir)
+	copied, err := replica.Copy(ctx, filepath.Dir(d.db.Path()), dir)
 	if err != nil {
-		d.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
+		d.db.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
-	if err := d.PurgeWords(ctx); err != nil {
-		d.Log().Warn("the backup holds words of deleted messages", "error", err)
+	if err := d.words.PurgeWords(ctx); err != nil {
+		d.db.Log().Warn("the backup holds words of deleted messages", "error", err)
 	}
 	if err := d.copyTo(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := verifyFolder(ctx, dir, filepath.Dir(d.Path()))
+	report, err := verifyFolder(ctx, dir, filepath.Dir(d.db.Path()))
 	if err == nil {
 		err = report.err()
 	}
@@ -139,8 +150,8 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 
 // copyTo copies on a connection of its own, so that it takes none from the
 // pages.
-func (d *DB) copyTo(ctx context.Context, path string) error {
-	pool, err := sqlite.Connect(d.Path(), sqlite.CopyDSN(d.Path()), 1)
+func (d *Backups) copyTo(ctx context.Context, path string) error {
+	pool, err := sqlite.Connect(d.db.Path(), sqlite.CopyDSN(d.db.Path()), 1)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 )
 
 // filled returns a database with something of everything in it.
-func filled(t testing.TB) *store.DB {
+func filled(t testing.TB) *storetest.DB {
 	t.Helper()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -42,7 +42,7 @@ func filled(t testing.TB) *store.DB {
 	return db
 }
 
-func backup(t testing.TB, db *store.DB, passphrase string) []byte {
+func backup(t testing.TB, db *storetest.DB, passphrase string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if _, err := db.Backup(context.Background(), &b, store.BackupOptions{Passphrase: passphrase, App: "test"}); err != nil {

@@ -32,18 +32,18 @@ func blobPath(hash string) string {
 	return filepath.Join(blobsDir, hash[:2], hash)
 }
 
-func (d *DB) blob(hash string) (string, error) {
+func (d *Files) blob(hash string) (string, error) {
 	path := blobPath(hash)
 	if path == "" {
 		return "", errNoFile()
 	}
-	return filepath.Join(filepath.Dir(d.Path()), path), nil
+	return filepath.Join(filepath.Dir(d.db.Path()), path), nil
 }
 
 // PutBlob implements chat.Blobs. A crash leaves at most a temporary file, which
 // the next start takes away.
-func (d *DB) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error) {
-	root := filepath.Join(filepath.Dir(d.Path()), blobsDir)
+func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error) {
+	root := filepath.Join(filepath.Dir(d.db.Path()), blobsDir)
 	if err := makeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
 	}
@@ -107,7 +107,7 @@ func makeDir(dir string) error {
 
 // placeBlob gives a written blob its name. One that is there and as long is
 // the same one and stays, as good as new for SweepBlobs.
-func (d *DB) placeBlob(tmp, hash string, size int64) error {
+func (d *Files) placeBlob(tmp, hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (d *DB) placeBlob(tmp, hash string, size int64) error {
 }
 
 // touchBlob makes sure that a blob is there, and stays for a while.
-func (d *DB) touchBlob(hash string, size int64) error {
+func (d *Files) touchBlob(hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (d *DB) touchBlob(hash string, size int64) error {
 }
 
 // OpenBlob implements chat.Blobs.
-func (d *DB) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
+func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
 	path, err := d.blob(hash)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (d *DB) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, erro
 
 // dropBlob takes a blob away that no file is known of and nobody touched since
 // before, and reports whether it did. While a backup is made it does nothing.
-func (d *DB) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
+func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
 	path, err := d.blob(hash)
 	if err != nil {
 		return false, nil
@@ -182,7 +182,7 @@ func (d *DB) dropBlob(ctx context.Context, hash string, before time.Time) (bool,
 		return false, nil
 	}
 	var known bool
-	if err := d.Get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
+	if err := d.db.Get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
 		return false, sqlite.MapError(err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -194,8 +194,8 @@ func (d *DB) dropBlob(ctx context.Context, hash string, before time.Time) (bool,
 // SweepBlobs takes away blobs that no file is known of and that came before
 // the given time: of files whose sender never came to say so. It returns how
 // many. One call looks at all of them.
-func (d *DB) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
-	root := filepath.Join(filepath.Dir(d.Path()), blobsDir)
+func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
+	root := filepath.Join(filepath.Dir(d.db.Path()), blobsDir)
 	folders, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, diskError(err)
@@ -213,14 +213,14 @@ func (d *DB) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
 	return n, nil
 }
 
-func (d *DB) sweepFolder(ctx context.Context, dir string, before time.Time) (n int, err error) {
+func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (n int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, diskError(err)
 	}
 	begin := filepath.Base(dir)
 	var hashes []string
-	if err := d.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
+	if err := d.db.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
 		return 0, sqlite.MapError(err)
 	}
 	known := make(map[string]bool, len(hashes))

@@ -25,7 +25,6 @@ import (
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // readingMethods are the exported methods that change no row. Every other
@@ -45,7 +44,7 @@ var readingMethods = strings.Fields(`
 // cacheWorld is what the steps write to.
 type cacheWorld struct {
 	t          *testing.T
-	db         *store.DB
+	db         *storetest.DB
 	ctx        context.Context
 	ann, bob   account.Account
 	echo, calc hub.Agent
@@ -105,7 +104,7 @@ type cachedReads struct {
 	Owned       map[string]int
 }
 
-func (w *cacheWorld) read(db *store.DB) cachedReads {
+func (w *cacheWorld) read(db *storetest.DB) cachedReads {
 	r := cachedReads{make(map[string]account.Credential), make(map[string]account.Account), make(map[string][]chat.Member),
 		make(map[string]chat.Settings), make(map[string]string), make(map[string]hub.Agent), make(map[string]int)}
 	for _, hash := range w.hashes {

@@ -12,8 +12,8 @@ import (
 )
 
 // CreateConversation implements chat.Rooms.
-func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if err := d.beginRoom(t, c, said); err != nil {
 			return err
 		}
@@ -30,20 +30,20 @@ func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, 
 		return err
 	})
 	if err == nil && len(said) > 0 {
-		d.wordless.add(c.ID)
+		d.words.wordless.add(c.ID)
 	}
 	return err
 }
 
 // CreateAsking implements chat.Rooms.
-func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post, first *chat.FirstAsk) (chat.Posted, error) {
+func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post, first *chat.FirstAsk) (chat.Posted, error) {
 	var out chat.Posted
 	body, err := json.Marshal(p.Message.Parts)
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	var before *chat.AskedBefore
-	err = d.Write(ctx, func(t *sqlite.Tx) (err error) {
+	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if before, err = claimFirstAsk(t, first); before != nil || err != nil {
 			return err
 		}
@@ -57,13 +57,13 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 		return out, before
 	}
 	if err == nil {
-		d.wordless.add(c.ID)
+		d.words.wordless.add(c.ID)
 	}
 	return out, err
 }
 
 // beginRoom stores a conversation with what was said in it.
-func (d *DB) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
 	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *DB) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) e
 // copyMessages gives a branch what was said in the conversation it comes from, as
 // it is now: without what was taken away, and without the tasks, which stay
 // there. What quotes another message of the copy still does.
-func (d *DB) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	type copied struct {
 		seq   int64
 		agent bool
@@ -113,7 +113,7 @@ func (d *DB) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message
 	return nil
 }
 
-func (d *DB) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Message, error) {
+func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Message, error) {
 	body, err := json.Marshal(e.Parts)
 	if err != nil {
 		return e, err
@@ -123,9 +123,9 @@ func (d *DB) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Message,
 }
 
 // roomEvent changes a room and tells of it in its transcript.
-func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message, error) {
+func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message, error) {
 	var out chat.Message
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if err := change(t); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change fu
 }
 
 // Rename implements chat.Rooms.
-func (d *DB) Rename(ctx context.Context, id, title string, event chat.Message) (chat.Message, error) {
+func (d *Chats) Rename(ctx context.Context, id, title string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE conversations SET title = ? WHERE id = ?`, title, id)
 		return err
@@ -145,7 +145,7 @@ func (d *DB) Rename(ctx context.Context, id, title string, event chat.Message) (
 }
 
 // SetRoom implements chat.Rooms.
-func (d *DB) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
+func (d *Chats) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		d.settings.Invalidate(t)
 		res, err := t.Exec(`UPDATE conversations SET speaks = ?, speaker_id = ?, past = ?, hops = ?, turns = ?, budget = ? WHERE id = ?`,
@@ -164,9 +164,9 @@ func (d *DB) SetRoom(ctx context.Context, id string, s chat.Settings, event chat
 const deleteTraces = `DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ?)`
 
 // DeleteRoom implements chat.Rooms.
-func (d *DB) DeleteRoom(ctx context.Context, id string) error {
+func (d *Chats) DeleteRoom(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.writeWords(ctx, func(t *sqlite.Tx) error {
+	return d.words.writeWords(ctx, func(t *sqlite.Tx) error {
 		d.members.Invalidate(t)
 		d.settings.Invalidate(t)
 		if err := dropFileUses(t, id, 0, now); err != nil {

@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
-	"sync"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
@@ -24,28 +23,43 @@ const FileName = sqlite.FileName
 // SchemaVersion is the newest migration this binary knows.
 func SchemaVersion() int64 { return sqlite.SchemaVersion() }
 
-// DB is an open database of a portal. It is safe for concurrent use; whoever
-// opened it closes it, which waits for queued writes.
+// DB is the open database of a portal with the stores on it. It is safe for
+// concurrent use. Close waits for queued writes.
 type DB struct {
 	*sqlite.DB
 
-	credentials *sqlite.Cache[credentialRow]         // by hash
-	members     *sqlite.Cache[[]chat.Member]         // by conversation
-	settings    *sqlite.Cache[settingsRow]           // by conversation
-	agents      *sqlite.Cache[hub.Agent]             // by id and by name, each after a prefix
-	listeners   *sqlite.Cache[map[string][]listener] // under one key: see loadWebhooks
-	wordless    rooms
-
-	// blobs is held to put a blob in its place or to take one away; keep by a
-	// backup, which needs every blob its copy names.
-	blobs   sync.Mutex
-	keep    sync.RWMutex
-	owned   *sqlite.Cache[int] // how many agents an owner has
-	touches touches
-	// hooked is raised when an event waits for a hook, publishing when an agent
-	// may have to be published.
-	hooked, publishing *sqlite.Signal
+	Accounts *Accounts
+	Hub      *Hub
+	Chat     *Chat
+	Tasks    *Tasks
+	Hooks    *Hooks
+	Peers    *Peers
+	Words    *Words
+	Backups  *Backups
 }
+
+// Hub implements hub.Store.
+type Hub struct {
+	*Agents
+	*Owners
+	*Health
+	*Uses
+	*Registry
+	*Inbox
+}
+
+// Chat implements chat.Store.
+type Chat struct {
+	*Chats
+	*Files
+	*Search
+	*Tasks
+}
+
+var (
+	_ hub.Store  = (*Hub)(nil)
+	_ chat.Store = (*Chat)(nil)
+)
 
 // Open opens or creates the database in the folder dir, see openPortal.
 func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
@@ -58,7 +72,13 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 }
 
 func newDB(f *sqlite.DB) *DB {
-	return &DB{DB: f, credentials: sqlite.NewCache[credentialRow](0), members: sqlite.NewCache[[]chat.Member](0), settings: sqlite.NewCache[settingsRow](0),
-		agents: sqlite.NewCache[hub.Agent](maxCachedAgents), listeners: sqlite.NewCache[map[string][]listener](0), owned: sqlite.NewCache[int](0),
-		hooked: sqlite.NewSignal(), publishing: sqlite.NewSignal()}
+	hooks, words, files := newHooks(f), newWords(f), newFiles(f)
+	agents, chats, tasks := newAgents(f, hooks), newChats(f, hooks, words), newTasks(f, hooks)
+	return &DB{
+		DB:       f,
+		Accounts: newAccounts(f, agents),
+		Hub:      &Hub{agents, newOwners(f, agents), newHealth(f, agents, hooks), newUses(f, agents), newRegistry(f, agents), newInbox(f)},
+		Chat:     &Chat{chats, files, newSearch(f, chats, words), tasks},
+		Tasks:    tasks, Hooks: hooks, Peers: newPeers(f), Words: words, Backups: newBackups(f, words, files),
+	}
 }

@@ -22,12 +22,12 @@ func peerName(id string) string { return "@" + strings.ToLower(id) }
 const peerSpec = `{}`
 
 // KeepElsewhere implements hub.Asked.
-func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
+func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 	if a.Kind != hub.Peer || a.PortalID == "" || a.NetworkID == "" || a.Portal == "" {
 		return fault.New(fault.Internal, "no agent of another portal")
 	}
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM agents WHERE id = ?`, a.ID); err != nil {
 			return err
@@ -72,9 +72,9 @@ func (r elsewhereRow) into(a *hub.Agent) {
 }
 
 // elsewhere fills in an agent of another portal.
-func (d *DB) elsewhere(ctx context.Context, a *hub.Agent) error {
+func (d *Agents) elsewhere(ctx context.Context, a *hub.Agent) error {
 	var r elsewhereRow
-	if err := d.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
+	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
 		return sqlite.MapError(err)
 	}
 	r.into(a)
@@ -82,9 +82,9 @@ func (d *DB) elsewhere(ctx context.Context, a *hub.Agent) error {
 }
 
 // ElsewhereBy implements hub.Asked.
-func (d *DB) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
+func (d *Agents) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
 	var r elsewhereRow
-	if err := d.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
+	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
 		return hub.Agent{}, sqlite.MapError(err)
 	}
 	var a hub.Agent

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"agentsite/internal/chat"
@@ -12,6 +13,20 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/store/sqlite"
 )
+
+// Files keeps the files of messages: rows in the database, and blobs in a
+// folder beside it. It implements chat.Files.
+type Files struct {
+	db *sqlite.DB
+	// blobs is held to put a blob in its place or to take one away; keep by a
+	// backup, which needs every blob its copy names.
+	blobs sync.Mutex
+	keep  sync.RWMutex
+}
+
+var _ chat.Files = (*Files)(nil)
+
+func newFiles(db *sqlite.DB) *Files { return &Files{db: db} }
 
 type fileRow struct {
 	Hash      string `db:"hash"`
@@ -36,13 +51,13 @@ const (
 
 // PutFile implements chat.Files. The quota counts the file once for each owner
 // who sent it.
-func (d *DB) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
+func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
 	// What is being sent now is not taken away meanwhile.
 	if err := d.touchBlob(f.Hash, f.Size); err != nil {
 		return err
 	}
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var sent bool
 		if err := t.Get(&sent, `SELECT EXISTS (SELECT 1 FROM uploads WHERE owner_kind = ? AND owner_id = ? AND hash = ?)`, ownerKind, ownerID, f.Hash); err != nil {
 			return err
@@ -67,18 +82,18 @@ func (d *DB) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string
 }
 
 // FileFor implements chat.Files.
-func (d *DB) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
+func (d *Files) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
 	var r fileRow
-	if err := d.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
+	if err := d.db.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
 		return chat.File{}, sqlite.MapError(err)
 	}
 	return r.file(), nil
 }
 
 // SharedFile implements chat.Files.
-func (d *DB) SharedFile(ctx context.Context, hash, conversationID string, from, upTo int64) (chat.File, error) {
+func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, from, upTo int64) (chat.File, error) {
 	var r fileRow
-	if err := d.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
+	if err := d.db.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
 		hash, conversationID, from, upTo); err != nil {
 		return chat.File{}, sqlite.MapError(err)
 	}
@@ -144,9 +159,9 @@ const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? A
 
 // DropFiles implements chat.Files. It takes their blobs away, too, unless a
 // backup is being made, which leaves these to SweepBlobs.
-func (d *DB) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
+func (d *Files) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
 	var hashes []string
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		hashes = nil
 		if err := t.List(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
 			return err

@@ -18,11 +18,10 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // send stores a file of the account and returns its hash.
-func send(t testing.TB, db *store.DB, who account.Account, content string) string {
+func send(t testing.TB, db *storetest.DB, who account.Account, content string) string {
 	t.Helper()
 	hash, err := trySend(db, who, content)
 	if err != nil {
@@ -31,7 +30,7 @@ func send(t testing.TB, db *store.DB, who account.Account, content string) strin
 	return hash
 }
 
-func trySend(db *store.DB, who account.Account, content string) (string, error) {
+func trySend(db *storetest.DB, who account.Account, content string) (string, error) {
 	ctx := context.Background()
 	hash, size, _, err := db.PutBlob(ctx, strings.NewReader(content), 1<<20)
 	if err != nil {
@@ -50,7 +49,7 @@ func holding(c chat.Conversation, who account.Account, hashes ...string) chat.Po
 	return p
 }
 
-func open(t testing.TB, db *store.DB, hash string) string {
+func open(t testing.TB, db *storetest.DB, hash string) string {
 	t.Helper()
 	f, err := db.OpenBlob(context.Background(), hash)
 	if err != nil {

@@ -37,7 +37,7 @@ func (f finishing) root() int64 {
 }
 
 // Finish implements chat.Transcripts.
-func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
+func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	var out chat.Posted
 	k := e.Task
 	body, err := json.Marshal(e.Message.Parts)
@@ -52,7 +52,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		}
 		artifacts = string(b)
 	}
-	err = d.Write(ctx, func(t *sqlite.Tx) error {
+	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
 		out = chat.Posted{}
 		var have finishing
 		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
@@ -103,18 +103,18 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 				return err
 			}
 		}
-		if err := d.notifyMessage(t, m); err != nil {
+		if err := d.hooks.notifyMessage(t, m); err != nil {
 			return err
 		}
 		told := k
 		told.CallerKind, told.CallerID = have.CallerKind, have.CallerID
-		if err := d.notifyTask(t, told, m, have.Pushed); err != nil {
+		if err := d.hooks.notifyTask(t, told, m, have.Pushed); err != nil {
 			return err
 		}
 		return dequeueWork(t, topicTask, k.ID)
 	})
 	if err == nil {
-		d.wordless.add(out.Message.ConversationID)
+		d.words.wordless.add(out.Message.ConversationID)
 	}
 	return out, err
 }
@@ -166,9 +166,9 @@ func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (tasks []
 }
 
 // Ask implements chat.Transcripts.
-func (d *DB) Ask(ctx context.Context, k task.Task) (task.Task, error) {
+func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 	var out task.Task
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		r, err := loadMessage(t, k.ConversationID, k.MessageSeq)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && r.Kind != string(chat.Text) {
 			return errNoMessage()

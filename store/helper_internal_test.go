@@ -16,7 +16,7 @@ import (
 
 // openTest opens the database of a folder. Where there is none it begins with a
 // copy of an empty one: running all migrations takes most of the time of a test.
-func openTest(t *testing.T, dir string) *DB {
+func openTest(t *testing.T, dir string) *testDB {
 	t.Helper()
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func openTest(t *testing.T, dir string) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	return d
+	return joinStores(d)
 }
 
 // emptyFile is the file of a database as the first start of a portal makes it.
@@ -56,7 +56,7 @@ var emptyFile = sync.OnceValues(func() ([]byte, error) {
 })
 
 // execRaw runs statements on a connection of their own, past the store.
-func execRaw(t *testing.T, d *DB, queries ...string) {
+func execRaw(t *testing.T, d *testDB, queries ...string) {
 	t.Helper()
 	pool, err := sqlite.Connect(d.Path(), sqlite.WriteDSN(d.Path()), 1)
 	if err != nil {
@@ -74,4 +74,23 @@ func execRaw(t *testing.T, d *DB, queries ...string) {
 func crashCopy(t *testing.T, dir string) string {
 	t.Helper()
 	return filetest.CopyFiles(t, dir, sqlite.FileName, sqlite.FileName+"-wal", ident.PortalKeyFile, ident.SealKeyFile)
+}
+
+// testDB is the database of a portal with the methods of all its stores.
+type testDB struct {
+	*DB
+	*Accounts
+	*Hub
+	*Chat
+	*Hooks
+	*peerStore
+	*Words
+	*Backups
+}
+
+// peerStore has a name that differs from its method Peers.
+type peerStore = Peers
+
+func joinStores(db *DB) *testDB {
+	return &testDB{db, db.Accounts, db.Hub, db.Chat, db.Hooks, db.Peers, db.Words, db.Backups}
 }

@@ -28,7 +28,7 @@ const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'web
 
 // loadWebhooks are all active webhooks, by account. They are cached as a whole:
 // without webhooks a change costs a look at an empty map.
-func (d *DB) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
+func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
 	changed := d.listeners.Invalidated() // by this transaction
 	all, generation, ok := d.listeners.Get("")
 	if ok && !changed {
@@ -50,7 +50,7 @@ func (d *DB) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
 
 // queueEvent lets a hook be told of something. One for which too much waits
 // misses it.
-func (d *DB) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
@@ -73,7 +73,7 @@ func (d *DB) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.F
 }
 
 // notifyAccount tells the webhooks of an account that want it.
-func (d *DB) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
 			if err := d.queueEvent(t, l.ID, typ, f, at); err != nil {
@@ -85,7 +85,7 @@ func (d *DB) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID st
 }
 
 // notifyPushes tells whoever asked to be told of a task what its state is now.
-func (d *DB) notifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
+func (d *Hooks) notifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	var ids []string
 	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (d *DB) notifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 }
 
 // notifyMessage tells the other people of a conversation of a text.
-func (d *DB) notifyMessage(t *sqlite.Tx, m chat.Message) error {
+func (d *Hooks) notifyMessage(t *sqlite.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (d *DB) notifyMessage(t *sqlite.Tx, m chat.Message) error {
 
 // notifyTask tells the caller of a task how it ended or that it waits for them,
 // by its message.
-func (d *DB) notifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
+func (d *Hooks) notifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
 	if pushed {
@@ -144,7 +144,7 @@ func (d *DB) notifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) 
 }
 
 // notifyRegistration tells the owner of a new agent, which has no others yet.
-func (d *DB) notifyRegistration(t *sqlite.Tx, a hub.Agent) error {
+func (d *Hooks) notifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -153,7 +153,7 @@ func (d *DB) notifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 }
 
 // notifyOwners tells the owner and co-owners of an agent.
-func (d *DB) notifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) notifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -172,7 +172,7 @@ func (d *DB) notifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type
 
 // notifyLiveness tells the owners of an agent that a verdict is another than before,
 // which it still is in the table.
-func (d *DB) notifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
+func (d *Hooks) notifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -192,7 +192,7 @@ func (d *DB) notifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error 
 }
 
 // notifyReport tells the operators of a report.
-func (d *DB) notifyReport(t *sqlite.Tx, r hub.Report) error {
+func (d *Hooks) notifyReport(t *sqlite.Tx, r hub.Report) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err

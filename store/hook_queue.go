@@ -18,7 +18,7 @@ const dueHooksQuery = `SELECT ` + hookColumns + ` FROM hooks WHERE waiting > 0 A
 	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) AND owner_id NOT IN (SELECT value FROM json_each(?)) AND (failures = 0 OR ? = 0) ORDER BY next_at LIMIT ?`
 
 // DueHooks implements notify.Queue.
-func (d *DB) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook, later time.Time, err error) {
+func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook, later time.Time, err error) {
 	at := clock.Milli(now)
 	args := []any{at}
 	for _, list := range [][]string{busy.IDs, busy.Hosts, busy.Owners} {
@@ -29,18 +29,18 @@ func (d *DB) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limi
 		args = append(args, string(b))
 	}
 	var rows []hookRow
-	if err := d.List(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
+	if err := d.db.List(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
 		return nil, later, sqlite.MapError(err)
 	}
 	var next int64
-	if err := d.Get(ctx, &next, `SELECT COALESCE(MIN(next_at), 0) FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at > ?`, at); err != nil {
+	if err := d.db.Get(ctx, &next, `SELECT COALESCE(MIN(next_at), 0) FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at > ?`, at); err != nil {
 		return nil, later, sqlite.MapError(err)
 	}
 	return hooksOf(rows), clock.FromMilli(next), nil
 }
 
 // NextEvent implements notify.Queue.
-func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.Event, error) {
+func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.Event, error) {
 	var r struct {
 		hookRow
 		Seq     int64  `db:"seq"`
@@ -49,14 +49,14 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 		Facts   string `db:"facts"`
 		At      int64  `db:"at"`
 	}
-	if err := d.Get(ctx, &r, `SELECT h.*, e.id AS seq, e.event_id, e.type, e.facts, e.created_at AS at
+	if err := d.db.Get(ctx, &r, `SELECT h.*, e.id AS seq, e.event_id, e.type, e.facts, e.created_at AS at
 		FROM (SELECT `+hookColumns+` FROM hooks WHERE id = ? AND state = 'active') h JOIN hook_events e ON e.hook_id = h.id ORDER BY e.id LIMIT 1`, hookID); err != nil {
 		return notify.Hook{}, notify.Event{}, sqlite.MapError(err)
 	}
 	e := notify.Event{Seq: r.Seq, ID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At)}
 	if err := json.Unmarshal([]byte(r.Facts), &e.Facts); err != nil {
 		// Without facts it concerns nobody, and leaves the queue.
-		d.Log().Error("skip a damaged event", "hook", hookID, "event", r.EventID, "error", err)
+		d.db.Log().Error("skip a damaged event", "hook", hookID, "event", r.EventID, "error", err)
 		e.Facts = notify.Facts{}
 	}
 	return r.hook(), e, nil
@@ -64,8 +64,8 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 
 // Settle implements notify.Queue. A hook that was deleted meanwhile has nothing
 // to settle.
-func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var updated int64
 		if err := t.Get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`, o.HookID); err != nil || updated < 0 {
 			return err
@@ -134,12 +134,12 @@ func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
 }
 
 // AddAttempt implements notify.Queue.
-func (d *DB) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error { return insertAttempt(t, hookID, a) })
+func (d *Hooks) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertAttempt(t, hookID, a) })
 }
 
 // Attempts implements notify.Queue.
-func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.Attempt, error) {
+func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notify.Attempt, error) {
 	var rows []struct {
 		EventID string `db:"event_id"`
 		Type    string `db:"type"`
@@ -148,7 +148,7 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 		Took    int64  `db:"took"`
 		Error   string `db:"error"`
 	}
-	if err := d.List(ctx, &rows, `SELECT event_id, type, at, status, took, error FROM hook_attempts WHERE hook_id = ? ORDER BY id DESC LIMIT ?`, hookID, min(limit, notify.MaxAttempts)); err != nil {
+	if err := d.db.List(ctx, &rows, `SELECT event_id, type, at, status, took, error FROM hook_attempts WHERE hook_id = ? ORDER BY id DESC LIMIT ?`, hookID, min(limit, notify.MaxAttempts)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]notify.Attempt, len(rows))
@@ -160,4 +160,4 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 
 // Hooked signals that there is something for hooks. A signal may stand for
 // many, and for what was taken out since.
-func (d *DB) Hooked() <-chan struct{} { return d.hooked.Wake() }
+func (d *Hooks) Hooked() <-chan struct{} { return d.hooked.Wake() }

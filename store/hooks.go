@@ -10,7 +10,20 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ notify.Store = (*DB)(nil)
+// Hooks keeps webhooks and push hooks with the events that wait for them. It
+// implements notify.Store.
+type Hooks struct {
+	db        *sqlite.DB
+	listeners *sqlite.Cache[map[string][]listener] // under one key: see loadWebhooks
+	// hooked is raised when an event waits for a hook.
+	hooked *sqlite.Signal
+}
+
+var _ notify.Store = (*Hooks)(nil)
+
+func newHooks(db *sqlite.DB) *Hooks {
+	return &Hooks{db: db, listeners: sqlite.NewCache[map[string][]listener](0), hooked: sqlite.NewSignal()}
+}
 
 type hookRow struct {
 	ID           string `db:"id"`
@@ -64,8 +77,8 @@ func hookValues(h notify.Hook) []any {
 }
 
 // AddWebhook implements notify.Hooks.
-func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`, h.OwnerID); err != nil {
 			return err
@@ -80,22 +93,22 @@ func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 }
 
 // Webhook implements notify.Hooks.
-func (d *DB) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
+func (d *Hooks) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
 	var r hookRow
-	err := d.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
+	err := d.db.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
 	return r.hook(), sqlite.MapError(err)
 }
 
 // Webhooks implements notify.Hooks.
-func (d *DB) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
+func (d *Hooks) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
+	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
 	return hooksOf(rows), sqlite.MapError(err)
 }
 
 // SetWebhook implements notify.Hooks.
-func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var was struct {
 			State string `db:"state"`
 			URL   string `db:"url"`
@@ -134,8 +147,8 @@ func deleteEvents(t *sqlite.Tx, hookID string) error {
 }
 
 // DropWebhook implements notify.Hooks.
-func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var have string
 		if err := t.Get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
 			return err
@@ -151,9 +164,9 @@ func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
 }
 
 // PutPush implements notify.Hooks.
-func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
+func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
 	var out notify.Hook
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		out = h
 		var k struct {
 			State     string `db:"state"`
@@ -213,17 +226,17 @@ const pushUpdate = `UPDATE hooks SET version = ?, url = ?, host = ?, scheme = ?,
 	WHERE id = ?`
 
 // Pushes implements notify.Hooks.
-func (d *DB) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
+func (d *Hooks) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
+	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
 	return hooksOf(rows), sqlite.MapError(err)
 }
 
 const pushDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?`
 
 // DropPush implements notify.Hooks.
-func (d *DB) DropPush(ctx context.Context, taskID, name string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Hooks) DropPush(ctx context.Context, taskID, name string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
 			return err
 		}

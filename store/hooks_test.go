@@ -16,10 +16,9 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
-func webhook(t *testing.T, db *store.DB, who account.Account, types ...notify.Type) notify.Hook {
+func webhook(t *testing.T, db *storetest.DB, who account.Account, types ...notify.Type) notify.Hook {
 	t.Helper()
 	now := clock.Now()
 	h := notify.Hook{ID: ident.NewID(), Kind: notify.Webhook, OwnerKind: "person", OwnerID: who.ID, URL: "https://example.org/hook", Host: "example.org", Events: types,
@@ -30,7 +29,7 @@ func webhook(t *testing.T, db *store.DB, who account.Account, types ...notify.Ty
 	return h
 }
 
-func push(t *testing.T, db *store.DB, k task.Task, name string) notify.Hook {
+func push(t *testing.T, db *storetest.DB, k task.Task, name string) notify.Hook {
 	t.Helper()
 	now := clock.Now()
 	h, err := db.PutPush(t.Context(), notify.Hook{ID: ident.NewID(), Kind: notify.Push, OwnerKind: k.CallerKind, OwnerID: k.CallerID, TaskID: k.ID, Name: name, Version: "1.0",
@@ -42,7 +41,7 @@ func push(t *testing.T, db *store.DB, k task.Task, name string) notify.Hook {
 }
 
 // waiting takes out what waits for a hook, as "type state".
-func waiting(t *testing.T, db *store.DB, h notify.Hook) (out []string) {
+func waiting(t *testing.T, db *storetest.DB, h notify.Hook) (out []string) {
 	t.Helper()
 	for {
 		_, e, err := db.NextEvent(t.Context(), h.ID)
@@ -258,7 +257,7 @@ func TestHooks_AreBounded(t *testing.T) {
 }
 
 // bob0 is another person of the conversation.
-func bob0(t *testing.T, db *store.DB, c chat.Conversation) account.Account {
+func bob0(t *testing.T, db *storetest.DB, c chat.Conversation) account.Account {
 	t.Helper()
 	a := storetest.Account(t, db, "carl")
 	if _, err := db.Join(t.Context(), c.ID, chat.Member{Kind: "person", ID: a.ID, Handle: "carl", Role: chat.RoleMember}, "", chat.Message{ID: ident.NewID(), Kind: chat.Event, Sender: chat.Sender{Kind: "person", ID: a.ID}, CreatedAt: clock.Now()}); err != nil {

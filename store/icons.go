@@ -31,12 +31,12 @@ func iconHash(data []byte) string {
 // lower-case hexadecimal.
 // Pictures that no agent has had in any version are forgotten a day after they
 // were put last.
-func (d *DB) PutIcon(ctx context.Context, hash string, png []byte) error {
+func (d *Agents) PutIcon(ctx context.Context, hash string, png []byte) error {
 	if iconHash(png) != hash {
 		return fault.New(fault.Invalid, "The picture is not the one its hash names.")
 	}
 	now := clock.Now()
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`INSERT INTO icons (hash, created_at, data) VALUES (?, ?, ?) ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at`,
 			hash, clock.Milli(now), png); err != nil {
 			return err
@@ -50,8 +50,8 @@ const pruneIcons = `DELETE FROM icons WHERE hash IN (SELECT hash FROM icons WHER
 	AND NOT EXISTS (SELECT 1 FROM agent_versions v WHERE v.icon <> '' AND v.icon = icons.hash)`
 
 // Icon implements hub.Icons.
-func (d *DB) Icon(ctx context.Context, hash string) ([]byte, error) {
+func (d *Agents) Icon(ctx context.Context, hash string) ([]byte, error) {
 	var b []byte
-	err := d.Get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)
+	err := d.db.Get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)
 	return b, sqlite.MapError(err)
 }

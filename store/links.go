@@ -37,9 +37,9 @@ const (
 )
 
 // PutLink implements chat.Links. It forgets links that ended long ago.
-func (d *DB) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
+func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-dayMilli); err != nil {
 			return err
 		}
@@ -51,18 +51,18 @@ func (d *DB) PutLink(ctx context.Context, l chat.Link, secretHash string) error 
 }
 
 // LinkByHash implements chat.Links.
-func (d *DB) LinkByHash(ctx context.Context, secretHash string) (chat.Link, error) {
+func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, error) {
 	var r roomLinkRow
-	if err := d.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash, clock.Milli(clock.Now())); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash, clock.Milli(clock.Now())); err != nil {
 		return chat.Link{}, sqlite.MapError(err)
 	}
 	return r.link(), nil
 }
 
 // LinksOf implements chat.Links.
-func (d *DB) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, error) {
+func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, error) {
 	var rows []roomLinkRow
-	if err := d.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+` ORDER BY id LIMIT 500`,
+	if err := d.db.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+` ORDER BY id LIMIT 500`,
 		conversationID, clock.Milli(clock.Now())); err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -74,8 +74,8 @@ func (d *DB) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, e
 }
 
 // DropLink implements chat.Links.
-func (d *DB) DropLink(ctx context.Context, conversationID, id string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		res, err := t.Exec(`DELETE FROM room_links WHERE conversation_id = ? AND id = ?`, conversationID, id)
 		if err != nil {
 			return err

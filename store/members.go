@@ -45,13 +45,13 @@ func (r memberRow) member() chat.Member {
 
 // Members implements chat.Rooms. They are cached, because every message
 // begins with them.
-func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
+func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	list, generation, ok := d.members.Get(id)
 	if ok {
 		return list, nil
 	}
 	var rows []memberRow
-	if err := d.List(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
+	if err := d.db.List(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
 		WHERE conversation_id = ? AND left_at = 0
 		ORDER BY joined_at, kind DESC, handle`, id); err != nil {
 		return nil, sqlite.MapError(err)
@@ -67,7 +67,7 @@ func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
 
 // insertMember adds a member, or lets one who left come back. Who is in already keeps
 // their role and what they see.
-func (d *DB) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
+func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
 	d.members.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
@@ -81,7 +81,7 @@ func (d *DB) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) erro
 }
 
 // Join implements chat.Rooms.
-func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
+func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		if linkID != "" {
 			if err := countLinkUse(t, id, linkID); err != nil {
@@ -128,7 +128,7 @@ func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 
 // Leave implements chat.Rooms. Of who was removed by somebody else, the time
 // is stored as a negative number.
-func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
+func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
 	left := max(clock.Milli(at), 1)
 	if event.Sender.ID != memberID {
 		left = -left
@@ -149,7 +149,7 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 }
 
 // SetRole implements chat.Rooms.
-func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
+func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
@@ -168,9 +168,9 @@ func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string,
 }
 
 // SetMine implements chat.Rooms.
-func (d *DB) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
+func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
 			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now, string(m.Notify), id, memberKind, memberID)
 	})
@@ -189,8 +189,8 @@ func changeMember(t *sqlite.Tx, query string, args ...any) error {
 }
 
 // MarkRead implements chat.Rooms.
-func (d *DB) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Chats) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)
 		return err
 	})

@@ -14,7 +14,19 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ chat.Store = (*DB)(nil)
+// Chats keeps conversations with their members and messages. It implements
+// chat.Rooms, chat.Links, chat.People and chat.Transcripts but for the search.
+type Chats struct {
+	db       *sqlite.DB
+	hooks    *Hooks
+	words    *Words
+	members  *sqlite.Cache[[]chat.Member] // by conversation
+	settings *sqlite.Cache[settingsRow]   // by conversation
+}
+
+func newChats(db *sqlite.DB, hooks *Hooks, words *Words) *Chats {
+	return &Chats{db: db, hooks: hooks, words: words, members: sqlite.NewCache[[]chat.Member](0), settings: sqlite.NewCache[settingsRow](0)}
+}
 
 type messageRow struct {
 	ConversationID string `db:"conversation_id"`
@@ -109,7 +121,7 @@ func (r messageRow) chainEntry() chat.ChainEntry {
 }
 
 // Messages implements chat.Transcripts.
-func (d *DB) Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]chat.Message, error) {
+func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]chat.Message, error) {
 	if before == 0 {
 		before = 1<<63 - 1
 	}
@@ -118,7 +130,7 @@ func (d *DB) Messages(ctx context.Context, conversationID string, after, before 
 		order = `DESC`
 	}
 	var packed []packedRow
-	err := d.List(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+	err := d.db.List(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
 		conversationID, after, before, min(limit, 500))
 	if err != nil {
 		return nil, sqlite.MapError(err)
@@ -136,9 +148,9 @@ func (d *DB) Messages(ctx context.Context, conversationID string, after, before 
 }
 
 // Message implements chat.Transcripts.
-func (d *DB) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
+func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
 	var r messageRow
-	if err := d.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
 		return chat.Message{}, sqlite.MapError(err)
 	}
 	list, err := d.present(ctx, conversationID, []messageRow{r})
@@ -155,9 +167,9 @@ const maxEdits = 500
 const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit' ORDER BY seq LIMIT ?`
 
 // Edits implements chat.Transcripts.
-func (d *DB) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
+func (d *Chats) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
 	var seqs []int64
-	if err := d.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
+	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	rows, err := d.rowsOf(ctx, conversationID, append([]int64{seq}, seqs...))
@@ -185,7 +197,7 @@ func (d *DB) Edits(ctx context.Context, conversationID string, seq int64) ([]cha
 
 // present returns rows of one conversation as they are now: two queries more
 // at most, and none when nothing became of them.
-func (d *DB) present(ctx context.Context, conversationID string, rows []messageRow) ([]chat.Message, error) {
+func (d *Chats) present(ctx context.Context, conversationID string, rows []messageRow) ([]chat.Message, error) {
 	since, err := d.about(ctx, conversationID, rows, func(r messageRow) int64 {
 		if r.GoneSeq > 0 {
 			return r.GoneSeq
@@ -203,14 +215,14 @@ func (d *DB) present(ctx context.Context, conversationID string, rows []messageR
 	for i, r := range rows {
 		m, err := r.message()
 		if err != nil { // the others are shown all the same
-			d.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", err)
+			d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", err)
 		}
 		if gone, ok := since[r.GoneSeq]; ok {
 			m.Now.UnsaidAt, m.Now.UnsaidBy = clock.FromMilli(gone.CreatedAt), gone.SenderHandle
 		} else if edit, ok := since[r.EditSeq]; ok {
 			m.Now.EditedAt = clock.FromMilli(edit.CreatedAt)
 			if m.Parts, err = partsOf(edit.Body); err != nil {
-				d.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
+				d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
 				m.Parts = nil
 			}
 		}
@@ -221,7 +233,7 @@ func (d *DB) present(ctx context.Context, conversationID string, rows []messageR
 }
 
 // about reads the messages that others name, by their seq.
-func (d *DB) about(ctx context.Context, conversationID string, rows []messageRow, named func(messageRow) int64) (map[int64]messageRow, error) {
+func (d *Chats) about(ctx context.Context, conversationID string, rows []messageRow, named func(messageRow) int64) (map[int64]messageRow, error) {
 	var seqs []int64
 	for _, r := range rows {
 		if seq := named(r); seq > 0 {
@@ -242,19 +254,19 @@ func (d *DB) about(ctx context.Context, conversationID string, rows []messageRow
 	return out, nil
 }
 
-func (d *DB) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([]messageRow, error) {
+func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([]messageRow, error) {
 	in, err := json.Marshal(seqs)
 	if err != nil {
 		return nil, err
 	}
 	var rows []messageRow
-	err = d.List(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
+	err = d.db.List(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
 	return rows, sqlite.MapError(err)
 }
 
 // reactions reads those of the rows that have some, in the order in which each
 // emoji came first.
-func (d *DB) reactions(ctx context.Context, conversationID string, rows []messageRow) (map[int64][]chat.Reaction, error) {
+func (d *Chats) reactions(ctx context.Context, conversationID string, rows []messageRow) (map[int64][]chat.Reaction, error) {
 	var seqs []int64
 	for _, r := range rows {
 		if r.Reacted > 0 {
@@ -275,7 +287,7 @@ func (d *DB) reactions(ctx context.Context, conversationID string, rows []messag
 		ID     string `db:"member_id"`
 		Handle string `db:"handle"`
 	}
-	if err := d.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
+	if err := d.db.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
 		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID, string(in)); err != nil {
 		return nil, sqlite.MapError(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"agentsite/internal/task"
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // dense fails unless the transcript is 1, 2, 3 … without a gap.
@@ -257,7 +256,7 @@ func TestMessages_Pages(t *testing.T) {
 	}
 }
 
-var _ chat.Store = (*store.DB)(nil)
+var _ chat.Store = (*storetest.DB)(nil)
 
 // A list has of each message what the message alone has, whatever its fields
 // hold: they are read in different ways.

@@ -220,7 +220,7 @@ func TestMigrate_FromOlder(t *testing.T) {
 	}
 }
 
-func migrated(t *testing.T, d *DB) {
+func migrated(t *testing.T, d *testDB) {
 	t.Helper()
 	ctx := t.Context()
 	list, err := d.Versions(ctx, "g1", 0, 100)
@@ -280,7 +280,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	migrated(t, d)
+	migrated(t, joinStores(d))
 }
 
 // The questions that every sweep, call and message asks are answered by an

@@ -11,9 +11,9 @@ import (
 )
 
 // KeepNonces implements federation.Nonces.
-func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
+func (d *Peers) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
 	over := clock.Milli(clock.Now().Add(-guard.NoncesKept))
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
 			return err
 		}
@@ -30,8 +30,8 @@ func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error 
 var running [16]byte
 
 // LoadNonces implements federation.Nonces.
-func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
-	err = d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
+	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
 		if err := t.Get(&n, `SELECT COUNT(*) FROM peer_nonces WHERE nonce = ?`, running[:]); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until ti
 	if err != nil {
 		return false, err
 	}
-	stmt, err := d.Statement(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
+	stmt, err := d.db.Statement(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
 	if err != nil {
 		return false, sqlite.MapError(err)
 	}
@@ -66,8 +66,8 @@ func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until ti
 }
 
 // EndNonces implements federation.Nonces.
-func (d *DB) EndNonces(ctx context.Context) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Peers) EndNonces(ctx context.Context) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])
 		return err
 	})

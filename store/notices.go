@@ -8,12 +8,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Inbox keeps the notices of accounts. It implements hub.Notices.
+type Inbox struct{ db *sqlite.DB }
+
+func newInbox(db *sqlite.DB) *Inbox { return &Inbox{db} }
+
 // maxNotices is how many notices an account keeps.
 const maxNotices = 200
 
 // AddNotice implements hub.Notices.
-func (d *DB) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
+func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
 }
 
 func insertNotice(t *sqlite.Tx, n hub.Notice) error {
@@ -26,7 +31,7 @@ func insertNotice(t *sqlite.Tx, n hub.Notice) error {
 }
 
 // Notices implements hub.Notices, newest first.
-func (d *DB) Notices(ctx context.Context, accountID string, limit int) ([]hub.Notice, error) {
+func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub.Notice, error) {
 	var rows []struct {
 		ID        string `db:"id"`
 		Kind      string `db:"kind"`
@@ -36,7 +41,7 @@ func (d *DB) Notices(ctx context.Context, accountID string, limit int) ([]hub.No
 		CreatedAt int64  `db:"created_at"`
 		ReadAt    int64  `db:"read_at"`
 	}
-	if err := d.List(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
+	if err := d.db.List(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Notice, len(rows))
@@ -48,15 +53,15 @@ func (d *DB) Notices(ctx context.Context, accountID string, limit int) ([]hub.No
 }
 
 // Unread implements hub.Notices.
-func (d *DB) Unread(ctx context.Context, accountID string) (int, error) {
+func (d *Inbox) Unread(ctx context.Context, accountID string) (int, error) {
 	var n int
-	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
 	return n, sqlite.MapError(err)
 }
 
 // MarkNotices implements hub.Notices.
-func (d *DB) MarkNotices(ctx context.Context, accountID, upTo string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`, clock.Milli(clock.Now()), accountID, upTo)
 		return err
 	})

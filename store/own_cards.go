@@ -13,13 +13,13 @@ import (
 const keptCards = 16
 
 // LastCard implements federation.Cards.
-func (d *DB) LastCard(ctx context.Context, network string) (record.Version, []byte, error) {
+func (d *Peers) LastCard(ctx context.Context, network string) (record.Version, []byte, error) {
 	var r struct {
 		Epoch int64  `db:"epoch"`
 		Seq   int64  `db:"seq"`
 		Wire  []byte `db:"wire"`
 	}
-	err := d.Get(ctx, &r, `SELECT epoch, seq, wire FROM own_cards WHERE network = ? ORDER BY epoch DESC, seq DESC LIMIT 1`, network)
+	err := d.db.Get(ctx, &r, `SELECT epoch, seq, wire FROM own_cards WHERE network = ? ORDER BY epoch DESC, seq DESC LIMIT 1`, network)
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Version{}, nil, nil
 	}
@@ -28,8 +28,8 @@ func (d *DB) LastCard(ctx context.Context, network string) (record.Version, []by
 
 // KeepCard implements federation.Cards. A version that is there already is a
 // fault of kind Conflict.
-func (d *DB) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Peers) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch, v.Seq, wire); err != nil {
 			return err
 		}

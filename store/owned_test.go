@@ -13,11 +13,10 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // owned counts what an account owns one by one.
-func owned(t *testing.T, db *store.DB, id string) (n int) {
+func owned(t *testing.T, db *storetest.DB, id string) (n int) {
 	t.Helper()
 	list, err := db.AgentsOf(t.Context(), id)
 	if err != nil {

@@ -12,7 +12,13 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ federation.PeerStore = (*DB)(nil)
+// Peers keeps what is known and decided of other portals, and this portal's own
+// cards. It implements federation.PeerStore, Nonces and Cards.
+type Peers struct{ db *sqlite.DB }
+
+var _ federation.PeerStore = (*Peers)(nil)
+
+func newPeers(db *sqlite.DB) *Peers { return &Peers{db} }
 
 const (
 	// maxPeerRows is what is read at a start at most.
@@ -22,9 +28,9 @@ const (
 )
 
 // Peers implements federation.PeerStore.
-func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
+func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 	var rows []string
-	if err := d.List(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
+	if err := d.db.List(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]federation.Facts, len(rows))
@@ -37,8 +43,8 @@ func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
 }
 
 // SavePeers implements federation.PeerStore.
-func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		for _, key := range forget {
 			if err := deletePeer(t, key); err != nil {
 				return err
@@ -80,13 +86,13 @@ func deletePeer(t *sqlite.Tx, key string) error {
 }
 
 // PeerChanges implements federation.PeerStore.
-func (d *DB) PeerChanges(ctx context.Context, key string, limit int) ([]federation.Change, error) {
+func (d *Peers) PeerChanges(ctx context.Context, key string, limit int) ([]federation.Change, error) {
 	var rows []struct {
 		State  string `db:"state"`
 		Reason string `db:"reason"`
 		At     int64  `db:"at"`
 	}
-	if err := d.List(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
+	if err := d.db.List(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]federation.Change, len(rows))
@@ -98,10 +104,10 @@ func (d *DB) PeerChanges(ctx context.Context, key string, limit int) ([]federati
 
 // PeerPolicy implements federation.PeerStore. What a policy of an earlier
 // binary does not say is as it is by default.
-func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
+func (d *Peers) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 	p := federation.DefaultPolicy()
 	var s string
-	err := d.Get(ctx, &s, `SELECT policy FROM peer_policy WHERE one = 1`)
+	err := d.db.Get(ctx, &s, `SELECT policy FROM peer_policy WHERE one = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, false, nil
 	}
@@ -115,8 +121,8 @@ func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 }
 
 // DecidePeers implements federation.PeerStore.
-func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Peers) DecidePeers(ctx context.Context, in federation.Decided) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if in.Forget != "" {
 			if err := deletePeer(t, in.Forget); err != nil {
 				return err

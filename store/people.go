@@ -12,7 +12,7 @@ import (
 )
 
 // Disclosures implements chat.People.
-func (d *DB) Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]chat.Disclosure, error) {
+func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]chat.Disclosure, error) {
 	out := make(map[string]chat.Disclosure, len(agentIDs))
 	if len(agentIDs) == 0 {
 		return out, nil
@@ -28,7 +28,7 @@ func (d *DB) Disclosures(ctx context.Context, memberKind, memberID string, agent
 		Share   string `db:"share"`
 		ToldAt  int64  `db:"told_at"`
 	}
-	if err := d.List(ctx, &rows, `SELECT x.agent_id, COALESCE(e.name || '@' || e.host, a.name) AS name, x.host, x.share, x.told_at
+	if err := d.db.List(ctx, &rows, `SELECT x.agent_id, COALESCE(e.name || '@' || e.host, a.name) AS name, x.host, x.share, x.told_at
 		FROM disclosures x JOIN agents a ON a.id = x.agent_id LEFT JOIN elsewhere e ON e.agent_id = x.agent_id
 		WHERE x.member_kind = ? AND x.member_id = ? AND x.agent_id IN (SELECT value FROM json_each(?))`, memberKind, memberID, string(in)); err != nil {
 		return nil, sqlite.MapError(err)
@@ -40,8 +40,8 @@ func (d *DB) Disclosures(ctx context.Context, memberKind, memberID string, agent
 }
 
 // Disclose implements chat.People.
-func (d *DB) Disclose(ctx context.Context, memberKind, memberID string, x chat.Disclosure) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Chats) Disclose(ctx context.Context, memberKind, memberID string, x chat.Disclosure) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO disclosures (member_kind, member_id, agent_id, host, share, told_at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (member_kind, member_id, agent_id) DO UPDATE SET host = excluded.host, share = excluded.share, told_at = excluded.told_at`,
 			memberKind, memberID, x.AgentID, x.Host, string(x.Share), clock.Milli(x.ToldAt))
@@ -50,14 +50,14 @@ func (d *DB) Disclose(ctx context.Context, memberKind, memberID string, x chat.D
 }
 
 // Prefs implements chat.People. Who decided nothing has the zero ones.
-func (d *DB) Prefs(ctx context.Context, accountID string) (chat.Prefs, error) {
+func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error) {
 	var r struct {
 		Notify    string `db:"notify"`
 		QuietFrom int    `db:"quiet_from"`
 		QuietTo   int    `db:"quiet_to"`
 		Zone      string `db:"zone"`
 	}
-	err := d.Get(ctx, &r, `SELECT notify, quiet_from, quiet_to, zone FROM chat_prefs WHERE account_id = ?`, accountID)
+	err := d.db.Get(ctx, &r, `SELECT notify, quiet_from, quiet_to, zone FROM chat_prefs WHERE account_id = ?`, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Prefs{}, nil
 	}
@@ -65,8 +65,8 @@ func (d *DB) Prefs(ctx context.Context, accountID string) (chat.Prefs, error) {
 }
 
 // SetPrefs implements chat.People.
-func (d *DB) SetPrefs(ctx context.Context, accountID string, p chat.Prefs) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Chats) SetPrefs(ctx context.Context, accountID string, p chat.Prefs) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO chat_prefs (account_id, notify, quiet_from, quiet_to, zone) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (account_id) DO UPDATE SET notify = excluded.notify, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to, zone = excluded.zone`,
 			accountID, string(p.Notify), p.QuietFrom, p.QuietTo, p.Zone)

@@ -7,23 +7,21 @@ import (
 	"agentsite/store/sqlite"
 )
 
-var _ task.Portals = (*DB)(nil)
-
 // ActivePortals implements task.Portals.
-func (d *DB) ActivePortals(ctx context.Context) (asking, asked []string, err error) {
+func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err error) {
 	// The condition repeats that of the index tasks_portals word for word.
-	if err := d.List(ctx, &asking, `SELECT DISTINCT substr(caller_id, 1, instr(caller_id, '/') - 1) FROM tasks WHERE caller_kind = 'portal'`+activeStates); err != nil {
+	if err := d.db.List(ctx, &asking, `SELECT DISTINCT substr(caller_id, 1, instr(caller_id, '/') - 1) FROM tasks WHERE caller_kind = 'portal'`+activeStates); err != nil {
 		return nil, nil, sqlite.MapError(err)
 	}
-	err = d.List(ctx, &asked, `SELECT DISTINCT e.portal_id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task'`)
+	err = d.db.List(ctx, &asked, `SELECT DISTINCT e.portal_id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task'`)
 	return asking, asked, sqlite.MapError(err)
 }
 
 // TasksFor implements task.Portals.
-func (d *DB) TasksFor(ctx context.Context, portalID string) ([]task.Task, error) {
+func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, error) {
 	var rows []taskRow
 	// All ids of a portal's people are between its own and the next one.
-	if err := d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+activeStates+` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+activeStates+` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
 		portalID+"/", portalID+"0", task.MaxStopped); err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -31,9 +29,9 @@ func (d *DB) TasksFor(ctx context.Context, portalID string) ([]task.Task, error)
 }
 
 // TasksAt implements task.Portals.
-func (d *DB) TasksAt(ctx context.Context, portalID string) ([]task.Task, error) {
+func (d *Tasks) TasksAt(ctx context.Context, portalID string) ([]task.Task, error) {
 	var rows []taskRow
-	if err := d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE id IN
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE id IN
 		(SELECT t.id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task' AND e.portal_id = ? LIMIT ?)`, portalID, task.MaxStopped); err != nil {
 		return nil, sqlite.MapError(err)
 	}

@@ -10,11 +10,10 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // unpublished takes all changes that wait and returns whose they are.
-func unpublished(t *testing.T, db *store.DB) []string {
+func unpublished(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	numbers, ids, err := db.Unpublished(t.Context(), 100)
 	if err != nil {
@@ -26,7 +25,7 @@ func unpublished(t *testing.T, db *store.DB) []string {
 	return ids
 }
 
-func told(db *store.DB) bool {
+func told(db *storetest.DB) bool {
 	select {
 	case <-db.Publishing():
 		return true

@@ -10,12 +10,12 @@ import (
 
 // Questions implements chat.Tasks. A task names the last message it got; the
 // earlier ones stand in the client ids of what its agent asked back.
-func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
+func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
 	var rows []struct {
 		Seq      int64  `db:"seq"`
 		ClientID string `db:"client_id"`
 	}
-	err := d.List(ctx, &rows, `WITH asked (seq) AS (
+	err := d.db.List(ctx, &rows, `WITH asked (seq) AS (
 			SELECT ?5
 			UNION SELECT CAST(substr(client_id, length(?2) + 2) AS INTEGER) FROM client_ids
 			WHERE conversation_id = ?1 AND sender_id = ?3 AND client_id > ?2 || '/' AND client_id < ?2 || '0')
@@ -32,9 +32,9 @@ func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, erro
 const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
 
 // FirstAsked implements chat.Tasks.
-func (d *DB) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
+func (d *Tasks) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	var id string
-	err := d.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
+	err := d.db.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
 	return id, sqlite.MapError(err)
 }
 

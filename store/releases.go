@@ -11,8 +11,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Registry keeps what was published in the MCP registry. It implements the
+// store of the registry.
+type Registry struct {
+	db     *sqlite.DB
+	agents *Agents
+}
+
+func newRegistry(db *sqlite.DB, agents *Agents) *Registry { return &Registry{db, agents} }
+
 // Server implements registry.Releases.
-func (d *DB) Server(ctx context.Context, name string) (registry.Server, error) {
+func (d *Registry) Server(ctx context.Context, name string) (registry.Server, error) {
 	var r struct {
 		Name     string `db:"name"`
 		AgentID  string `db:"agent_id"`
@@ -20,19 +29,19 @@ func (d *DB) Server(ctx context.Context, name string) (registry.Server, error) {
 		Held     bool   `db:"held"`
 		Revision int    `db:"revision"`
 	}
-	err := d.Get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
+	err := d.db.Get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
 	return registry.Server(r), sqlite.MapError(err)
 }
 
 // CountServers implements registry.Releases.
-func (d *DB) CountServers(ctx context.Context, site string) (int, error) {
+func (d *Registry) CountServers(ctx context.Context, site string) (int, error) {
 	var n int
-	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
 	return n, sqlite.MapError(err)
 }
 
 // SaveRelease implements registry.Releases.
-func (d *DB) SaveRelease(ctx context.Context, c registry.Change) error {
+func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 	var spec string
 	if c.Agent != nil {
 		var err error
@@ -40,7 +49,7 @@ func (d *DB) SaveRelease(ctx context.Context, c registry.Change) error {
 			return err
 		}
 	}
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if c.Agent != nil {
 			if err := d.saveAgent(t, c, spec); err != nil {
 				return err
@@ -74,14 +83,14 @@ func (d *DB) SaveRelease(ctx context.Context, c registry.Change) error {
 }
 
 // saveAgent stores what a change makes of the server's agent.
-func (d *DB) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
+func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
 		if err = takeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
-			return d.insertAgent(t, *c.Agent, spec, c.Sealed)
+			return d.agents.insertAgent(t, *c.Agent, spec, c.Sealed)
 		}
 	} else {
-		err = d.replaceAgent(t, *c.Agent, spec, c.Base, c.Sealed, c.Author)
+		err = d.agents.replaceAgent(t, *c.Agent, spec, c.Base, c.Sealed, c.Author)
 	}
 	if fault.Is(err, fault.Conflict) {
 		return registry.ErrStale

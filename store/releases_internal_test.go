@@ -18,7 +18,7 @@ func change(server registry.Server, version string, remotes ...string) registry.
 		Add: &registry.Release{Version: version, Status: registry.ReleaseActive, PublishedAt: now, Title: "T", Description: "D", Document: []byte("{}"), Remotes: remotes}}
 }
 
-func server(t *testing.T, d *DB, name string) registry.Server {
+func server(t *testing.T, d *testDB, name string) registry.Server {
 	t.Helper()
 	s, err := d.Server(t.Context(), name)
 	if err != nil {

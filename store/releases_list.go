@@ -43,7 +43,7 @@ func (r releaseRow) release() registry.Release {
 }
 
 // Releases implements registry.Releases: two lists in the same order, made one.
-func (d *DB) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
+func (d *Registry) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	out, err := d.published(ctx, f)
 	if err != nil || f.Namespace == "" {
 		return out, sqlite.MapError(err)
@@ -83,10 +83,10 @@ const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status,
 	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
 // published lists what was published.
-func (d *DB) published(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
+func (d *Registry) published(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
-	err := d.List(ctx, &rows, query, args...)
+	err := d.db.List(ctx, &rows, query, args...)
 	out := make([]registry.Release, len(rows))
 	for i, r := range rows {
 		out[i] = r.release()
@@ -150,7 +150,7 @@ func publishedQuery(f registry.Filter) (string, []any) {
 
 // registered lists the public agents of kind mcp that nobody published, each
 // with the version it has now.
-func (d *DB) registered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
+func (d *Registry) registered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := registeredQuery(f)
 	if query == "" {
 		return nil, nil
@@ -159,7 +159,7 @@ func (d *DB) registered(ctx context.Context, f registry.Filter) ([]registry.Rele
 		releaseRow
 		Spec string `db:"spec"`
 	}
-	if err := d.List(ctx, &rows, query, args...); err != nil {
+	if err := d.db.List(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	out := make([]registry.Release, len(rows))

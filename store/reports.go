@@ -37,7 +37,7 @@ const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_k
 	r.created_at, r.closed_at, r.closed_by, r.outcome FROM reports r JOIN agents a ON a.id = r.agent_id `
 
 // AddReport implements hub.Reports.
-func (d *DB) AddReport(ctx context.Context, r hub.Report) error {
+func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
 	return d.aboutAgent(ctx, r.AgentID, func(t *sqlite.Tx, _ string) error {
 		var open int
 		if err := t.Get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`, r.AgentID); err != nil {
@@ -50,13 +50,13 @@ func (d *DB) AddReport(ctx context.Context, r hub.Report) error {
 			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
-		return d.notifyReport(t, r)
+		return d.hooks.notifyReport(t, r)
 	})
 }
 
 // Reports implements hub.Reports. Those of agents that are gone are among
 // them.
-func (d *DB) Reports(ctx context.Context, open bool, agentID string, limit int) ([]hub.Report, error) {
+func (d *Agents) Reports(ctx context.Context, open bool, agentID string, limit int) ([]hub.Report, error) {
 	which := `WHERE r.closed_at > 0`
 	order := ` ORDER BY r.closed_at DESC, r.id DESC LIMIT ?`
 	if open {
@@ -69,7 +69,7 @@ func (d *DB) Reports(ctx context.Context, open bool, agentID string, limit int) 
 		args = []any{agentID, min(limit, 1000)}
 	}
 	var rows []reportRow
-	if err := d.List(ctx, &rows, reportQuery+which+order, args...); err != nil {
+	if err := d.db.List(ctx, &rows, reportQuery+which+order, args...); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Report, len(rows))
@@ -80,9 +80,9 @@ func (d *DB) Reports(ctx context.Context, open bool, agentID string, limit int) 
 }
 
 // CloseReport implements hub.Reports; a Conflict fault when it is closed.
-func (d *DB) CloseReport(ctx context.Context, id, by, outcome string) (hub.Report, error) {
+func (d *Agents) CloseReport(ctx context.Context, id, by, outcome string) (hub.Report, error) {
 	var r reportRow
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		r = reportRow{}
 		if err := t.Get(&r, reportQuery+`WHERE r.id = ?`, id); err != nil {
 			return err

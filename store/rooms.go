@@ -63,9 +63,9 @@ func (r roomRow) conversation() chat.Conversation {
 }
 
 // Room implements chat.Rooms.
-func (d *DB) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
+func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind, memberID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
@@ -73,18 +73,18 @@ func (d *DB) Room(ctx context.Context, id, memberKind, memberID string) (chat.Co
 }
 
 // RoomByLink implements chat.Links.
-func (d *DB) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
+func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	return d.withMembers(ctx, r)
 }
 
-func (d *DB) withMembers(ctx context.Context, r roomRow) (chat.Conversation, error) {
+func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, error) {
 	c := r.conversation()
 	var members []memberRow
-	if err := d.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
+	if err := d.db.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	for _, m := range members {
@@ -95,10 +95,10 @@ func (d *DB) withMembers(ctx context.Context, r roomRow) (chat.Conversation, err
 
 // SettingsOf implements chat.Rooms. They are cached, because every message
 // reads them.
-func (d *DB) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
+func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
 	r, generation, ok := d.settings.Get(id)
 	if !ok {
-		if err := d.Get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
+		if err := d.db.Get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
 			return s, "", sqlite.MapError(err)
 		}
 		d.settings.Put(id, r, generation)
@@ -126,13 +126,13 @@ const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 	ORDER BY r.updated_at DESC, r.id DESC`
 
 // RoomsOf implements chat.Rooms.
-func (d *DB) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation, error) {
+func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation, error) {
 	at, id := clock.Milli(f.Before.At), f.Before.ID
 	if f.Before.At.IsZero() {
 		at, id = 1<<62, "~"
 	}
 	var rows []roomRow
-	if err := d.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
+	if err := d.db.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]chat.Conversation, len(rows))
@@ -147,7 +147,7 @@ func (d *DB) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.Ro
 		return nil, err
 	}
 	var members []memberRow
-	if err := d.List(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
+	if err := d.db.List(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	for _, m := range members {

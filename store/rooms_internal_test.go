@@ -21,7 +21,7 @@ import (
 // there is: 1 edited by 4, 2 removed by 5 with its edit 3, 6 with a reaction
 // of 7 and a file, 8 asked of t8, answered by 9 and again by 10 for t9, whose
 // answer asked t10.
-func seedRooms(t *testing.T, d *DB) (file string) {
+func seedRooms(t *testing.T, d *testDB) (file string) {
 	t.Helper()
 	ctx, now := context.Background(), clock.Now()
 	must := func(err error) {

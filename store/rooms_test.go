@@ -15,10 +15,9 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
-func roomsOf(t testing.TB, db *store.DB, who account.Account, f chat.RoomFilter) []chat.Conversation {
+func roomsOf(t testing.TB, db *storetest.DB, who account.Account, f chat.RoomFilter) []chat.Conversation {
 	t.Helper()
 	f.Limit = 50
 	list, err := db.RoomsOf(context.Background(), "person", who.ID, f)

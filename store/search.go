@@ -16,6 +16,15 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Search finds messages by their words, see chat.Transcripts.
+type Search struct {
+	db    *sqlite.DB
+	chats *Chats
+	words *Words
+}
+
+func newSearch(db *sqlite.DB, chats *Chats, words *Words) *Search { return &Search{db, chats, words} }
+
 // Bounds of one search.
 const (
 	maxSearchedRooms = 10_000
@@ -45,14 +54,14 @@ const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROS
 
 // SearchMessages implements chat.Transcripts. Of rooms whose words were not
 // read for long, it finds the rest once IndexWords has come to it.
-func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point, limit int) ([]chat.Found, error) {
+func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point, limit int) ([]chat.Found, error) {
 	words := queryWords(query)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
 		return nil, nil
 	}
 	var list []searchedRoom
-	if err := d.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
+	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID, memberKind, maxSearchedRooms); err != nil {
 		return nil, sqlite.MapError(err)
@@ -70,7 +79,7 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
 		some, err := d.find(ctx, match(chunk, words), in, below, limit)
 		if sqlite.IsIndexDamaged(err) {
-			if err := d.emptyWords(ctx, err); err != nil {
+			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, err
 			}
 			return nil, fault.New(fault.Unavailable, "The words of your messages have to be read anew. Search again in a while.")
@@ -83,7 +92,7 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 	slices.SortFunc(hits, func(a, b foundRow) int { return cmp.Compare(b.ID, a.ID) })
 	var out []chat.Found
 	for _, h := range hits[:min(len(hits), limit)] {
-		m, err := d.Message(ctx, h.ConversationID, h.Seq)
+		m, err := d.chats.Message(ctx, h.ConversationID, h.Seq)
 		if fault.Is(err, fault.NotFound) || err == nil && !m.Now.UnsaidAt.IsZero() {
 			continue // it was taken away meanwhile
 		}
@@ -98,13 +107,13 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 
 // catchUp reads words that a search would miss, the room changed last first.
 // It may fail: what was read before is found all the same.
-func (d *DB) catchUp(ctx context.Context, list []searchedRoom) {
+func (d *Search) catchUp(ctx context.Context, list []searchedRoom) {
 	pages := 0
 	for _, r := range list {
 		for more := r.Behind; more && pages < catchUpPages; pages++ {
-			rest, err := d.readWords(ctx, r.ID)
+			rest, err := d.words.readWords(ctx, r.ID)
 			if err != nil {
-				d.Log().Warn("read the words of messages", "error", err)
+				d.db.Log().Warn("read the words of messages", "error", err)
 				return
 			}
 			more = len(rest) > 0
@@ -113,13 +122,13 @@ func (d *DB) catchUp(ctx context.Context, list []searchedRoom) {
 }
 
 // foundBefore is the id below which a search goes on after a message it found.
-func (d *DB) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
+func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	if p.At.IsZero() {
 		return 1<<63 - 1, nil
 	}
 	from := saidFrom(clock.Milli(p.At))
 	var id int64
-	err := d.Get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
+	err := d.db.Get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
 		WHERE s.id >= ? AND s.id < ? AND m.id = ?`, from, from+1<<saidShift, p.ID)
 	if errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
 		return from, nil
@@ -128,10 +137,10 @@ func (d *DB) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 }
 
 // find returns the newest texts that match and that the member sees.
-func (d *DB) find(ctx context.Context, match string, in map[string]searchedRoom, below int64, limit int) (hits []foundRow, err error) {
+func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64, limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {
 		var page []foundRow
-		if err := d.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
+		if err := d.db.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
 			return nil, sqlite.MapError(err)
 		}
 		for _, f := range page {

@@ -14,11 +14,10 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // finds are the texts a search of the account finds, newest first.
-func finds(t testing.TB, db *store.DB, who account.Account, query string) []string {
+func finds(t testing.TB, db *storetest.DB, who account.Account, query string) []string {
 	t.Helper()
 	list, err := db.SearchMessages(context.Background(), "person", who.ID, query, chat.Point{}, 50)
 	if err != nil {
@@ -31,7 +30,7 @@ func finds(t testing.TB, db *store.DB, who account.Account, query string) []stri
 	return out
 }
 
-func indexAll(t testing.TB, db *store.DB) {
+func indexAll(t testing.TB, db *storetest.DB) {
 	t.Helper()
 	for more := true; more; {
 		var err error

@@ -10,8 +10,8 @@ import (
 )
 
 // SaveSearch implements hub.Searches.
-func (d *DB) SaveSearch(ctx context.Context, s hub.Saved) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Agents) SaveSearch(ctx context.Context, s hub.Saved) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO searches (id, account_id, title, query, seen_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 			s.ID, s.AccountID, s.Title, s.Query, clock.Milli(s.SeenAt), clock.Milli(s.CreatedAt))
 		return err
@@ -19,7 +19,7 @@ func (d *DB) SaveSearch(ctx context.Context, s hub.Saved) error {
 }
 
 // SavedSearches implements hub.Searches, in the order they were saved.
-func (d *DB) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, error) {
+func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, error) {
 	var rows []struct {
 		ID        string `db:"id"`
 		Title     string `db:"title"`
@@ -27,7 +27,7 @@ func (d *DB) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, 
 		SeenAt    int64  `db:"seen_at"`
 		CreatedAt int64  `db:"created_at"`
 	}
-	if err := d.List(ctx, &rows, `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ? ORDER BY id LIMIT 1000`, accountID); err != nil {
+	if err := d.db.List(ctx, &rows, `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ? ORDER BY id LIMIT 1000`, accountID); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Saved, len(rows))
@@ -38,15 +38,15 @@ func (d *DB) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, 
 }
 
 // SeenSearch implements hub.Searches.
-func (d *DB) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return gone(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`, clock.Milli(at), accountID, id))
 	})
 }
 
 // DeleteSearch implements hub.Searches.
-func (d *DB) DeleteSearch(ctx context.Context, accountID, id string) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Agents) DeleteSearch(ctx context.Context, accountID, id string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return gone(t.Exec(`DELETE FROM searches WHERE account_id = ? AND id = ?`, accountID, id))
 	})
 }

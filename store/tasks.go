@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/notify"
@@ -15,10 +16,21 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Tasks keeps tasks and the queue of those that wait. It implements
+// task.Reads, task.Queue, task.Portals and chat.Tasks.
+type Tasks struct {
+	db    *sqlite.DB
+	hooks *Hooks
+}
+
 var (
-	_ task.Reads = (*DB)(nil)
-	_ task.Queue = (*DB)(nil)
+	_ task.Reads   = (*Tasks)(nil)
+	_ task.Queue   = (*Tasks)(nil)
+	_ task.Portals = (*Tasks)(nil)
+	_ chat.Tasks   = (*Tasks)(nil)
 )
+
+func newTasks(db *sqlite.DB, hooks *Hooks) *Tasks { return &Tasks{db, hooks} }
 
 type taskRow struct {
 	ID             string `db:"id"`
@@ -97,9 +109,9 @@ func tasksOf(rows []taskRow) ([]task.Task, error) {
 const maxShortCheckpoint = 65536
 
 // TaskByID implements task.Reads.
-func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
+func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	var r taskRow
-	if err := d.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 		return task.Task{}, sqlite.MapError(err)
 	}
 	return r.task()
@@ -107,9 +119,9 @@ func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
 
 // TaskAsked implements chat.Tasks. A task that waited for input names only the
 // last message it got; the earlier ones are in the client ids of its questions.
-func (d *DB) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
+func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
 	var r taskRow
-	if err := d.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
+	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
 			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
 		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
 		return task.Task{}, sqlite.MapError(err)
@@ -118,13 +130,13 @@ func (d *DB) TaskAsked(ctx context.Context, conversationID string, seq int64) (t
 }
 
 // ListTasks implements task.Reads.
-func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
+func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
 	before := f.Before
 	if before == "" {
 		before = "~" // after every ULID
 	}
 	var rows []taskRow
-	err := d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
+	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
 		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
 		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State), string(f.State), min(f.Limit, 200))
 	if err != nil {
@@ -134,7 +146,7 @@ func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) 
 }
 
 // FindTasks implements task.Reads.
-func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
+func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
 	const which = ` FROM tasks
 		WHERE caller_id = ? AND agent_id = ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?) AND updated_at >= ?`
 	after := int64(0)
@@ -143,7 +155,7 @@ func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]ta
 	}
 	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
 	var total int
-	if err := d.Get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
+	if err := d.db.Get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
 		return nil, 0, sqlite.MapError(err)
 	}
 	at, id := int64(math.MaxInt64), ""
@@ -151,7 +163,7 @@ func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]ta
 		at, id = clock.Milli(q.From.At), q.From.ID
 	}
 	var rows []taskRow
-	err := d.List(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
 		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, min(q.Limit, 100))...)
 	if err != nil {
 		return nil, 0, sqlite.MapError(err)
@@ -164,14 +176,14 @@ func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]ta
 const activeStates = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required')`
 
 // ActiveTasks implements task.Reads.
-func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
+func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
 	var rows []taskRow
 	var err error
 	const active = activeStates + ` ORDER BY id LIMIT 1000`
 	if conversationID != "" {
-		err = d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
+		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
 	} else {
-		err = d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
+		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
 	}
 	if err != nil {
 		return nil, sqlite.MapError(err)
@@ -180,9 +192,9 @@ func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) (
 }
 
 // Claim implements task.Queue.
-func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
+func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
 	var out []task.Task
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		out = nil
 		var ids []string
 		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
@@ -209,14 +221,14 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 				return err
 			}
 			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
-				if err := d.notifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
+				if err := d.hooks.notifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
 					return err
 				}
 			}
 			one, err := r.task()
 			if err != nil {
 				// Its lease keeps it from holding up the others for ever.
-				d.Log().Error("skip a damaged task", "task", id, "error", err)
+				d.db.Log().Error("skip a damaged task", "task", id, "error", err)
 				continue
 			}
 			out = append(out, one)
@@ -227,9 +239,9 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 }
 
 // Release implements task.Queue.
-func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
+func (d *Tasks) Release(ctx context.Context, fence int64) (int, error) {
 	n := 0
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		res, err := t.Exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
 		if err != nil {
 			return err
@@ -242,8 +254,8 @@ func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
 }
 
 // SaveCheckpoint implements task.Queue.
-func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
-	return d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		short, long := string(state), ""
 		if len(short) > maxShortCheckpoint {
 			short, long = "", short
@@ -260,9 +272,9 @@ func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessag
 }
 
 // LastCheckpoint implements task.Queue.
-func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
+func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
 	var s string
-	err := d.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
+	err := d.db.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
 		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

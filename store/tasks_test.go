@@ -15,10 +15,9 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
-func asked(t *testing.T) (*store.DB, account.Account, hub.Agent, chat.Conversation, task.Task) {
+func asked(t *testing.T) (*storetest.DB, account.Account, hub.Agent, chat.Conversation, task.Task) {
 	t.Helper()
 	db := storetest.New(t)
 	ada := storetest.Account(t, db, "ada")
@@ -27,7 +26,7 @@ func asked(t *testing.T) (*store.DB, account.Account, hub.Agent, chat.Conversati
 	return db, ada, helper, c, storetest.Say(t, db, c, ada, "help", helper).Tasks[0]
 }
 
-func claim(t *testing.T, db *store.DB, fence int64) []task.Task {
+func claim(t *testing.T, db *storetest.DB, fence int64) []task.Task {
 	t.Helper()
 	list, err := db.Claim(t.Context(), fence, 100)
 	if err != nil {

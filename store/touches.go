@@ -71,8 +71,8 @@ func (x *touches) drop(list map[string]touch) (more bool) {
 }
 
 // Touch implements account.Credentials.
-func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) error {
-	if err := d.Writable(); err != nil {
+func (d *Accounts) Touch(_ context.Context, hash string, used, expires time.Time) error {
+	if err := d.db.Writable(); err != nil {
 		return err
 	}
 	if d.touches.note(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
@@ -83,9 +83,9 @@ func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) erro
 
 // writeTouches has the waiting uses written soon, before the writes that come
 // after them: those must find them.
-func (d *DB) writeTouches() {
+func (d *Accounts) writeTouches() {
 	var list map[string]touch
-	d.WriteSoon(touchDelay, func(t *sqlite.Tx) error {
+	d.db.WriteSoon(touchDelay, func(t *sqlite.Tx) error {
 		list = d.touches.waiting()
 		for hash, u := range list {
 			if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires, hash); err != nil {
@@ -98,10 +98,10 @@ func (d *DB) writeTouches() {
 
 // touched follows the write of touches. A failed write is not tried again:
 // the next use is noted in its turn.
-func (d *DB) touched(list map[string]touch, err error) {
+func (d *Accounts) touched(list map[string]touch, err error) {
 	if err != nil {
 		list = d.touches.waiting() // it may have failed before it read them
-		d.Log().Warn("note uses of credentials", "error", err)
+		d.db.Log().Warn("note uses of credentials", "error", err)
 	} else {
 		d.credentials.Set(func(rows map[string]credentialRow) {
 			for hash, t := range list {

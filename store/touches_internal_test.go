@@ -15,7 +15,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-func addCredential(t *testing.T, d *DB, life time.Duration) account.Credential {
+func addCredential(t *testing.T, d *testDB, life time.Duration) account.Credential {
 	t.Helper()
 	c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(ident.NewID()), Kind: account.GuestCredential, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(life)}
 	if err := d.AddCredential(t.Context(), c); err != nil {
@@ -25,7 +25,7 @@ func addCredential(t *testing.T, d *DB, life time.Duration) account.Credential {
 }
 
 // usedAt is what the row says on the disk.
-func usedAt(t *testing.T, d *DB, c account.Credential) time.Time {
+func usedAt(t *testing.T, d *testDB, c account.Credential) time.Time {
 	t.Helper()
 	var at int64
 	if err := d.Get(t.Context(), &at, `SELECT used_at FROM credentials WHERE hash = ?`, c.Hash); err != nil {

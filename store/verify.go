@@ -80,18 +80,18 @@ func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 // Verify checks the database while the portal runs. It reads in short
 // transactions, so that it holds up neither writers nor the WAL; messages
 // that arrive meanwhile may or may not be counted.
-func (d *DB) Verify(ctx context.Context) (Report, error) {
+func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	var r Report
-	pool, err := sqlite.Connect(d.Path(), sqlite.ReadDSN(d.Path()), 1)
+	pool, err := sqlite.Connect(d.db.Path(), sqlite.ReadDSN(d.db.Path()), 1)
 	if err != nil {
 		return r, err
 	}
 	defer pool.Close()
-	public, err := verifyPool(ctx, pool, filepath.Dir(d.Path()), &r)
+	public, err := verifyPool(ctx, pool, filepath.Dir(d.db.Path()), &r)
 	if err != nil {
 		return r, err
 	}
-	return r, verifyKeys(filepath.Dir(d.Path()), public, &r)
+	return r, verifyKeys(filepath.Dir(d.db.Path()), public, &r)
 }
 
 // verifyFile checks a database file that nobody writes and returns the public

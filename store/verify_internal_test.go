@@ -31,7 +31,7 @@ import (
 
 // seed stores, with ids that a test can name, a conversation "c1" in which a
 // task "t1" has ended, "t2" works and "t3" waits, and an empty one "c2".
-func seed(t *testing.T, d *DB) {
+func seed(t *testing.T, d *testDB) {
 	t.Helper()
 	ctx, now := context.Background(), clock.Now()
 	agent := hub.Agent{ID: "g1", Name: "helper", Kind: hub.Builtin, Title: "Helper", Visibility: hub.Public, Version: 1, Status: hub.Status{State: hub.Active}, CreatedAt: now, UpdatedAt: now}
@@ -317,7 +317,7 @@ func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
 }
 
 // seedPeers puts something into each table about other portals.
-func seedPeers(t *testing.T, d *DB) {
+func seedPeers(t *testing.T, d *testDB) {
 	t.Helper()
 	now := clock.Now()
 	policy := federation.Policy{}.Filled()
@@ -443,7 +443,7 @@ func TestBackup_DoesWithoutAReplicaThatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if m, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil || len(m.Members) != 3 {
+	if m, err := d.Backups.Backup(t.Context(), &b, BackupOptions{}); err != nil || len(m.Members) != 3 {
 		t.Fatal(m.Members, err)
 	}
 	if !strings.Contains(log.String(), "holds nothing of the replica") {

@@ -10,6 +10,14 @@ import (
 	"agentsite/store/sqlite"
 )
 
+// Words keeps the full-text index of messages.
+type Words struct {
+	db       *sqlite.DB
+	wordless rooms
+}
+
+func newWords(db *sqlite.DB) *Words { return &Words{db: db} }
+
 // The words of messages are written behind them: a post costs nothing more.
 // said_words has a row for each text that can be found, under an id that
 // begins with the time it was said, so that the index itself yields the newest
@@ -90,7 +98,7 @@ func (r *rooms) passed(from, after string, end bool) {
 // IndexWords reads the words of some messages that a search could not find
 // yet, and reports whether there are more. It does next to nothing when there
 // are none. One caller at a time.
-func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
+func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
 	ids, after, lap := d.wordless.next()
 	switch {
 	case len(ids) > 0:
@@ -98,7 +106,7 @@ func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
 	case lap:
 		return false, nil
 	}
-	if err := d.List(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
+	if err := d.db.List(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
 		return true, sqlite.MapError(err)
 	}
 	if len(ids) == 0 {
@@ -114,7 +122,7 @@ func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
 
 // readAll reads the words of some rooms, at least of one. Those that are not
 // done go back into the set.
-func (d *DB) readAll(ctx context.Context, ids []string) error {
+func (d *Words) readAll(ctx context.Context, ids []string) error {
 	rest, err := d.readWords(ctx, ids...)
 	if err != nil && len(ids) > 1 && ctx.Err() == nil {
 		// One that cannot be read must not hold up the others.
@@ -137,7 +145,7 @@ func (d *DB) readAll(ctx context.Context, ids []string) error {
 
 // readWords reads the words of a page of messages of some rooms, in one
 // transaction, and returns the rooms that have more.
-func (d *DB) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
+func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
 	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
 		rest = nil
 		page := wordsLeft{wordsPage, wordsBytes}
@@ -164,7 +172,7 @@ type wordsLeft struct{ messages, bytes int }
 
 // indexPage reads the words of a room as far as the page lasts, of at least
 // one message, and reports whether there are more.
-func (d *DB) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
+func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
 	var c struct {
 		WordsSeq int64 `db:"words_seq"`
 		LastSeq  int64 `db:"last_seq"`
@@ -197,7 +205,7 @@ func (d *DB) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (mo
 		}
 		parts, err := partsOf(r.Body)
 		if err != nil {
-			d.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			d.db.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
 			continue
 		}
 		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
@@ -275,9 +283,9 @@ const purgePages = 256
 // PurgeWords removes the words of deleted texts from the index, which is
 // rewritten for it, a part in each transaction. It reads one row when no text
 // was deleted since the last call.
-func (d *DB) PurgeWords(ctx context.Context) error {
+func (d *Words) PurgeWords(ctx context.Context) error {
 	var marked bool
-	if err := d.Get(ctx, &marked, deletedWords); err != nil || !marked {
+	if err := d.db.Get(ctx, &marked, deletedWords); err != nil || !marked {
 		return sqlite.MapError(err)
 	}
 	pages := -purgePages // begins a merge of all parts; later steps continue it
@@ -303,21 +311,21 @@ func (d *DB) PurgeWords(ctx context.Context) error {
 
 // writeWords is write for what may touch the index of words. One that is
 // damaged is emptied, and filled again from the messages by and by.
-func (d *DB) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
-	err := d.Write(ctx, fn)
+func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	err := d.db.Write(ctx, fn)
 	if !sqlite.IsIndexDamaged(err) {
 		return err
 	}
 	if err := d.emptyWords(ctx, err); err != nil {
 		return err
 	}
-	return d.Write(ctx, fn)
+	return d.db.Write(ctx, fn)
 }
 
 // emptyWords lets all words be read anew.
-func (d *DB) emptyWords(ctx context.Context, cause error) error {
-	d.Log().Warn("read the words of all messages anew", "cause", cause)
-	err := d.Write(ctx, func(t *sqlite.Tx) error {
+func (d *Words) emptyWords(ctx context.Context, cause error) error {
+	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
 			if _, err := t.Exec(q); err != nil {
 				return err

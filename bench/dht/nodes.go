@@ -210,7 +210,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	if p.gate, err = record.NewGate(networkName, p.replica); err != nil {
 		return err
 	}
-	p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Signer: p, Replica: p.replica, Gate: p.gate, Caller: p,
+	p.peers, err = federation.NewPeers(ctx, p.db.Peers, federation.PeersConfig{Signer: p, Replica: p.replica, Gate: p.gate, Caller: p,
 		Gossip: func() federation.Gossip {
 			if p.pool == nil {
 				return nil
@@ -222,7 +222,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 		return err
 	}
 	p.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: networkName, Origin: p.origin, Name: p.host, Policy: p.peers.Mode,
-		Root: p.keys.Portal, Public: p.keys.Public(), Keys: p.op, Cards: p.db, Gate: p.gate, Replica: p.replica, Log: discard})
+		Root: p.keys.Portal, Public: p.keys.Public(), Keys: p.op, Cards: p.db.Peers, Gate: p.gate, Replica: p.replica, Log: discard})
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	p.client = client.New(client.Config{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()
-	guard, err := guard.New(ctx, guard.Config{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
+	guard, err := guard.New(ctx, guard.Config{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db.Peers, Prover: p.client, Started: started, Log: discard})
 	if err != nil {
 		return err
 	}

@@ -31,11 +31,11 @@ func seed(dir string, people int) (tokens []string, err error) {
 	now := clock.Now()
 	for i := range people {
 		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
-		if err := db.CreateAccount(ctx, a, ""); err != nil {
+		if err := db.Accounts.CreateAccount(ctx, a, ""); err != nil {
 			return nil, err
 		}
 		secret := ident.NewSecret(ident.TokenPrefix)
-		if err := db.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
+		if err := db.Accounts.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
 			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
 			return nil, err
 		}

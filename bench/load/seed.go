@@ -59,7 +59,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 			for _, m := range p.people[i-1 : i+1] {
 				room.Members = append(room.Members, chat.Member{Kind: "person", ID: m.ID, Handle: m.Name, Role: "owner"})
 			}
-			if err := db.CreateConversation(ctx, room, nil, nil); err != nil {
+			if err := db.Chat.CreateConversation(ctx, room, nil, nil); err != nil {
 				return err
 			}
 			p.rooms = append(p.rooms, room.ID)
@@ -78,7 +78,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 // person makes an account and a token with all of its rights.
 func person(db *store.DB, name string, operator bool) (a account.Account, token string, err error) {
 	a = account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", Operator: operator, CreatedAt: clock.Now()}
-	if err = db.CreateAccount(context.Background(), a, ""); err == nil {
+	if err = db.Accounts.CreateAccount(context.Background(), a, ""); err == nil {
 		token, err = credential(db, a, account.TokenCredential, ident.TokenPrefix)
 	}
 	return a, token, err
@@ -86,7 +86,7 @@ func person(db *store.DB, name string, operator bool) (a account.Account, token 
 
 func credential(db *store.DB, a account.Account, kind account.CredentialKind, prefix string) (secret string, err error) {
 	secret = ident.NewSecret(prefix)
-	return secret, db.AddCredential(context.Background(), account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: kind, AccountID: a.ID, Label: "bench",
+	return secret, db.Accounts.AddCredential(context.Background(), account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: kind, AccountID: a.ID, Label: "bench",
 		CreatedAt: clock.Now(), UsedAt: clock.Now(), ExpiresAt: clock.Now().Add(24 * time.Hour)})
 }
 
@@ -102,7 +102,7 @@ func (p *portal) list(db *store.DB, n int) error {
 				list[i] = corpus.Agent(from + i)
 				list[i].OwnerID, list[i].OwnerName = p.people[0].ID, p.people[0].Name
 			}
-			return db.CreateAgents(context.Background(), list)
+			return db.Hub.CreateAgents(context.Background(), list)
 		})
 	}
 	p.agents = max(p.agents, n)
@@ -161,7 +161,7 @@ func (p *portal) say(db *store.DB, room, n, size int) error {
 	}
 	return together(n, func(i int) error {
 		a := p.people[2*room+i%2]
-		_, err := db.Append(context.Background(), chat.Post{Message: chat.Message{ConversationID: p.rooms[room], ID: ident.NewID(), ClientID: ident.NewID(),
+		_, err := db.Chat.Append(context.Background(), chat.Post{Message: chat.Message{ConversationID: p.rooms[room], ID: ident.NewID(), ClientID: ident.NewID(),
 			Sender: chat.Sender{Kind: "person", ID: a.ID, Handle: a.Name}, Kind: chat.Text, Parts: []task.Part{task.TextPart(texts[i%len(texts)])}, CreatedAt: clock.Now()}})
 		return err
 	})

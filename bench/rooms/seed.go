@@ -45,11 +45,11 @@ func seed(dir string, rooms int) (d *data, err error) {
 	now := clock.Now()
 	for i := range crew {
 		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
-		if err := db.CreateAccount(ctx, a, ""); err != nil {
+		if err := db.Accounts.CreateAccount(ctx, a, ""); err != nil {
 			return nil, err
 		}
 		secret := ident.NewSecret(ident.TokenPrefix)
-		if err := db.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
+		if err := db.Accounts.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
 			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func seed(dir string, rooms int) (d *data, err error) {
 		for _, p := range people {
 			c.Members = append(c.Members, chat.Member{Kind: "person", ID: p.ID, Handle: p.Name, Role: chat.RoleOwner})
 		}
-		return c.ID, db.CreateConversation(ctx, c, nil, nil)
+		return c.ID, db.Chat.CreateConversation(ctx, c, nil, nil)
 	}
 	if d.big, err = open(d.people...); err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func seedPeers(t testing.TB, dir string, n int) *crowd {
 		}
 		list = append(list, f)
 	}
-	if err := db.SavePeers(t.Context(), list, nil, nil); err != nil {
+	if err := db.Peers.SavePeers(t.Context(), list, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c

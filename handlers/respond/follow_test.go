@@ -17,7 +17,6 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // book knows one agent.
@@ -49,7 +48,7 @@ func (idle) Ended(task.Task)  {}
 type world struct {
 	*chat.Service
 	t   testing.TB
-	db  *store.DB
+	db  *storetest.DB
 	ada ident.Actor
 }
 

@@ -12,7 +12,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 const password = "correct horse battery"
@@ -23,7 +22,7 @@ var system = ident.Actor{Kind: ident.System}
 type world struct {
 	*account.Service
 	t  *testing.T
-	db *store.DB
+	db *storetest.DB
 }
 
 func open(t *testing.T, edit ...func(*account.Config)) world {
@@ -31,7 +30,7 @@ func open(t *testing.T, edit ...func(*account.Config)) world {
 	return on(t, storetest.New(t), edit...)
 }
 
-func on(t *testing.T, db *store.DB, edit ...func(*account.Config)) world {
+func on(t *testing.T, db *storetest.DB, edit ...func(*account.Config)) world {
 	cfg := account.Config{Policy: account.Open, Guests: true, URL: "https://portal.example", Log: slog.New(slog.DiscardHandler)}
 	for _, e := range edit {
 		e(&cfg)

@@ -34,7 +34,7 @@ func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) 
 // Person implements chat.Directory.
 func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
 	h, _ := ident.ParseHandle(name, d.hub.Portal())
-	a, err := d.db.AccountByName(ctx, h.Name)
+	a, err := d.db.Accounts.AccountByName(ctx, h.Name)
 	if err != nil || a.Disabled() || h.Portal != "" {
 		if err == nil || fault.Is(err, fault.NotFound) {
 			err = fault.New(fault.NotFound, "There is nobody called %.80q here.", name)
@@ -48,7 +48,7 @@ func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat
 func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]string, error) {
 	out := make(map[string]string)
 	for _, id := range agentIDs {
-		a, err := d.db.AgentByID(ctx, id)
+		a, err := d.db.Hub.AgentByID(ctx, id)
 		if fault.Is(err, fault.NotFound) {
 			continue // gone: nothing goes anywhere
 		}

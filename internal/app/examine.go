@@ -39,5 +39,5 @@ func (p *Portal) outside() string {
 }
 
 func (p *Portal) ownAgents(ctx context.Context, yield func(hub.Agent) bool) error {
-	return p.db.AllAgents(ctx, yield)
+	return p.db.Hub.AllAgents(ctx, yield)
 }

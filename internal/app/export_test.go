@@ -51,13 +51,13 @@ func (p *Portal) ToPortal(portal, origin string) http.RoundTripper {
 // Running is what is worked on for people of other portals.
 func (p *Portal) Running(t testing.TB) []task.Task {
 	t.Helper()
-	asking, _, err := p.db.ActivePortals(context.Background())
+	asking, _, err := p.db.Tasks.ActivePortals(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []task.Task
 	for _, id := range asking {
-		list, err := p.db.TasksFor(context.Background(), id)
+		list, err := p.db.Tasks.TasksFor(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func (p *Portal) Ended(t testing.TB, id, state string) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(2 * time.Minute); ; {
-		k, err := p.db.TaskByID(context.Background(), id)
+		k, err := p.db.Tasks.TaskByID(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

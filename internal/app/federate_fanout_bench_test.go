@@ -66,7 +66,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 		pub, stop := f.run()
 		b.Cleanup(stop)
 		f.until(int64(agents))
-		err := f.db.AllAgents(b.Context(), func(a hub.Agent) bool { f.index.Put(a); return true })
+		err := f.db.Hub.AllAgents(b.Context(), func(a hub.Agent) bool { f.index.Put(a); return true })
 		if err != nil {
 			b.Fatal(err)
 		}

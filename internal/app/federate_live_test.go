@@ -57,7 +57,7 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 	one := joined(t, "")
 	two := joined(t, one.URL())
 	var ours hub.Agent
-	err := one.db.AllAgents(t.Context(), func(a hub.Agent) bool {
+	err := one.db.Hub.AllAgents(t.Context(), func(a hub.Agent) bool {
 		if a.Listable() {
 			ours = a
 		}

@@ -18,7 +18,6 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/storetest"
 	"agentsite/peering/publish"
-	"agentsite/store"
 	"agentsite/store/replica"
 )
 
@@ -27,7 +26,7 @@ const publishNetwork = "agentsite-test"
 // publishing is what publishes, over real databases and keys.
 type publishing struct {
 	testing.TB
-	db      *store.DB
+	db      *storetest.DB
 	replica *replica.Replica
 	self    *federation.Self
 	gate    *record.Gate
@@ -91,7 +90,7 @@ func (p *publishing) agents(from, n int) {
 
 // run publishes until stop is called.
 func (p *publishing) run() (pub *publish.Publisher, stop func()) {
-	pub = publish.New(publish.Config{Source: p.db, Signer: p.self, Gate: p.gate, Replica: p.replica, Terms: index.Terms, CardChanged: p.self.Changed, Log: slog.Default(),
+	pub = publish.New(publish.Config{Source: p.db.Hub, Signer: p.self, Gate: p.gate, Replica: p.replica, Terms: index.Terms, CardChanged: p.self.Changed, Log: slog.Default(),
 		Published: func(head []byte) {
 			r, err := record.Open(publishNetwork, head)
 			if err != nil {

@@ -32,7 +32,7 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url", p.url.String())
 	}
 	if p.set.NetworkName == "" || !record.ValidOrigin(p.url.String()) {
-		p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers, Log: p.log})
+		p.peers, err = federation.NewPeers(ctx, p.db.Peers, federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers, Log: p.log})
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
@@ -44,7 +44,7 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow, UserAgent: "agentsite/" + Release(),
 		MaxPeers: p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost, Started: p.started,
 	}, peering.Ports{
-		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db, Nonces: p.db, Cards: p.db, Source: p.db,
+		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db.Peers, Nonces: p.db.Peers, Cards: p.db.Peers, Source: p.db.Hub,
 		Directory: directory, Agents: agents, NotifyOperators: p.notifyOperators, Shun: p.shun, Log: p.log,
 	})
 	if err == nil {
@@ -89,7 +89,7 @@ func (p *Portal) newCallers() *request.Callers {
 	if p.node == nil {
 		return request.NewCallers(p.accounts, nil)
 	}
-	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts, Tasks: p.tasks, Store: p.db, Ways: p.node, Log: p.log})
+	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts, Tasks: p.tasks, Store: p.db.Tasks, Ways: p.node, Log: p.log})
 	return request.NewCallers(p.accounts, p.portalCalls)
 }
 
@@ -134,7 +134,7 @@ func (p *Portal) Vanish() {
 
 // notifyOperators leaves a notice about another portal with every operator.
 func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
-	operators, err := p.db.Operators(ctx)
+	operators, err := p.db.Hub.Operators(ctx)
 	if err != nil {
 		p.log.Warn("list operators", "error", err)
 		return
@@ -142,7 +142,7 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	note := hub.Notice{Kind: hub.NoticePeer, Subject: n.Subject, Text: n.Text, Href: n.Href, CreatedAt: clock.Now()}
 	for _, id := range operators {
 		note.ID, note.AccountID = ident.NewID(), id
-		if err := p.db.AddNotice(ctx, note); err != nil {
+		if err := p.db.Hub.AddNotice(ctx, note); err != nil {
 			p.log.Warn("store a notice", "account", id, "kind", note.Kind, "error", err)
 		}
 	}

@@ -226,7 +226,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		}
 		acfg.Mailer = m
 	}
-	p.accounts = account.New(p.db, acfg)
+	p.accounts = account.New(p.db.Accounts, acfg)
 	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
 	words := index.New()
 	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
@@ -235,23 +235,23 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	ports := hub.Ports{Store: p.db, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+	ports := hub.Ports{Store: p.db.Hub, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
 	hcfg := hub.Config{Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.connectHub(&ports, &hcfg)
 	p.hub = hub.New(ports, hcfg)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
-	p.tasks = task.NewService(p.db, queue, chats)
+	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
-	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
+	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Notified: p.teller.told, Log: p.log})
-	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
+	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())
@@ -405,7 +405,7 @@ func (p *Portal) endWork(ctx context.Context) {
 	for {
 		select {
 		case id := <-p.accounts.Ended():
-			a, err := p.db.AccountByID(ctx, id)
+			a, err := p.db.Accounts.AccountByID(ctx, id)
 			if err != nil {
 				p.log.Warn("look up an ended account", "account", id, "error", err)
 				continue
@@ -426,7 +426,7 @@ func (p *Portal) endWork(ctx context.Context) {
 
 // expectLinks tells the driver of linked agents whom to expect back.
 func (p *Portal) expectLinks(ctx context.Context) error {
-	ids, err := p.db.AgentsOfKind(ctx, hub.Link)
+	ids, err := p.db.Hub.AgentsOfKind(ctx, hub.Link)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 // owner returns the actor whose rights an agent uses for tools: its owner, or
 // before registration the person who tries it.
 func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, error) {
-	a, err := t.portal.db.AgentByID(ctx, call.Agent.ID)
+	a, err := t.portal.db.Hub.AgentByID(ctx, call.Agent.ID)
 	if fault.Is(err, fault.NotFound) {
 		if actor, tried := ctx.Value(triedBy{}).(ident.Actor); tried {
 			return actor, nil

@@ -62,5 +62,5 @@ func (p *Portal) Addr() net.Addr { return p.listener.Addr() }
 // servers returns the MCP registry of the portal.
 func (p *Portal) servers() *mcpregistry.Service {
 	cfg := mcpregistry.Config{Portal: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Log: p.log}
-	return mcpregistry.New(p.db, p.hub, cfg)
+	return mcpregistry.New(p.db.Hub, p.hub, cfg)
 }

@@ -65,7 +65,7 @@ func (t *teller) send(ctx context.Context, accountID string, n hub.Notice) {
 	if accountID == "" {
 		return
 	}
-	a, err := t.db.AccountByID(ctx, accountID)
+	a, err := t.db.Accounts.AccountByID(ctx, accountID)
 	if err != nil || a.Email == "" || a.Disabled() {
 		return
 	}

@@ -31,7 +31,7 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := box{got: make(chan post, 10), fail: errors.New("first one is lost")}
-	tell := newTeller(b, db, "https://portal.example", slog.New(slog.DiscardHandler))
+	tell := newTeller(b, db.DB, "https://portal.example", slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- tell.run(ctx) }()
@@ -48,5 +48,5 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 	if err := <-done; err != nil || len(b.got) != 0 {
 		t.Error(err, len(b.got))
 	}
-	newTeller(nil, db, "", slog.New(slog.DiscardHandler)).told(hub.Notice{Kind: hub.NoticeDown}, []string{ada.ID})
+	newTeller(nil, db.DB, "", slog.New(slog.DiscardHandler)).told(hub.Notice{Kind: hub.NoticeDown}, []string{ada.ID})
 }

@@ -33,7 +33,7 @@ func (p *Portal) words(ctx context.Context) error {
 		pause := wordsEvery
 		for ctx.Err() == nil {
 			began := time.Now()
-			more, err := p.db.IndexWords(ctx)
+			more, err := p.db.Words.IndexWords(ctx)
 			if err != nil && ctx.Err() == nil {
 				p.log.Error("index the words of messages", "error", err)
 				pause = time.Minute
@@ -71,7 +71,7 @@ func (p *Portal) sweep(ctx context.Context) error {
 		} else if n > 0 {
 			p.log.Info("removed files nobody needs", "files", n)
 		}
-		if err := p.db.PurgeWords(ctx); err != nil && ctx.Err() == nil {
+		if err := p.db.Words.PurgeWords(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("remove the words of deleted messages", "error", err)
 		}
 		wait.Reset(sweepEvery)
@@ -81,7 +81,7 @@ func (p *Portal) sweep(ctx context.Context) error {
 func (p *Portal) sweepOnce(ctx context.Context) (removed int, err error) {
 	before := clock.Now().Add(-chat.FileGrace)
 	for {
-		n, err := p.db.DropFiles(ctx, before, sweepBatch)
+		n, err := p.db.Chat.DropFiles(ctx, before, sweepBatch)
 		removed += n
 		if err != nil {
 			return removed, err
@@ -90,6 +90,6 @@ func (p *Portal) sweepOnce(ctx context.Context) (removed int, err error) {
 			break
 		}
 	}
-	n, err := p.db.SweepBlobs(ctx, before)
+	n, err := p.db.Chat.SweepBlobs(ctx, before)
 	return removed + n, err
 }

@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // book is who is there: agents by handle, some of them only for some people.
@@ -100,7 +99,7 @@ func (h *hands) Stop(id string) bool {
 type world struct {
 	*chat.Service
 	t             *testing.T
-	db            *store.DB
+	db            *storetest.DB
 	book          *book
 	hands         *hands
 	ada, bob, eve ident.Actor

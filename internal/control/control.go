@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 	}}
 	local := &localControl{
 		KeyControl: ring,
-		accounts:   account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
+		accounts:   account.New(db.Accounts, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
 		db:         db,
 		examiner:   o,
 		closing:    func() error { return errors.Join(ring.close(), o.close()) },
@@ -150,7 +150,7 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 
 // lastCard is what the portal last said of itself in a network; nil for nothing.
 func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
-	_, wire, err := db.LastCard(ctx, network)
+	_, wire, err := db.Peers.LastCard(ctx, network)
 	if err != nil || wire == nil {
 		return nil
 	}
@@ -261,12 +261,12 @@ func (c *localControl) AddToken(ctx context.Context, user, label string, scopes 
 }
 
 func (c *localControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {
-	_, err := c.db.Backup(ctx, w, store.BackupOptions{Passphrase: passphrase, App: settings.Version()})
+	_, err := c.db.Backups.Backup(ctx, w, store.BackupOptions{Passphrase: passphrase, App: settings.Version()})
 	return err
 }
 
 func (c *localControl) Verify(ctx context.Context) (store.Report, error) {
-	r, err := c.db.Verify(ctx)
+	r, err := c.db.Backups.Verify(ctx)
 	if err == nil && c.replica != nil {
 		r.Replica, err = c.replica.Verify(ctx)
 	}

@@ -150,7 +150,7 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
 	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName, Web: web.RoundTripper(),
-		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.AllAgents}
+		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.Hub.AllAgents}
 	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
 	if err != nil {
 		s.Standing = func(context.Context) (federation.SelfStanding, error) { return federation.SelfStanding{}, err }
@@ -163,7 +163,7 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 		replica = ring.replica
 		cfg.Replica, s.Replica, s.Standing = replica, replica, ring.Keys
 	}
-	peers, perr := federation.NewPeers(ctx, o.db, cfg)
+	peers, perr := federation.NewPeers(ctx, o.db.Peers, cfg)
 	s.Known = func(ctx context.Context) ([]federation.Peer, error) {
 		if perr != nil {
 			return nil, perr

@@ -103,8 +103,8 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 		name = federation.HostOf(origin)
 	}
 	self, err := federation.NewSelf(ctx, federation.SelfConfig{Network: set.NetworkName, Origin: origin, Name: name, Root: keys.Portal, Public: keys.Public(),
-		Keys: op, Cards: db, Gate: gate, Replica: replica, Log: set.NewLogger(discard{}), Policy: func() string {
-			if pol, ok, err := db.PeerPolicy(ctx); err == nil && ok {
+		Keys: op, Cards: db.Peers, Gate: gate, Replica: replica, Log: set.NewLogger(discard{}), Policy: func() string {
+			if pol, ok, err := db.Peers.PeerPolicy(ctx); err == nil && ok {
 				return pol.Mode
 			}
 			return federation.DefaultPolicy().Mode

@@ -60,7 +60,7 @@ func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, lo
 		}
 		cfg.Replica, done = replica, replica.Close
 	}
-	peers, err := federation.NewPeers(ctx, db, cfg)
+	peers, err := federation.NewPeers(ctx, db.Peers, cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}

@@ -15,7 +15,6 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // prober says what it was told to; with gate set it waits for that first.
@@ -73,7 +72,7 @@ func (r *reader) Read(_ context.Context, address string) (hub.Described, error) 
 type world struct {
 	*hub.Service
 	t       *testing.T
-	db      *store.DB
+	db      *storetest.DB
 	keys    *ident.Keys
 	prober  *prober
 	reader  *reader

@@ -18,7 +18,6 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // far is the other side of every exchange: it says what is set for an address,
@@ -124,7 +123,7 @@ func (f *far) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 type bubble struct {
 	*hub.Service
 	t       *testing.T
-	db      *store.DB
+	db      *storetest.DB
 	far     *far
 	reader  *reader
 	witness *site

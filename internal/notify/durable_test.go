@@ -13,11 +13,10 @@ import (
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // over is a service over a real database.
-func over(t *testing.T, db *store.DB, w *wire) *notify.Service {
+func over(t *testing.T, db *storetest.DB, w *wire) *notify.Service {
 	t.Helper()
 	keys, err := ident.LoadKeys(storetest.Dir(db))
 	if err != nil {
@@ -30,7 +29,7 @@ func over(t *testing.T, db *store.DB, w *wire) *notify.Service {
 }
 
 // reader lets everybody read everything.
-type reader struct{ *store.DB }
+type reader struct{ *storetest.DB }
 
 func (r reader) Task(ctx context.Context, _ ident.Actor, id string) (task.Task, error) {
 	return r.TaskByID(ctx, id)

@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/registry"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // prober finds every agent alive.
@@ -37,7 +36,7 @@ type world struct {
 	*registry.Service
 	*directory
 	t  *testing.T
-	db *store.DB
+	db *storetest.DB
 
 	ada, bob, boss ident.Actor
 }

@@ -16,13 +16,12 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
-	"agentsite/store"
 )
 
 // hands is a runner and an ender in one: what runs is stopped by stop, what
 // waits is ended in the store, as the worker and the chat do.
 type hands struct {
-	db *store.DB
+	db *storetest.DB
 
 	mu      sync.Mutex // guards the rest
 	running map[string]func()
@@ -63,7 +62,7 @@ func (h *hands) EndTask(ctx context.Context, k task.Task, r task.Result) error {
 type world struct {
 	*task.Service
 	t        *testing.T
-	db       *store.DB
+	db       *storetest.DB
 	hands    *hands
 	ada, bob account.Account
 	agent    hub.Agent

@@ -15,15 +15,41 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/store"
 )
 
+// DB is the database of a portal with the methods of all its stores, so that a
+// test can use one value as any port.
+type DB struct {
+	*store.DB
+	*store.Accounts
+	*store.Hub
+	*store.Chat
+	*store.Hooks
+	*peerStore
+	*store.Words
+	*store.Backups
+}
+
+// peerStore has a name that differs from its method Peers.
+type peerStore = store.Peers
+
+// Peers implements federation.PeerStore: both the stores and peerStore have a
+// Peers.
+func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) { return d.peerStore.Peers(ctx) }
+
+// Join returns the stores of a database as one value.
+func Join(db *store.DB) *DB {
+	return &DB{db, db.Accounts, db.Hub, db.Chat, db.Hooks, db.Peers, db.Words, db.Backups}
+}
+
 // New returns a database in a fresh folder that also holds a portal's keys.
 // It is closed when the test ends.
-func New(t testing.TB) *store.DB {
+func New(t testing.TB) *DB {
 	t.Helper()
 	dir := t.TempDir()
 	Prepare(t, dir)
@@ -66,12 +92,13 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 
 // Open opens the database in dir and closes it when the test ends; closing it
 // earlier is fine.
-func Open(t testing.TB, dir string) *store.DB {
+func Open(t testing.TB, dir string) *DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	opened, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := Join(opened)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -81,10 +108,10 @@ func Open(t testing.TB, dir string) *store.DB {
 }
 
 // Dir is the data folder of db.
-func Dir(db *store.DB) string { return filepath.Dir(db.Path()) }
+func Dir(db *DB) string { return filepath.Dir(db.Path()) }
 
 // Account stores an account whose password nobody knows.
-func Account(t testing.TB, db *store.DB, name string) account.Account {
+func Account(t testing.TB, db *DB, name string) account.Account {
 	t.Helper()
 	a := account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", CreatedAt: clock.Now()}
 	if err := db.CreateAccount(context.Background(), a, ""); err != nil {
@@ -95,7 +122,7 @@ func Account(t testing.TB, db *store.DB, name string) account.Account {
 
 // Credential stores a credential of the account, or of nobody when a is zero,
 // and returns it; its Hash is what it is found by.
-func Credential(t testing.TB, db *store.DB, a account.Account, kind account.CredentialKind, life time.Duration) account.Credential {
+func Credential(t testing.TB, db *DB, a account.Account, kind account.CredentialKind, life time.Duration) account.Credential {
 	t.Helper()
 	c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(ident.NewID()), Kind: kind, AccountID: a.ID, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(life)}
 	if err := db.AddCredential(context.Background(), c); err != nil {
@@ -106,7 +133,7 @@ func Credential(t testing.TB, db *store.DB, a account.Account, kind account.Cred
 
 // Agent stores a public agent of the account, or a built-in one when owner is
 // zero.
-func Agent(t testing.TB, db *store.DB, name string, owner account.Account) hub.Agent {
+func Agent(t testing.TB, db *DB, name string, owner account.Account) hub.Agent {
 	t.Helper()
 	now := clock.Now()
 	a := hub.Agent{ID: ident.NewID(), Name: name, Title: name, Description: "An agent of a test.", Kind: hub.A2A, Endpoint: "https://agent.example/" + name,
@@ -122,7 +149,7 @@ func Agent(t testing.TB, db *store.DB, name string, owner account.Account) hub.A
 }
 
 // Conversation stores a conversation of the account with the agents.
-func Conversation(t testing.TB, db *store.DB, owner account.Account, agents ...hub.Agent) chat.Conversation {
+func Conversation(t testing.TB, db *DB, owner account.Account, agents ...hub.Agent) chat.Conversation {
 	t.Helper()
 	c := chat.Conversation{ID: ident.NewID(), CreatedAt: clock.Now(), Members: []chat.Member{{Kind: "person", ID: owner.ID, Handle: owner.Name, Role: "owner"}}}
 	for _, a := range agents {
@@ -147,7 +174,7 @@ func Post(c chat.Conversation, who account.Account, clientID, text string, ask .
 }
 
 // Say posts a text and returns what that did.
-func Say(t testing.TB, db *store.DB, c chat.Conversation, who account.Account, text string, ask ...hub.Agent) chat.Posted {
+func Say(t testing.TB, db *DB, c chat.Conversation, who account.Account, text string, ask ...hub.Agent) chat.Posted {
 	t.Helper()
 	done, err := db.Append(context.Background(), Post(c, who, ident.NewID(), text, ask...))
 	if err != nil {
@@ -169,7 +196,7 @@ func Answer(k task.Task, state task.State, text string) (task.Task, chat.Message
 }
 
 // Finish brings a task into the state by a message.
-func Finish(t testing.TB, db *store.DB, k task.Task, state task.State, text string) chat.Message {
+func Finish(t testing.TB, db *DB, k task.Task, state task.State, text string) chat.Message {
 	t.Helper()
 	k, m := Answer(k, state, text)
 	done, err := db.Finish(context.Background(), chat.Ended{Task: k, Message: m})
@@ -180,7 +207,7 @@ func Finish(t testing.TB, db *store.DB, k task.Task, state task.State, text stri
 }
 
 // Messages returns a whole transcript.
-func Messages(t testing.TB, db *store.DB, conversationID string) []chat.Message {
+func Messages(t testing.TB, db *DB, conversationID string) []chat.Message {
 	t.Helper()
 	var all []chat.Message
 	for after := int64(0); ; {
@@ -196,7 +223,7 @@ func Messages(t testing.TB, db *store.DB, conversationID string) []chat.Message 
 }
 
 // Sound fails the test unless a verification finds nothing.
-func Sound(t testing.TB, db *store.DB) store.Report {
+func Sound(t testing.TB, db *DB) store.Report {
 	t.Helper()
 	r, err := db.Verify(context.Background())
 	if err != nil {
