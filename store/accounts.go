@@ -46,14 +46,6 @@ func (r accountRow) account() account.Account {
 
 const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
 
-// takeName reserves a name for ever; a Conflict fault when it is taken.
-func takeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
-	_, err := t.Exec(nameInsert, name, kind, ref, at)
-	return sqlite.MapError(err)
-}
-
-const nameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`
-
 // CreateAccount implements account.Accounts.
 func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -268,13 +260,6 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind a
 		}
 	}
 	return out, sqlite.MapError(err)
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // DeleteCredentials implements account.Credentials. What has expired goes

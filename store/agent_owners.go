@@ -67,17 +67,6 @@ func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) e
 	})
 }
 
-// gone makes a NotFound fault of a statement that changed nothing.
-func gone(res sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return fault.New(fault.NotFound, "That is not there any more.")
-}
-
 // SetOffer implements hub.Owners. There is one offer of an agent at a time.
 func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {

@@ -40,7 +40,7 @@ const (
 func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-dayMilli); err != nil {
+		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-24*60*60*1000); err != nil {
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO room_links (`+linkColumns+`, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"agentsite/internal/testing/plantest"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ func change(server registry.Server, version string, remotes ...string) registry.
 		Add: &registry.Release{Version: version, Status: registry.ReleaseActive, PublishedAt: now, Title: "T", Description: "D", Document: []byte("{}"), Remotes: remotes}}
 }
 
-func server(t *testing.T, d *testDB, name string) registry.Server {
+func server(t *testing.T, d *Registry, name string) registry.Server {
 	t.Helper()
 	s, err := d.Server(t.Context(), name)
 	if err != nil {
@@ -29,7 +30,7 @@ func server(t *testing.T, d *testDB, name string) registry.Server {
 
 func TestSaveRelease_IsWholeOrNot(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openRegistry(t)
 	one := registry.Server{Name: "example.a/one", Site: "domain:a.example"}
 	if err := d.SaveRelease(t.Context(), change(one, "1.0.0", "https://a.example/mcp")); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func TestSaveRelease_IsWholeOrNot(t *testing.T) {
 // Lists are read in the order of an index, and what changed since by another.
 func TestReleases_ReadsIndexes(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openRegistry(t)
 	for i := range 300 {
 		if err := d.SaveRelease(t.Context(), change(registry.Server{Name: fmt.Sprintf("example.a/s%03d", i), Site: "s"}, "1.0.0")); err != nil {
 			t.Fatal(err)
@@ -83,7 +84,7 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 		var out strings.Builder
 		for _, q := range []func(registry.Filter) (string, []any){publishedQuery, registeredQuery} {
 			query, args := q(f)
-			s, err := d.Statement(t.Context(), "EXPLAIN QUERY PLAN "+query)
+			s, err := d.db.Statement(t.Context(), "EXPLAIN QUERY PLAN "+query)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,4 +113,10 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 	if of := plan(registry.Filter{Limit: 1, Namespace: "example.home", Agent: "weather", Latest: true}); strings.Contains(of, "SCAN") {
 		t.Errorf("of one agent:\n%s", of)
 	}
+}
+
+func openRegistry(t *testing.T) *Registry {
+	t.Helper()
+	db := plantest.Open(t, t.TempDir())
+	return newRegistry(db, newAgents(db, newHooks(db)))
 }

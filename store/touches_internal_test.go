@@ -1,6 +1,7 @@
 package store
 
 import (
+	"agentsite/internal/testing/plantest"
 	"context"
 	"errors"
 	"sync"
@@ -15,7 +16,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-func addCredential(t *testing.T, d *testDB, life time.Duration) account.Credential {
+func addCredential(t *testing.T, d *Accounts, life time.Duration) account.Credential {
 	t.Helper()
 	c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(ident.NewID()), Kind: account.GuestCredential, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(life)}
 	if err := d.AddCredential(t.Context(), c); err != nil {
@@ -25,10 +26,10 @@ func addCredential(t *testing.T, d *testDB, life time.Duration) account.Credenti
 }
 
 // usedAt is what the row says on the disk.
-func usedAt(t *testing.T, d *testDB, c account.Credential) time.Time {
+func usedAt(t *testing.T, d *Accounts, c account.Credential) time.Time {
 	t.Helper()
 	var at int64
-	if err := d.Get(t.Context(), &at, `SELECT used_at FROM credentials WHERE hash = ?`, c.Hash); err != nil {
+	if err := d.db.Get(t.Context(), &at, `SELECT used_at FROM credentials WHERE hash = ?`, c.Hash); err != nil {
 		t.Fatal(err)
 	}
 	return clock.FromMilli(at)
@@ -36,7 +37,7 @@ func usedAt(t *testing.T, d *testDB, c account.Credential) time.Time {
 
 func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openAccounts(t, t.TempDir())
 	a, b := addCredential(t, d, time.Hour), addCredential(t, d, time.Hour)
 	for _, write := range []func(*sqlite.Tx) error{
 		func(*sqlite.Tx) error { return nil },
@@ -53,8 +54,8 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.Write(t.Context(), write); err != nil { // the others of its batch may still be under way
-			_ = d.Write(t.Context(), func(*sqlite.Tx) error { return nil })
+		if err := d.db.Write(t.Context(), write); err != nil { // the others of its batch may still be under way
+			_ = d.db.Write(t.Context(), func(*sqlite.Tx) error { return nil })
 		}
 		for _, c := range []account.Credential{a, b} {
 			if at := usedAt(t, d, c); !at.Equal(used) {
@@ -71,7 +72,7 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 func TestTouch_GetsACommitOfItsOwnInTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		d := openTest(t, dir)
+		d := openAccounts(t, dir)
 		c := addCredential(t, d, time.Hour)
 		for range 3 {
 			used := clock.Now().Add(time.Minute)
@@ -94,19 +95,19 @@ func TestTouch_GetsACommitOfItsOwnInTheEnd(t *testing.T) {
 func TestTouch_IsWrittenByTheStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := openTest(t, dir)
+	d := openAccounts(t, dir)
 	c := addCredential(t, d, time.Hour)
 	used := clock.Now().Add(time.Minute)
 	if err := d.Touch(t.Context(), c.Hash, used, c.ExpiresAt); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil {
+	if err := d.db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Touch(t.Context(), c.Hash, used, c.ExpiresAt); !fault.Is(err, fault.Unavailable) {
 		t.Error("noted by a closed database:", err)
 	}
-	if at := usedAt(t, openTest(t, dir), c); !at.Equal(used) {
+	if at := usedAt(t, openAccounts(t, dir), c); !at.Equal(used) {
 		t.Errorf("used at %s, want %s", at, used)
 	}
 }
@@ -115,7 +116,7 @@ func TestTouch_IsWrittenByTheStop(t *testing.T) {
 // prolonged.
 func TestTouch_ComesBeforeTheWritesAfterIt(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openAccounts(t, t.TempDir())
 	c, other := addCredential(t, d, -time.Millisecond), addCredential(t, d, time.Hour)
 	if err := d.Touch(t.Context(), c.Hash, clock.Now(), clock.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestTouch_ComesBeforeTheWritesAfterIt(t *testing.T) {
 // that is deleted stays so.
 func TestTouch_IsKnownAtOnce(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openAccounts(t, t.TempDir())
 	stop, others := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
 		others.Go(func() {
@@ -144,7 +145,7 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_ = d.Write(context.Background(), func(*sqlite.Tx) error { return nil })
+					_ = d.db.Write(context.Background(), func(*sqlite.Tx) error { return nil })
 				}
 			}
 		})
@@ -204,4 +205,10 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 	users.Wait()
 	close(stop)
 	others.Wait()
+}
+
+func openAccounts(t *testing.T, dir string) *Accounts {
+	t.Helper()
+	db := plantest.Open(t, dir)
+	return newAccounts(db, newAgents(db, newHooks(db)))
 }

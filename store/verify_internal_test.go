@@ -231,7 +231,7 @@ func TestDamagedRows_HideNoOther(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	now := clock.Now()
-	const n = allPage + 20
+	const n = 1000 + 20 // more than AllAgents reads at once
 	for i := range n {
 		id := fmt.Sprintf("h%06d", i)
 		if err := d.CreateAgent(t.Context(), hub.Agent{ID: id, Name: id, Kind: hub.Builtin, Visibility: hub.Public, Version: 1, CreatedAt: now, UpdatedAt: now}, nil); err != nil {
@@ -269,7 +269,12 @@ func TestClaim_LeavesTheEndedAlone(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
-		return errors.Join(enqueueWork(t, topicTask, "t1"), enqueueWork(t, topicTask, "t9"))
+		for _, id := range []string{"t1", "t9"} {
+			if _, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES ('task', ?, 0)`, id); err != nil {
+				return err
+			}
+		}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}

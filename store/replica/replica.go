@@ -202,15 +202,15 @@ func (r *Replica) claim(ctx context.Context, own record.PortalID, network string
 		return fmt.Errorf("it belongs to the network %s", owner.Network)
 	}
 	r.own, r.network = own, network
-	return r.number(ctx)
+	return startNumbers(ctx, r.DB)
 }
 
-// number lets the numbers of arrival go on from the present time in
+// startNumbers lets the numbers of arrival go on from the present time in
 // milliseconds, or from where they are if that is more: whoever asks for what
 // came after a number that a lost or restored replica gave misses nothing.
-func (r *Replica) number(ctx context.Context) error {
+func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	now := clock.Now().UnixMilli()
-	return r.Write(ctx, func(t *sqlite.Tx) error {
+	return db.Write(ctx, func(t *sqlite.Tx) error {
 		res, err := t.Exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
 		if err != nil {
 			return err

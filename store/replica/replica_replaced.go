@@ -77,7 +77,7 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 		}
 		for _, a := range rows {
 			after = a.N
-			if rec, ok := r.is(a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer); ok && rec.Type == record.TypeAgent && !rec.Tombstone() {
+			if rec, ok := openStored(r.network, a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer); ok && rec.Type == record.TypeAgent && !rec.Tombstone() {
 				if key := agentKey(rec.Slot()); string(key[:]) == string(a.Akey) {
 					continue
 				}

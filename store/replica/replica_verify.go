@@ -108,9 +108,9 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// is reports whether a wire is the record that is described.
-func (r *Replica) is(wire []byte, portal record.PortalID, epoch, seq int64, hash []byte, signer string) (*record.Record, bool) {
-	rec, err := record.Open(r.network, wire)
+// openStored opens a wire if it is the record that is described.
+func openStored(network string, wire []byte, portal record.PortalID, epoch, seq int64, hash []byte, signer string) (*record.Record, bool) {
+	rec, err := record.Open(network, wire)
 	if err != nil || rec.Portal != portal || rec.Epoch != epoch || rec.Seq != seq || string(rec.Hash[:]) != string(hash) || string(rec.Key) != signer {
 		return nil, false
 	}
@@ -137,7 +137,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 				continue
 			}
 			report.Records++
-			rec, ok := r.is(a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer)
+			rec, ok := openStored(r.network, a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer)
 			if ok && rec.Type == record.TypeAgent && rec.Tombstone() == a.Gone && int64(len(a.Wire)) == a.Size {
 				if key := agentKey(rec.Slot()); string(key[:]) == string(a.Akey) {
 					continue
@@ -195,7 +195,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 		for _, s := range rows {
 			after = s.Number
 			report.Records++
-			rec, ok := r.is(s.Wire, portal, s.Epoch, s.Seq, s.Hash, s.Signer)
+			rec, ok := openStored(r.network, s.Wire, portal, s.Epoch, s.Seq, s.Hash, s.Signer)
 			if ok && rec.Slot() == (record.Slot{Type: record.Type(s.Type), Portal: portal, About: s.About}) {
 				continue
 			}
