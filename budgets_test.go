@@ -50,7 +50,6 @@ var (
 		"internal/hub":        7834,
 		"internal/index/bm25": 4390,
 		"internal/record":     4220,
-		"store":               12357,
 	}
 	largeTypes = map[string]int{
 		"handlers.Door":              387,

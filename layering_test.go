@@ -80,7 +80,14 @@ var may = map[string][]string{
 	// It knows files and transactions, and none of what is in the tables.
 	"store/sqlite": {"internal/fault", "migrations"},
 	// It keeps the records of all portals, and knows no agents.
-	"store/replica":       {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
+	"store/replica": {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
+	// Names and the log of decisions belong to no store.
+	"store/rows":          {"internal/clock", "internal/fault", "internal/ident"},
+	"store/accounts":      {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
+	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
+	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
+	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
+	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task"},
 	"agentruntime":        inner,
 	"agentruntime/remote": with(inner, "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),

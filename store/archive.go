@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
+	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
@@ -151,23 +152,10 @@ func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(w, h), ctxReader{ctx, f}); err != nil {
+	if _, err := io.Copy(io.MultiWriter(w, h), chats.CtxReader{Ctx: ctx, In: f}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// ctxReader ends a long copy when ctx does.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c ctxReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // unpack reads a backup into dir and refuses anything but what pack writes:
@@ -175,7 +163,7 @@ func (c ctxReader) Read(b []byte) (int, error) {
 // has to be the same, headers, padding and end included.
 func unpack(ctx context.Context, r io.Reader, dir string) (Manifest, error) {
 	u := &unpacker{got: sha256.New(), want: sha256.New(), dir: dir}
-	u.in = io.TeeReader(ctxReader{ctx, r}, u.got)
+	u.in = io.TeeReader(chats.CtxReader{Ctx: ctx, In: r}, u.got)
 	u.tr, u.again = tar.NewReader(u.in), newPacker(u.want)
 	m, err := u.run()
 	if cause := ctx.Err(); cause != nil {
@@ -317,10 +305,10 @@ func (u *unpacker) file(want Member, at time.Time) error {
 		return err
 	}
 	h := sha256.New()
-	out := &diskWriter{w: f}
+	out := &chats.DiskWriter{W: f}
 	if _, err := io.Copy(io.MultiWriter(out, h, u.again.tw), u.tr); err != nil {
-		if out.err != nil {
-			return fmt.Errorf("write %s: %w", want.Name, out.err)
+		if out.Err != nil {
+			return fmt.Errorf("write %s: %w", want.Name, out.Err)
 		}
 		return damaged("%s: %v", want.Name, err)
 	}
@@ -328,16 +316,4 @@ func (u *unpacker) file(want Member, at time.Time) error {
 		return damaged("%s is not what was backed up", want.Name)
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// diskWriter remembers that it was the disk that failed, not the backup.
-type diskWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (d *diskWriter) Write(b []byte) (int, error) {
-	n, err := d.w.Write(b)
-	d.err = err
-	return n, err
 }

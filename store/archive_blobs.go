@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentsite/store/chats"
 	"agentsite/store/sqlite"
 )
 
@@ -47,7 +48,7 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
 	n, size := 0, int64(0)
 	err := blobsIn(ctx, database, func(b blobRow) error {
-		name := blobPath(b.Hash)
+		name := chats.BlobPath(b.Hash)
 		if err := p.header(filepath.ToSlash(name), b.Size, m.CreatedAt); err != nil {
 			return err
 		}
@@ -76,15 +77,15 @@ func (u *unpacker) blobs(m Manifest) error {
 			return damaged("a file of a message: %v", err)
 		}
 		hash := h.Name[strings.LastIndexByte(h.Name, '/')+1:]
-		if name := blobPath(hash); name == "" || filepath.ToSlash(name) != h.Name || !plainFile(h) {
+		if name := chats.BlobPath(hash); name == "" || filepath.ToSlash(name) != h.Name || !plainFile(h) {
 			return damaged("%q stands where a file of a message should", h.Name)
 		}
 		if left -= h.Size; h.Size < 0 || left < 0 || hash <= last {
 			return damaged("the file %s of a message does not belong there", hash)
 		}
 		last = hash
-		for _, dir := range []string{blobsDir, filepath.Dir(blobPath(hash))} {
-			if err := makeDir(filepath.Join(u.dir, dir)); err != nil {
+		for _, dir := range []string{chats.BlobsDir, filepath.Dir(chats.BlobPath(hash))} {
+			if err := chats.MakeDir(filepath.Join(u.dir, dir)); err != nil {
 				return err
 			}
 		}
@@ -100,7 +101,7 @@ func (u *unpacker) blobs(m Manifest) error {
 
 // flushBlobs makes the names of unpacked blobs durable.
 func (u *unpacker) flushBlobs() error {
-	root := filepath.Join(u.dir, blobsDir)
+	root := filepath.Join(u.dir, chats.BlobsDir)
 	folders, err := os.ReadDir(root)
 	if os.IsNotExist(err) {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
+	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
 
 // Decisions implements federation.PeerStore.
 func (d *Peers) Decisions(ctx context.Context, before int64, limit int) ([]federation.Entry, error) {
 	var rows []struct {
-		auditRow
+		rows.AuditRow
 		Name sql.NullString `db:"name"`
 	}
 	err := d.db.List(ctx, &rows, `SELECT audit.id, audit.actor_kind, audit.actor_id, audit.act, audit.subject, audit.why, audit.created_at, accounts.name

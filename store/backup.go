@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
+	"agentsite/store/chats"
 	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
@@ -20,11 +21,11 @@ import (
 // Backups writes backups of a portal's data and verifies it.
 type Backups struct {
 	db    *sqlite.DB
-	words *Words
-	files *Files
+	words *chats.Words
+	files *chats.Files
 }
 
-func newBackups(db *sqlite.DB, words *Words, files *Files) *Backups {
+func newBackups(db *sqlite.DB, words *chats.Words, files *chats.Files) *Backups {
 	return &Backups{db, words, files}
 }
 
@@ -53,8 +54,8 @@ func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Man
 
 func (d *Backups) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
 	// No blob that the copy names is taken away before it is written.
-	d.files.keep.RLock()
-	defer d.files.keep.RUnlock()
+	d.files.Keep.RLock()
+	defer d.files.Keep.RUnlock()
 	dir, err := os.MkdirTemp(filepath.Dir(d.db.Path()), sqlite.ScratchPrefix) // mode 0700
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)

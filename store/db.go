@@ -1,10 +1,7 @@
-// Package store keeps everything a portal must not lose, in SQLite by sqlx.
-// One writer connection commits what waits for it as one transaction at
-// synchronous=FULL (group commit), so a write is acknowledged only when it is
-// on disk; a pool of query-only connections reads. Exported methods open the
-// transaction, unexported helpers take it and compose. The package implements
-// the ports that the services in internal/ declare and holds no rules of its
-// own: no decision who may do what.
+// Package store opens a portal's database with the stores on it, and makes,
+// verifies and restores backups. Exported methods open the transaction,
+// helpers take it and compose. The stores implement the ports that the
+// services in internal/ declare and hold no rules: no decision who may do what.
 package store
 
 import (
@@ -14,7 +11,12 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
+	"agentsite/store/accounts"
+	"agentsite/store/agents"
+	"agentsite/store/chats"
+	"agentsite/store/hooks"
 	"agentsite/store/sqlite"
+	"agentsite/store/tasks"
 )
 
 // FileName is the database inside the data folder.
@@ -28,32 +30,32 @@ func SchemaVersion() int64 { return sqlite.SchemaVersion() }
 type DB struct {
 	*sqlite.DB
 
-	Accounts *Accounts
+	Accounts *accounts.Accounts
 	Hub      *Hub
 	Chat     *Chat
-	Tasks    *Tasks
-	Hooks    *Hooks
+	Tasks    *tasks.Tasks
+	Hooks    *hooks.Hooks
 	Peers    *Peers
-	Words    *Words
+	Words    *chats.Words
 	Backups  *Backups
 }
 
 // Hub implements hub.Store.
 type Hub struct {
-	*Agents
-	*Owners
-	*Health
-	*Uses
-	*Registry
-	*Inbox
+	*agents.Agents
+	*agents.Owners
+	*agents.Health
+	*agents.Uses
+	*agents.Registry
+	*hooks.Inbox
 }
 
 // Chat implements chat.Store.
 type Chat struct {
-	*Chats
-	*Files
-	*Search
-	*Tasks
+	*chats.Chats
+	*chats.Files
+	*chats.Search
+	*tasks.Tasks
 }
 
 var (
@@ -67,18 +69,20 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	sqlite.RemoveScratch(filepath.Join(dir, blobsDir))
+	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
 	return newDB(f), nil
 }
 
 func newDB(f *sqlite.DB) *DB {
-	hooks, words, files := newHooks(f), newWords(f), newFiles(f)
-	agents, chats, tasks := newAgents(f, hooks), newChats(f, hooks, words), newTasks(f, hooks)
+	hook, word, file := hooks.New(f), chats.NewWords(f), chats.NewFiles(f)
+	agent, queue := agents.New(f, hook), tasks.New(f, hook)
+	chat := chats.New(f, hook, word)
 	return &DB{
 		DB:       f,
-		Accounts: newAccounts(f, agents),
-		Hub:      &Hub{agents, newOwners(f, agents), newHealth(f, agents, hooks), newUses(f, agents), newRegistry(f, agents), newInbox(f)},
-		Chat:     &Chat{chats, files, newSearch(f, chats, words), tasks},
-		Tasks:    tasks, Hooks: hooks, Peers: newPeers(f), Words: words, Backups: newBackups(f, words, files),
+		Accounts: accounts.New(f, agent),
+		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
+			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
+		Chat:  &Chat{chat, file, chats.NewSearch(f, chat, word), queue},
+		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Backups: newBackups(f, word, file),
 	}
 }

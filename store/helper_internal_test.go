@@ -3,6 +3,9 @@ package store
 import (
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/filetest"
+	"agentsite/store/accounts"
+	"agentsite/store/chats"
+	"agentsite/store/hooks"
 	"agentsite/store/sqlite"
 	"context"
 	"errors"
@@ -79,12 +82,12 @@ func crashCopy(t *testing.T, dir string) string {
 // testDB is the database of a portal with the methods of all its stores.
 type testDB struct {
 	*DB
-	*Accounts
+	*accounts.Accounts
 	*Hub
 	*Chat
-	*Hooks
+	*hooks.Hooks
 	*peerStore
-	*Words
+	*chats.Words
 	*Backups
 }
 

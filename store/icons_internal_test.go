@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/store/agents"
 	"agentsite/store/sqlite"
 )
 
@@ -20,7 +21,7 @@ func TestPutIcon_ForgetsUnused(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	put := func(text string) string {
 		t.Helper()
-		hash := iconHash([]byte(text))
+		hash := agents.IconHash([]byte(text))
 		if err := d.PutIcon(t.Context(), hash, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestPutIcon_ForgetsUnused(t *testing.T) {
 		t.Error(err)
 	}
 	big := make([]byte, 131073)
-	if err := d.PutIcon(t.Context(), iconHash(big), big); !fault.Is(err, fault.Invalid) {
+	if err := d.PutIcon(t.Context(), agents.IconHash(big), big); !fault.Is(err, fault.Invalid) {
 		t.Error(err)
 	}
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {

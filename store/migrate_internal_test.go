@@ -20,6 +20,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/migrations"
+	"agentsite/store/agents"
+	"agentsite/store/chats"
 	"agentsite/store/sqlite"
 )
 
@@ -76,11 +78,11 @@ func olderDatabase(t *testing.T, dir string) {
 	seq := int64(0)
 	say := func(taskID, state string) {
 		seq++
-		r := messageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
-		hash = chat.Chain(hash, r.chainEntry())
+		r := chats.MessageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
+		hash = chat.Chain(hash, r.ChainEntry())
 		exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
 	}
-	const day = dayMilli
+	const day = agents.DayMilli
 	for i, k := range []struct {
 		caller, state    string
 		created, updated int
@@ -135,8 +137,8 @@ func TestMigrate_FromTheLast(t *testing.T) {
 	tx := pool.MustBegin()
 	var hash []byte
 	for i := range n {
-		r := messageRow{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
-		hash = chat.Chain(hash, r.chainEntry())
+		r := chats.MessageRow{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
+		hash = chat.Chain(hash, r.ChainEntry())
 		if _, err := tx.Exec(`INSERT INTO messages (conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash) VALUES ('c9', ?, ?, ?, ?, ?, ?, ?, '', '', '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, r.CreatedAt, hash); err != nil {
 			t.Fatal(err)
 		}
@@ -231,8 +233,8 @@ func migrated(t *testing.T, d *testDB) {
 	}
 	days, err := d.Days(ctx, "g1", time.Time{})
 	if want := []hub.Day{
-		{Day: time.UnixMilli(dayMilli).UTC(), Calls: 3, Completed: 2, Failed: 1, Guests: 1, Took: 100 * time.Millisecond},
-		{Day: time.UnixMilli(2 * dayMilli).UTC(), Calls: 2, Canceled: 1, Guests: 1, Took: 5 * time.Millisecond},
+		{Day: time.UnixMilli(agents.DayMilli).UTC(), Calls: 3, Completed: 2, Failed: 1, Guests: 1, Took: 100 * time.Millisecond},
+		{Day: time.UnixMilli(2 * agents.DayMilli).UTC(), Calls: 2, Canceled: 1, Guests: 1, Took: 5 * time.Millisecond},
 	}; err != nil || !slices.Equal(days, want) {
 		t.Errorf("%+v\nwant\n%+v %v", days, want, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
 
@@ -142,6 +143,6 @@ func (d *Peers) DecidePeers(ctx context.Context, in federation.Decided) error {
 				return err
 			}
 		}
-		return appendAudit(t, in.By, in.Act, in.Subject, in.Why)
+		return rows.AppendAudit(t, in.By, in.Act, in.Subject, in.Why)
 	})
 }

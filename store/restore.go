@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/fault"
+	"agentsite/store/chats"
 	"agentsite/store/sqlite"
 )
 
@@ -123,7 +124,7 @@ func replaceable(dir string) bool {
 // moveInto moves the files of tmp to dir, the database last: without it the
 // folder is none of a portal.
 func moveInto(tmp, dir string) error {
-	if err := os.Rename(filepath.Join(tmp, blobsDir), filepath.Join(dir, blobsDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(filepath.Join(tmp, chats.BlobsDir), filepath.Join(dir, chats.BlobsDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var list []string

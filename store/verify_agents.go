@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/internal/hub"
+	"agentsite/store/agents"
 	"agentsite/store/sqlite"
 )
 
@@ -35,7 +36,7 @@ func (v *verifier) versions(ctx context.Context) error {
 			if a.Bad > 0 {
 				v.r.fault("Agent %s (%s) has %d versions that cannot be read.", a.Name, a.ID, a.Bad)
 			}
-			if a.History%contactBytes != 0 || a.History > hub.MaxHistory*contactBytes {
+			if a.History%agents.ContactBytes != 0 || a.History > hub.MaxHistory*agents.ContactBytes {
 				v.r.fault("Agent %s (%s) has a history of contacts that cannot be read.", a.Name, a.ID)
 			}
 		}, `SELECT a.id, a.name, a.version, COUNT(v.version) AS count, COALESCE(MIN(v.version), 0) AS first, COALESCE(MAX(v.version), 0) AS last,
@@ -73,7 +74,7 @@ func (v *verifier) icons(ctx context.Context) error {
 		err := sqlite.EachRow(ctx, v.c, func(i row) {
 			n++
 			after = i.Hash
-			if iconHash(i.Data) != i.Hash {
+			if agents.IconHash(i.Data) != i.Hash {
 				v.r.fault("The picture %s is not the one that was stored.", i.Hash)
 			}
 		}, `SELECT hash, data FROM icons WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage)

@@ -3,8 +3,11 @@ package store
 import (
 	"agentsite/internal/testing/filetest"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/store/agents"
 	"agentsite/store/replica"
+	"agentsite/store/rows"
 	"agentsite/store/sqlite"
+	"agentsite/store/tasks"
 	"bytes"
 	"context"
 	"errors"
@@ -58,7 +61,7 @@ func seed(t *testing.T, d *testDB) {
 	}
 	end("t1", task.Completed)
 	end("t3", task.InputRequired)
-	agent.Version, agent.Icon = 2, iconHash([]byte("picture"))
+	agent.Version, agent.Icon = 2, agents.IconHash([]byte("picture"))
 	must(d.UpdateAgent(ctx, agent, 1, nil, ident.Actor{}))
 	for _, id := range []string{"p1", "p2"} {
 		must(d.CreateAccount(ctx, account.Account{ID: id, Name: "name-of-" + id, CreatedAt: now}, ""))
@@ -345,7 +348,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	seed(t, d)
 	seedRooms(t, d)
 	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
-		_, err := claimFirstAsk(t, &chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+		_, err := tasks.ClaimFirstAsk(t, &chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -390,7 +393,7 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := openTest(t, dir)
-	if err := d.Write(t.Context(), func(t *sqlite.Tx) error { return takeName(t, "ada", "agent", "x", 1) }); err != nil {
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error { return rows.TakeName(t, "ada", "agent", "x", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/chat"
+	"agentsite/store/chats"
+	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
 
@@ -29,7 +31,7 @@ func (a *amendments) set(seq int64, by chat.Kind, with int64) {
 
 // amended notes what m does to another message, and what it says was done to
 // it.
-func (p *transcriptPage) amended(h headRow, m messageRow) {
+func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
 	kind := chat.Kind(m.Kind)
 	switch {
 	case p.bad:
@@ -151,9 +153,9 @@ func (v *verifier) files(ctx context.Context) error {
 }
 
 func (v *verifier) blob(ctx context.Context, b blobRow) error {
-	name := blobPath(b.Hash)
+	name := chats.BlobPath(b.Hash)
 	if name == "" {
-		v.r.fault("A file has the name %q, which is no hash.", clip(b.Hash, 80))
+		v.r.fault("A file has the name %q, which is no hash.", rows.ClipText(b.Hash, 80))
 		return nil
 	}
 	count := &countWriter{}

@@ -8,6 +8,8 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
+	"agentsite/store/chats"
+	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
 
@@ -26,12 +28,12 @@ func (h headRow) String() string {
 	if h.Title == "" {
 		return "Conversation " + h.ID
 	}
-	return fmt.Sprintf("Conversation %s (%q)", h.ID, clip(h.Title, 80))
+	return fmt.Sprintf("Conversation %s (%q)", h.ID, rows.ClipText(h.Title, 80))
 }
 
 // linkRow is a message with the task it ends, if it ends one.
 type linkRow struct {
-	messageRow
+	chats.MessageRow
 	Ended     sql.NullString `db:"ended"` // the task's state
 	AnswerSeq sql.NullInt64  `db:"answer_seq"`
 	Room      sql.NullString `db:"room"`
@@ -119,11 +121,11 @@ func (p *transcriptPage) message(m linkRow) {
 	if m.GoneSeq == 0 {
 		m.BodyHash = nil // only what was taken away is hashed by it
 	}
-	if want := chat.Chain(p.hash, m.chainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
+	if want := chat.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.broken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
 	}
 	p.seq, p.hash = m.Seq, m.Hash
-	p.amended(h, m.messageRow)
+	p.amended(h, m.MessageRow)
 	if !task.State(m.TaskState).Terminal() {
 		return
 	}
@@ -168,7 +170,7 @@ func (v *verifier) clientIDs(ctx context.Context) error {
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(c row) {
-		v.r.fault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, clip(c.ID, 80), c.Seq)
+		v.r.fault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, rows.ClipText(c.ID, 80), c.Seq)
 	}, `SELECT c.conversation_id, c.client_id, c.seq FROM client_ids c
 		LEFT JOIN messages m ON m.conversation_id = c.conversation_id AND m.seq = c.seq AND m.sender_id = c.sender_id
 		WHERE m.seq IS NULL`)

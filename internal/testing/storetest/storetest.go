@@ -20,18 +20,21 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/store"
+	"agentsite/store/accounts"
+	"agentsite/store/chats"
+	"agentsite/store/hooks"
 )
 
 // DB is the database of a portal with the methods of all its stores, so that a
 // test can use one value as any port.
 type DB struct {
 	*store.DB
-	*store.Accounts
+	*accounts.Accounts
 	*store.Hub
 	*store.Chat
-	*store.Hooks
+	*hooks.Hooks
 	*peerStore
-	*store.Words
+	*chats.Words
 	*store.Backups
 }
 

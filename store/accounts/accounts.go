@@ -1,0 +1,288 @@
+// Package accounts stores accounts, their credentials and uses of these.
+package accounts
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/store/agents"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// Accounts keeps accounts and their credentials. It implements account.Store.
+type Accounts struct {
+	db          *sqlite.DB
+	agents      *agents.Agents
+	credentials *sqlite.Cache[credentialRow] // by hash
+	touches     touches
+}
+
+var _ account.Store = (*Accounts)(nil)
+
+func New(db *sqlite.DB, agents *agents.Agents) *Accounts {
+	return &Accounts{db: db, agents: agents, credentials: sqlite.NewCache[credentialRow](0)}
+}
+
+type accountRow struct {
+	ID           string `db:"id"`
+	Name         string `db:"name"`
+	PasswordHash string `db:"password_hash"`
+	Email        string `db:"email"`
+	Operator     bool   `db:"operator"`
+	DisabledAt   int64  `db:"disabled_at"`
+	CreatedAt    int64  `db:"created_at"`
+}
+
+func (r accountRow) account() account.Account {
+	return account.Account{ID: r.ID, Name: r.Name, PasswordHash: r.PasswordHash, Email: r.Email, Operator: r.Operator,
+		DisabledAt: clock.FromMilli(r.DisabledAt), CreatedAt: clock.FromMilli(r.CreatedAt)}
+}
+
+const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
+
+// CreateAccount implements account.Accounts.
+func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if spend != "" {
+			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
+				return err
+			}
+		}
+		at := clock.Milli(a.CreatedAt)
+		if err := rows.TakeName(t, a.Name, "account", a.ID, at); err != nil {
+			return err
+		}
+		_, err := t.Exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
+			a.ID, a.Name, a.PasswordHash, a.Email, a.Operator, at)
+		return err
+	})
+}
+
+// spendCredential uses up a credential; NotFound when it is not there any more.
+func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
+	var kind string
+	err := t.Get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
+		hash, clock.Milli(clock.Now()), accountID)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err != nil || !slices.Contains(kinds, account.CredentialKind(kind)) {
+		return fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
+	}
+	d.credentials.Invalidate(t)
+	_, err = t.Exec(`DELETE FROM credentials WHERE hash = ?`, hash)
+	return err
+}
+
+// AccountByName implements account.Accounts.
+func (d *Accounts) AccountByName(ctx context.Context, name string) (account.Account, error) {
+	var r accountRow
+	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
+	return r.account(), sqlite.MapError(err)
+}
+
+// AccountByID implements account.Accounts.
+func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account, error) {
+	var r accountRow
+	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
+	return r.account(), sqlite.MapError(err)
+}
+
+// ListAccounts implements account.Accounts.
+func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
+	var rows []accountRow
+	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
+	out := make([]account.Account, len(rows))
+	for i, r := range rows {
+		out[i] = r.account()
+	}
+	return out, sqlite.MapError(err)
+}
+
+// SetDisabled implements account.Accounts.
+func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		d.credentials.Invalidate(t)
+		d.agents.AgentsChanged(t) // those of a disabled account are hidden
+		if _, err := t.Exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
+			return err
+		}
+		act := "account.enable"
+		if !at.IsZero() {
+			act = "account.disable"
+			if _, err := t.Exec(`DELETE FROM credentials WHERE account_id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return rows.AppendAudit(t, by, act, id, "")
+	})
+}
+
+// CountOperators implements account.Store.
+func (d *Accounts) CountOperators(ctx context.Context) (int, error) {
+	var n int
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
+	return n, sqlite.MapError(err)
+}
+
+// SetPassword implements account.Passwords.
+func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		d.credentials.Invalidate(t)
+		if spend != "" {
+			if err := d.spendCredential(t, spend, id, account.ResetCredential); err != nil {
+				return err
+			}
+		}
+		if _, err := t.Exec(`UPDATE accounts SET password_hash = ? WHERE id = ?`, hash, id); err != nil {
+			return err
+		}
+		_, err := t.Exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`, id, keep)
+		return err
+	})
+}
+
+// SetEmail implements account.Emails.
+func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
+		return err
+	})
+}
+
+// AddCredential implements account.Credentials.
+func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		var owner any
+		if c.AccountID != "" {
+			owner = c.AccountID
+		}
+		_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt), clock.Milli(c.ExpiresAt))
+		return err
+	})
+}
+
+func joinScopes(scopes []ident.Scope) string {
+	parts := make([]string, len(scopes))
+	for i, s := range scopes {
+		parts[i] = string(s)
+	}
+	return strings.Join(parts, " ")
+}
+
+func splitScopes(s string) []ident.Scope {
+	var out []ident.Scope
+	for _, p := range strings.Fields(s) {
+		out = append(out, ident.Scope(p))
+	}
+	return out
+}
+
+type credentialRow struct {
+	ID        string `db:"id"`
+	Hash      string `db:"hash"`
+	Kind      string `db:"kind"`
+	AccountID string `db:"account_id"`
+	Label     string `db:"label"`
+	Scopes    string `db:"scopes"`
+	CreatedAt int64  `db:"created_at"`
+	UsedAt    int64  `db:"used_at"`
+	ExpiresAt int64  `db:"expires_at"`
+
+	Name         string `db:"name"`
+	PasswordHash string `db:"password_hash"`
+	Operator     bool   `db:"operator"`
+	DisabledAt   int64  `db:"disabled_at"`
+}
+
+// with is the row after a use that waits for the disk.
+func (r credentialRow) with(use touch, waits bool) credentialRow {
+	if waits {
+		r.UsedAt, r.ExpiresAt = use.used, use.expires
+	}
+	return r
+}
+
+func (r credentialRow) credential() account.Credential {
+	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID, Label: r.Label,
+		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
+}
+
+func (r credentialRow) owner() account.Account {
+	return account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}
+}
+
+// CredentialByHash implements account.Credentials. It is cached, because
+// every request with a session or token begins with it.
+func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
+	now := clock.Milli(clock.Now())
+	use, touched := d.touches.of(hash)
+	r, generation, ok := d.credentials.Get(hash)
+	if r := r.with(use, touched); ok && r.ExpiresAt > now {
+		return r.credential(), r.owner(), nil
+	}
+	after := now
+	if touched && use.expires > now {
+		after = 0 // the row does not know yet
+	}
+	err := d.db.Get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
+		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
+		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
+		WHERE c.hash = ? AND c.expires_at > ?`, hash, after)
+	if err != nil {
+		return account.Credential{}, account.Account{}, sqlite.MapError(err)
+	}
+	d.credentials.Put(hash, r, generation)
+	if r = r.with(use, touched); r.ExpiresAt <= now {
+		return account.Credential{}, account.Account{}, sqlite.MapError(sql.ErrNoRows)
+	}
+	return r.credential(), r.owner(), nil
+}
+
+// ListCredentials implements account.Credentials.
+func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
+	now := clock.Milli(clock.Now())
+	var found []credentialRow
+	err := d.db.List(ctx, &found, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
+		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
+		rows.NullText(accountID), string(kind), now)
+	out := make([]account.Credential, 0, len(found))
+	for _, r := range found {
+		if r = r.with(d.touches.of(r.Hash)); r.ExpiresAt > now {
+			out = append(out, r.credential())
+		}
+	}
+	return out, sqlite.MapError(err)
+}
+
+// DeleteCredentials implements account.Credentials. What has expired goes
+// along.
+func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
+	var gone []string
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		gone = nil
+		d.credentials.Invalidate(t)
+		if err := t.List(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
+			rows.NullText(accountID), string(kind), id, id); err != nil {
+			return err
+		}
+		for _, g := range gone {
+			if _, err := t.Exec(`DELETE FROM credentials WHERE id = ?`, g); err != nil {
+				return err
+			}
+		}
+		_, err := t.Exec(`DELETE FROM credentials WHERE expires_at <= ?`, clock.Milli(clock.Now()))
+		return err
+	})
+	return gone, err
+}

@@ -1,0 +1,143 @@
+package agents
+
+import (
+	"context"
+	"sync"
+
+	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
+)
+
+// fillQuery reads a page of agentQuery in the order in which agents were
+// registered, without what makes a row dear: who else owns it is asked once for
+// all, and settings are left out where the text is long.
+const fillQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''), COALESCE(o.name, ''), a.version, a.title, a.visibility,
+	CASE WHEN octet_length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END,
+	a.secret IS NOT NULL, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
+	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at
+	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
+	WHERE a.rowid > ? AND a.deleted_at = 0 AND a.kind <> 'peer' AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid LIMIT ?`
+
+// allPage is how many agents are read at once, so that no read transaction
+// grows long.
+const allPage = 1000
+
+// AllAgents implements hub.Lists, in the order of registration. While yield
+// takes one page the next one is read, because an index of a large portal is
+// filled from this. Rows that are damaged are left out: one of them must not
+// hide the others.
+func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	pages, spare := make(chan []hub.Agent), make(chan []hub.Agent, 2) // two take turns
+	spare <- make([]hub.Agent, 0, allPage)
+	var err error // read when pages is closed
+	wg.Go(func() {
+		defer close(pages)
+		var f filler
+		if f.coOwners, err = d.coOwners(ctx); err != nil {
+			return
+		}
+		page := make([]hub.Agent, 0, allPage)
+		for {
+			var more bool
+			if page, more, err = d.page(ctx, &f, page[:0]); err != nil {
+				return
+			}
+			select {
+			case pages <- page:
+			case <-ctx.Done():
+				err = ctx.Err()
+				return
+			}
+			if !more {
+				return
+			}
+			select {
+			case page = <-spare:
+			case <-ctx.Done():
+				err = ctx.Err()
+				return
+			}
+		}
+	})
+	for page := range pages {
+		for i := range page {
+			if !yield(page[i]) {
+				return nil
+			}
+		}
+		spare <- page // its last one was taken when this one came
+	}
+	return sqlite.MapError(err)
+}
+
+// filler is how far AllAgents has come.
+type filler struct {
+	after    int64 // row
+	coOwners map[string]string
+	spec     specReader
+}
+
+// coOwners returns the ids of the co-owners of those agents that have any.
+func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
+	var list []struct {
+		Agent  string `db:"agent_id"`
+		Owners string `db:"owners"`
+	}
+	if err := d.db.List(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
+		return nil, err
+	}
+	m := make(map[string]string, len(list))
+	for _, o := range list {
+		m[o.Agent] = o.Owners
+	}
+	return m, nil
+}
+
+// page appends the next agents to list and reports whether there may be more.
+func (d *Agents) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
+	s, err := d.db.Statement(ctx, fillQuery)
+	if err != nil {
+		return nil, false, err
+	}
+	rows, err := s.QueryContext(ctx, f.after, allPage)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	seen := 0
+	var r agentRow
+	dest := []any{&f.after, &r.ID, &r.Name, &r.Kind, &r.OwnerID, &r.OwnerName, &r.Version, &r.Title, &r.Visibility, &r.Spec,
+		&r.HasSecret, &r.Status, &r.StatusMessage, &r.Held, &r.ProofMethod, &r.ProofOrigin, &r.ProofAt,
+		&r.LiveState, &r.LiveReason, &r.LiveLatency, &r.LiveAt, &r.CreatedAt, &r.UpdatedAt}
+	for ; rows.Next(); seen++ {
+		if err := rows.Scan(dest...); err != nil {
+			return nil, false, err
+		}
+		r.CoOwners = f.coOwners[r.ID]
+		var spec AgentSpec
+		if f.spec.read(r.Spec, &spec) {
+			list = append(list, r.with(&spec))
+			continue
+		}
+		a, err := r.agent()
+		if err != nil {
+			d.db.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, seen == allPage, rows.Err()
+}
+
+// AgentsOfKind returns the ids of the agents of a kind that AllAgents yields,
+// without reading what they say.
+func (d *Agents) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, error) {
+	var ids []string
+	err := d.db.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
+		WHERE a.kind = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid`, string(kind))
+	return ids, sqlite.MapError(err)
+}

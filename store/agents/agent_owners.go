@@ -1,0 +1,177 @@
+package agents
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// Owners keeps who owns agents and the domains that they proved. It implements
+// hub.Owners and hub.Proofs.
+type Owners struct {
+	db     *sqlite.DB
+	agents *Agents
+}
+
+func NewOwners(db *sqlite.DB, agents *Agents) *Owners { return &Owners{db, agents} }
+
+// CoOwners implements hub.Owners, by name; those of disabled accounts too.
+func (d *Owners) CoOwners(ctx context.Context, agentID string) ([]hub.Owner, error) {
+	var out []hub.Owner
+	err := d.db.List(ctx, &out, `SELECT o.id, o.name FROM agent_owners w JOIN accounts o ON o.id = w.account_id WHERE w.agent_id = ? ORDER BY o.name`, agentID)
+	return out, sqlite.MapError(err)
+}
+
+// checkAccount checks that an account can be given something: it is there and not
+// disabled.
+func checkAccount(t *sqlite.Tx, accountID string) error {
+	var name string
+	err := t.Get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fault.New(fault.NotFound, "There is no such account.")
+	}
+	return err
+}
+
+// AddCoOwner implements hub.Owners. Adding one again changes nothing; the
+// owner itself is a Conflict fault.
+func (d *Owners) AddCoOwner(ctx context.Context, agentID, accountID string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+		if ownerID == accountID {
+			return fault.New(fault.Conflict, "The owner needs no second right.")
+		}
+		if err := checkAccount(t, accountID); err != nil {
+			return err
+		}
+		return d.insertCoOwner(t, agentID, accountID)
+	})
+}
+
+func (d *Owners) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
+	d.agents.agents.Invalidate(t)
+	_, err := t.Exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
+		agentID, accountID, clock.Milli(clock.Now()))
+	return err
+}
+
+// RemoveCoOwner implements hub.Owners; NotFound when it is none.
+func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		d.agents.agents.Invalidate(t)
+		return rows.CheckChanged(t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID))
+	})
+}
+
+// SetOffer implements hub.Owners. There is one offer of an agent at a time.
+func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+		if accountID == "" {
+			_, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID)
+			return err
+		}
+		if ownerID == accountID {
+			return fault.New(fault.Conflict, "The agent belongs to that account already.")
+		}
+		if err := checkAccount(t, accountID); err != nil {
+			return err
+		}
+		_, err := t.Exec(`INSERT INTO agent_offers (agent_id, account_id, created_at) VALUES (?, ?, ?)
+			ON CONFLICT (agent_id) DO UPDATE SET account_id = excluded.account_id, created_at = excluded.created_at`, agentID, accountID, clock.Milli(clock.Now()))
+		return err
+	})
+}
+
+// OfferOf implements hub.Owners.
+func (d *Owners) OfferOf(ctx context.Context, agentID string) (to hub.Owner, ok bool, err error) {
+	err = d.db.Get(ctx, &to, `SELECT o.id, o.name FROM agent_offers f JOIN accounts o ON o.id = f.account_id WHERE f.agent_id = ?`, agentID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return to, false, nil
+	}
+	return to, err == nil, sqlite.MapError(err)
+}
+
+// Offers implements hub.Owners, newest first.
+func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, error) {
+	var rows []struct {
+		agentRow
+		ToID    string `db:"to_id"`
+		ToName  string `db:"to_name"`
+		Offered int64  `db:"offered"`
+	}
+	if err := d.db.List(ctx, &rows, `SELECT `+agentColumns+`, p.id AS to_id, p.name AS to_name, f.created_at AS offered
+		FROM agent_offers f JOIN accounts p ON p.id = f.account_id JOIN agents a ON a.id = f.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
+		WHERE f.account_id = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY f.created_at DESC, a.name LIMIT 200`, accountID); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.Offer, 0, len(rows))
+	for _, r := range rows {
+		a, err := r.agent()
+		if err != nil {
+			d.db.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
+			continue
+		}
+		out = append(out, hub.Offer{Agent: a, To: hub.Owner{ID: r.ToID, Name: r.ToName}, Created: clock.FromMilli(r.Offered)})
+	}
+	return out, nil
+}
+
+// Transfer implements hub.Owners. What the former owner showed of the address
+// by a token ends; what the address itself signed holds.
+func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
+		var offers, has int
+		if err := t.Get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+			return err
+		}
+		if offers == 0 {
+			return fault.New(fault.Conflict, "The agent is not offered to you any more.")
+		}
+		if err := checkAccount(t, accountID); err != nil {
+			return err
+		}
+		if err := t.Get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, accountID); err != nil {
+			return err
+		}
+		if has >= max {
+			return fault.New(fault.Conflict, "You have %d agents already; remove one first.", has)
+		}
+		d.agents.AgentsChanged(t)
+		d.agents.owned.Invalidate(t)
+		// The token at the address is the former owner's, and so is the
+		// credential that was stored.
+		if _, err := t.Exec(`UPDATE agents SET owner_id = ?, secret = NULL, proof_method = CASE proof_method WHEN ? THEN '' ELSE proof_method END WHERE id = ?`,
+			accountID, hub.ProofToken, agentID); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+			return err
+		}
+		if !keep || ownerID == "" {
+			return nil
+		}
+		return d.insertCoOwner(t, agentID, ownerID)
+	})
+}
+
+// Account implements hub.Owners.
+func (d *Owners) Account(ctx context.Context, name string) (hub.Owner, error) {
+	var o hub.Owner
+	err := d.db.Get(ctx, &o, `SELECT id, name FROM accounts WHERE name = ? AND disabled_at = 0`, name)
+	return o, sqlite.MapError(err)
+}
+
+// Operators implements hub.Owners.
+func (d *Owners) Operators(ctx context.Context) ([]string, error) {
+	var ids []string
+	err := d.db.List(ctx, &ids, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0 ORDER BY id LIMIT 100`)
+	return ids, sqlite.MapError(err)
+}

@@ -1,0 +1,210 @@
+package agents
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// Uses keeps counts and traces of calls. It implements hub.Uses.
+type Uses struct {
+	db     *sqlite.DB
+	agents *Agents
+}
+
+func NewUses(db *sqlite.DB, agents *Agents) *Uses { return &Uses{db, agents} }
+
+const (
+	DayMilli = 24 * 60 * 60 * 1000
+	// maxDays is how many days back the use of an agent is remembered.
+	maxDays = 800
+	// maxTracedCalls is of how many calls of an agent traces are kept.
+	maxTracedCalls = 20
+	maxCalls       = 200
+)
+
+// dayOf is the day of a time in milliseconds, UTC.
+func dayOf(at int64) int64 {
+	day := at / DayMilli
+	if at%DayMilli < 0 {
+		day--
+	}
+	return day
+}
+
+// CountCall counts a task that was submitted.
+func CountCall(t *sqlite.Tx, k task.Task) error {
+	guests := 0
+	if k.CallerKind == "guest" || k.CallerKind == "portal" {
+		guests = 1
+	}
+	day := dayOf(clock.Milli(k.CreatedAt))
+	completed, ms := 0, int64(0)
+	if k.State == task.Completed {
+		completed, ms = 1, max(clock.Milli(k.UpdatedAt)-clock.Milli(k.CreatedAt), 0)
+	}
+	var calls int
+	if err := t.Get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
+		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests,
+			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests, completed, ms); err != nil {
+		return err
+	}
+	if calls > 1 {
+		return nil
+	}
+	_, err := t.Exec(`DELETE FROM agent_days WHERE agent_id = ? AND day < ?`, k.AgentID, day-maxDays)
+	return err
+}
+
+// CountEnd counts the end of a task, on the day it was submitted. It adds no
+// row, so that no day has more ends than calls.
+func CountEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at time.Time) error {
+	var completed, failed, canceled int
+	switch state {
+	case task.Completed:
+		completed = 1
+	case task.Failed, task.Rejected:
+		failed = 1
+	case task.Canceled:
+		canceled = 1
+	default:
+		return nil
+	}
+	_, err := t.Exec(`UPDATE agent_days SET completed = completed + ?, failed = failed + ?, canceled = canceled + ?, ms = ms + ? WHERE agent_id = ? AND day = ?`,
+		completed, failed, canceled, max(clock.Milli(at)-created, 0), agentID, dayOf(created))
+	return err
+}
+
+// Days implements hub.Uses.
+func (d *Uses) Days(ctx context.Context, agentID string, since time.Time) ([]hub.Day, error) {
+	var rows []struct {
+		Day       int64 `db:"day"`
+		Calls     int   `db:"calls"`
+		Completed int   `db:"completed"`
+		Failed    int   `db:"failed"`
+		Canceled  int   `db:"canceled"`
+		Guests    int   `db:"guests"`
+		MS        int64 `db:"ms"`
+	}
+	if err := d.db.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
+		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)), maxDays+1); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.Day, len(rows))
+	for i, r := range rows {
+		out[i] = hub.Day{Day: time.UnixMilli(r.Day * DayMilli).UTC(), Calls: r.Calls, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
+			Guests: r.Guests, Took: time.Duration(r.MS) * time.Millisecond}
+	}
+	return out, nil
+}
+
+const callsQuery = `SELECT t.id, t.caller_kind, t.face, t.state, t.reason, t.created_at, t.updated_at,
+		t.caller_kind NOT IN ('guest', 'agent', 'portal') AND t.caller_id = ? AND t.caller_id <> '' AS own
+	FROM tasks t WHERE t.agent_id = ? ORDER BY t.created_at DESC, t.id DESC LIMIT ?`
+
+// Calls implements hub.Uses. Calls of conversations that were deleted are not
+// among them.
+func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]hub.CallRecord, error) {
+	var rows []struct {
+		ID         string `db:"id"`
+		Own        bool   `db:"own"`
+		CallerKind string `db:"caller_kind"`
+		Face       string `db:"face"`
+		State      string `db:"state"`
+		Reason     string `db:"reason"`
+		CreatedAt  int64  `db:"created_at"`
+		UpdatedAt  int64  `db:"updated_at"`
+	}
+	if err := d.db.List(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.CallRecord, len(rows))
+	for i, r := range rows {
+		c := hub.CallRecord{TaskID: r.ID, Own: r.Own, CallerKind: r.CallerKind, Face: r.Face, State: r.State, At: clock.FromMilli(r.CreatedAt)}
+		if r.Own {
+			c.Reason = r.Reason
+		}
+		if task.State(r.State).Terminal() {
+			c.Took = time.Duration(max(r.UpdatedAt-r.CreatedAt, 0)) * time.Millisecond
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// CallsSince implements hub.Uses. Of a day that began before then, calls of
+// conversations that were deleted do not count; from midnight UTC all do.
+func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (int, error) {
+	at := clock.Milli(then)
+	whole := dayOf(at + DayMilli - 1)
+	var n int
+	err := d.db.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
+		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole, at, whole*DayMilli)
+	return n, sqlite.MapError(err)
+}
+
+// Traces implements hub.Uses.
+func (d *Uses) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hub.Trace, error) {
+	var rows []struct {
+		At   int64  `db:"at"`
+		Sent bool   `db:"sent"`
+		Head string `db:"head"`
+		Body string `db:"body"`
+		Size int64  `db:"size"`
+	}
+	if err := d.db.List(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
+		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind NOT IN ('guest', 'portal')) ORDER BY n`, agentID, taskID, viewerID); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.Trace, len(rows))
+	for i, r := range rows {
+		out[i] = hub.Trace{At: clock.FromMilli(r.At), Sent: r.Sent, Head: r.Head, Body: r.Body, Size: r.Size}
+	}
+	return out, nil
+}
+
+// AddTraces implements hub.Uses. A call that goes on after a question adds to
+// its traces; it keeps the last task.MaxTraces.
+func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub.Trace) error {
+	if len(list) == 0 {
+		return nil
+	}
+	list = list[max(len(list)-task.MaxTraces, 0):]
+	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+		var n int
+		if err := t.Get(&n, `SELECT COUNT(*) FROM tasks WHERE id = ? AND agent_id = ?`, taskID, agentID); err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.NotFound, "The call is gone.")
+		}
+		if err := t.Get(&n, `SELECT COALESCE(MAX(n), 0) FROM agent_traces WHERE agent_id = ? AND task_id = ?`, agentID, taskID); err != nil {
+			return err
+		}
+		for _, one := range list {
+			n++
+			if _, err := t.Exec(`INSERT INTO agent_traces (agent_id, task_id, n, at, sent, head, body, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				agentID, taskID, n, clock.Milli(one.At), one.Sent, traceText(one.Head), traceText(one.Body), one.Size); err != nil {
+				return err
+			}
+		}
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ? AND n <= ?`, agentID, taskID, n-task.MaxTraces); err != nil {
+			return err
+		}
+		_, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ?1 AND task_id NOT IN
+			(SELECT task_id FROM agent_traces WHERE agent_id = ?1 GROUP BY task_id ORDER BY task_id = ?2 DESC, MAX(at) DESC, task_id DESC LIMIT ?3)`, agentID, taskID, maxTracedCalls)
+		return err
+	})
+}
+
+// traceText cuts what came off the wire to what a row takes.
+func traceText(s string) string {
+	return rows.ClipText(strings.ToValidUTF8(s, "\uFFFD"), task.MaxTraced)
+}

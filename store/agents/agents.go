@@ -1,0 +1,354 @@
+// Package agents stores agents: versions, owners, proofs, health, calls,
+// releases of the MCP registry, reports and saved searches.
+package agents
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+	"agentsite/store/hooks"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// Agents keeps agents with their versions, and what belongs to one: icons,
+// reports and saved searches. It implements hub.Agents, Asked, Lists, Secrets,
+// Icons, Reports and Searches.
+type Agents struct {
+	db     *sqlite.DB
+	hooks  *hooks.Hooks
+	agents *sqlite.Cache[hub.Agent] // by id and by name, each after a prefix
+	owned  *sqlite.Cache[int]       // how many agents an owner has
+	// publishing is raised when an agent may have to be published.
+	publishing *sqlite.Signal
+}
+
+func New(db *sqlite.DB, hooks *hooks.Hooks) *Agents {
+	return &Agents{db: db, hooks: hooks, agents: sqlite.NewCache[hub.Agent](maxCachedAgents), owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
+}
+
+// CreateAgent implements hub.Agents.
+func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error {
+	spec, err := specOf(a)
+	if err != nil {
+		return err
+	}
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if err := rows.TakeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
+			return err
+		}
+		return d.insertAgent(t, a, spec, sealed)
+	})
+}
+
+// insertAgent stores an agent whose name was taken for it. It is due for a
+// check at once, or at the time of the verdict it comes with.
+func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
+	if _, err := t.Exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
+		return err
+	}
+	d.agentAdded(t, a.OwnerID)
+	if err := d.hooks.NotifyRegistration(t, a); err != nil {
+		return err
+	}
+	return insertVersion(t, a, spec, a.OwnerID)
+}
+
+const agentInsert = `INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, secret, status, status_message, held,
+	live_state, live_reason, live_at, check_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func agentValues(a hub.Agent, spec string, sealed []byte) []any {
+	at, checked := clock.Milli(a.CreatedAt), clock.Milli(a.Liveness.CheckedAt)
+	return []any{a.ID, a.Name, string(a.Kind), rows.NullText(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec, secretValue(sealed),
+		a.Status.State, a.Status.Message, a.Status.Held, string(a.Liveness.State), a.Liveness.Reason, checked, checked, at, at}
+}
+
+// agentAdded notes that the transaction stored an agent. No cached agent
+// becomes untrue by it.
+func (d *Agents) agentAdded(t *sqlite.Tx, ownerID string) {
+	d.publishing.Raise(t)
+	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
+}
+
+// AgentsChanged notes that the transaction changes what agents say or who sees
+// them.
+func (d *Agents) AgentsChanged(t *sqlite.Tx) {
+	d.agents.Invalidate(t)
+	d.publishing.Raise(t)
+}
+
+// insertVersion stores what an agent says now as one of its versions.
+func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
+	_, err := t.Exec(versionInsert, versionValues(a, spec, author)...)
+	return err
+}
+
+const versionInsert = `INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at, kind, note, status, icon) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func versionValues(a hub.Agent, spec, author string) []any {
+	return []any{a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt), string(a.Kind), a.Note, a.Status.State, a.Icon}
+}
+
+// maxCreate bounds how many agents one call stores, so that nobody's write
+// waits long behind an import.
+const maxCreate = 1000
+
+// CreateAgents implements hub.Agents. The fields of its Conflict fault are
+// named agents[i].name.
+func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
+	if len(list) > maxCreate {
+		return fault.New(fault.Invalid, "Register at most %d agents at once.", maxCreate)
+	}
+	// What can be prepared keeps no writer waiting.
+	at, twice := make(map[string]int, len(list)), make(map[int]bool)
+	names, agents, versions := make([][]any, len(list)), make([][]any, len(list)), make([][]any, len(list))
+	for i, a := range list {
+		spec, err := specOf(a)
+		if err != nil {
+			return err
+		}
+		if _, ok := at[a.Name]; ok {
+			twice[i] = true
+		} else {
+			at[a.Name] = i
+		}
+		names[i] = []any{a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)}
+		agents[i], versions[i] = agentValues(a, spec, nil), versionValues(a, spec, a.OwnerID)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if len(twice) > 0 {
+		return takenNames(list, twice)
+	}
+	// In the order of the tree, so that neighbours share its pages.
+	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		for _, n := range names {
+			_, err := t.Exec(rows.NameInsert, n...)
+			if sqlite.IsDuplicate(err) {
+				return findTaken(t, list, at)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for i, a := range list {
+			if _, err := t.Exec(agentInsert, agents[i]...); err != nil {
+				return err
+			}
+			d.agentAdded(t, a.OwnerID)
+			if _, err := t.Exec(versionInsert, versions[i]...); err != nil {
+				return err
+			}
+			if err := d.hooks.NotifyRegistration(t, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// findTaken is the Conflict fault about a list of which some names are taken,
+// in a transaction that has given out some of the others.
+func findTaken(t *sqlite.Tx, list []hub.Agent, at map[string]int) error {
+	which := make(map[int]bool)
+	for name, i := range at {
+		var ref string
+		err := t.Get(&ref, `SELECT ref FROM names WHERE name = ?`, name)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err == nil && ref != list[i].ID {
+			which[i] = true
+		}
+	}
+	return takenNames(list, which)
+}
+
+// takenNames is the Conflict fault about some of list.
+func takenNames(list []hub.Agent, which map[int]bool) error {
+	f := &fault.Error{Kind: fault.Conflict, Fields: make(map[string]string, len(which))}
+	var first []string
+	for i, a := range list {
+		if !which[i] {
+			continue
+		}
+		f.Fields[fmt.Sprintf("agents[%d].name", i)] = "the name " + a.Name + " is taken; choose another"
+		if len(first) < 5 {
+			first = append(first, a.Name)
+		}
+	}
+	f.Safe = "Nothing was registered, because these names are taken: " + strings.Join(first, ", ")
+	if more := len(which) - len(first); more > 0 {
+		f.Safe += fmt.Sprintf(" and %d more", more)
+	}
+	f.Safe += "."
+	return f
+}
+
+func secretValue(sealed []byte) any {
+	if len(sealed) == 0 {
+		return nil
+	}
+	return sealed
+}
+
+// UpdateAgent implements hub.Agents.
+func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []byte, author ident.Actor) error {
+	spec, err := specOf(a)
+	if err != nil {
+		return err
+	}
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
+}
+
+func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+	var before []struct {
+		Kind       string `db:"kind"`
+		Spec       string `db:"spec"`
+		Name       string `db:"name"`
+		OwnerID    string `db:"owner_id"`
+		Status     string `db:"status"`
+		Visibility string `db:"visibility"`
+	}
+	if err := t.List(&before, `SELECT kind, spec, name, COALESCE(owner_id, '') AS owner_id, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
+		return err
+	}
+	if len(before) == 0 {
+		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
+	}
+	d.AgentsChanged(t)
+	if _, err := t.Exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
+		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
+		return err
+	}
+	if sealed != nil {
+		if _, err := t.Exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
+			return err
+		}
+	}
+	if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
+		if err := d.resetProof(t, a.ID); err != nil {
+			return err
+		}
+	}
+	if before[0].Status != a.Status.State || before[0].Visibility != string(a.Visibility) {
+		if err := touchReleases(t, a.ID, clock.Milli(a.UpdatedAt)); err != nil {
+			return err
+		}
+	}
+	if err := d.hooks.NotifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
+		return err
+	}
+	return insertVersion(t, a, spec, author.ID)
+}
+
+// resetProof makes an agent that is reached at another address due for a check
+// and ends what was shown of the one before.
+func (d *Agents) resetProof(t *sqlite.Tx, agentID string) error {
+	d.AgentsChanged(t)
+	_, err := t.Exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
+	return err
+}
+
+// endpointOf is the address in a spec, "" if it cannot be read.
+func endpointOf(spec string) string {
+	var s struct {
+		Endpoint string `json:"endpoint"`
+	}
+	_ = json.Unmarshal([]byte(spec), &s)
+	return s.Endpoint
+}
+
+// DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
+// refer to it.
+func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
+	now := clock.Milli(clock.Now())
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		var was []struct {
+			Name    string `db:"name"`
+			OwnerID string `db:"owner_id"`
+		}
+		if err := t.List(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id FROM agents WHERE id = ? AND deleted_at = 0`, id); err != nil {
+			return err
+		}
+		if len(was) > 0 {
+			if err := d.hooks.NotifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
+				return err
+			}
+		}
+		d.AgentsChanged(t)
+		d.owned.Invalidate(t)
+		if _, err := t.Exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
+			return err
+		}
+		if err := touchReleases(t, id, now); err != nil {
+			return err
+		}
+		for _, q := range []string{
+			`DELETE FROM agent_offers WHERE agent_id = ?`,
+			`DELETE FROM agent_owners WHERE agent_id = ?`,
+			`DELETE FROM agent_traces WHERE agent_id = ?`,
+			`DELETE FROM agent_health WHERE agent_id = ?`,
+			`DELETE FROM agent_days WHERE agent_id = ?`,
+		} {
+			if _, err := t.Exec(q, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SealedSecret implements hub.Secrets.
+func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
+	var b []byte
+	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
+	return b, sqlite.MapError(err)
+}
+
+// aboutAgent changes what belongs to an agent; NotFound when it is gone.
+func (d *Agents) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		var owner []string
+		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+			return err
+		}
+		if len(owner) == 0 {
+			return fault.New(fault.NotFound, "The agent is gone.")
+		}
+		return change(t, owner[0])
+	})
+}
+
+// CountAgents implements hub.Lists. It is cached, because every
+// registration asks for it and counting reads each of the agents.
+func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
+	n, generation, ok := d.owned.Get(ownerID)
+	if ok {
+		return n, nil
+	}
+	if err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
+		return 0, sqlite.MapError(err)
+	}
+	d.owned.Put(ownerID, n, generation)
+	return n, nil
+}
+
+// NameTaken implements hub.Agents.
+func (d *Agents) NameTaken(ctx context.Context, name string) (bool, error) {
+	var n int
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
+	return n > 0, sqlite.MapError(err)
+}

@@ -1,0 +1,68 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
+)
+
+// topicPublish is the outbox of what is published to other portals: its refs
+// are ids of agents. Triggers write it, see migration 0009.
+const topicPublish = "publish"
+
+// Unpublished returns up to limit agents of which something changed that may
+// be published, longest waiting first: the numbers of the changes and the ids
+// of the agents.
+func (d *Agents) Unpublished(ctx context.Context, limit int) (numbers []int64, agentIDs []string, err error) {
+	var rows []struct {
+		ID  int64  `db:"id"`
+		Ref string `db:"ref"`
+	}
+	err = d.db.List(ctx, &rows, `SELECT id, ref FROM outbox WHERE topic = ? ORDER BY id LIMIT ?`, topicPublish, limit)
+	for _, r := range rows {
+		numbers, agentIDs = append(numbers, r.ID), append(agentIDs, r.Ref)
+	}
+	return numbers, agentIDs, sqlite.MapError(err)
+}
+
+// Published forgets changes by their numbers. An agent that changed again has
+// another number and stays.
+func (d *Agents) Published(ctx context.Context, numbers []int64) error {
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return err
+	}
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish, string(list))
+		return err
+	})
+}
+
+// Publishing tells that something may wait in Unpublished: it has something
+// to read after such a change, sometimes without one. It is for one reader.
+func (d *Agents) Publishing() <-chan struct{} { return d.publishing.Wake() }
+
+// AgentsByIDs returns those of the portal's own agents that are there and whose
+// owner's account is not disabled, in no order. As lists it may leave out Config.
+func (d *Agents) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	var rows []agentRow
+	if err := d.db.List(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`, string(list)); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.Agent, 0, len(rows))
+	for i := range rows {
+		a, err := rows[i].agent()
+		if err != nil {
+			d.db.Log().Error("skip a damaged agent", "agent", rows[i].ID, "error", err)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}

@@ -1,0 +1,212 @@
+package chats
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+	"agentsite/store/sqlite"
+)
+
+func errUnsaid() error { return fault.New(fault.Conflict, "This message was removed.") }
+
+// Amend implements chat.Transcripts. The emoji of a reaction is the text of
+// the message's first part. Files that an edit names and its target did not
+// hold are checked as those of a new message are.
+func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, error) {
+	body, err := json.Marshal(m.Parts)
+	if err != nil {
+		return m, fmt.Errorf("encode message: %w", err)
+	}
+	var out chat.Message
+	err = d.words.writeWords(ctx, func(t *sqlite.Tx) error {
+		out = chat.Message{}
+		h, err := loadHead(t, m)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoRoom()
+		}
+		if err != nil {
+			return err
+		}
+		r, err := loadTarget(t, m, h)
+		if err != nil {
+			return err
+		}
+		if m.Kind == chat.React {
+			if changed, err := setReaction(t, m, h.LastSeq+1, on); err != nil || !changed {
+				return err
+			}
+		}
+		if out, err = d.extendTranscript(t, h, m, string(body), "", ""); err != nil {
+			return err
+		}
+		switch m.Kind {
+		case chat.React:
+			_, err = t.Exec(`UPDATE messages SET reacted = EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) WHERE conversation_id = ?1 AND seq = ?2`,
+				m.ConversationID, m.Target)
+		case chat.Edit:
+			err = applyEdit(t, r, m, out.Seq)
+		case chat.Unsaid:
+			err = deleteMessage(t, r, out.Seq, clock.Milli(m.CreatedAt))
+		}
+		return err
+	})
+	return out, err
+}
+
+// loadTarget reads the message that m amends, if its sender is in the room, sees
+// that message and it can be amended.
+func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r MessageRow, err error) {
+	if m.Sender.Kind == "person" || m.Sender.Kind == "guest" {
+		if h.Role == "" {
+			return r, errNoRoom()
+		}
+		if m.Kind == chat.Edit && h.Role == chat.RoleReader {
+			return r, errReader()
+		}
+	}
+	r, err = loadMessage(t, m.ConversationID, m.Target)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, errNoMessage()
+	}
+	if err != nil {
+		return r, err
+	}
+	switch {
+	case !m.Kind.Amends():
+		return r, fmt.Errorf("a message of kind %q amends nothing", m.Kind)
+	case r.Seq <= h.FromSeq, r.Kind != string(chat.Text) && (m.Kind != chat.Unsaid || r.SenderKind != "agent"):
+		return r, errNoMessage()
+	case r.GoneSeq > 0:
+		return r, errUnsaid()
+	}
+	return r, nil
+}
+
+// setReaction sets or takes back a reaction and reports whether that changed
+// anything.
+func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
+	if len(m.Parts) == 0 || m.Parts[0].Text == "" {
+		return false, fault.New(fault.Invalid, "Choose an emoji.")
+	}
+	emoji, kind := m.Parts[0].Text, memberKind(m.Sender.Kind)
+	var res sql.Result
+	if on {
+		var others int
+		if err := t.Get(&others, `SELECT COUNT(DISTINCT emoji) FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji <> ?`, m.ConversationID, m.Target, emoji); err != nil {
+			return false, err
+		}
+		if others >= chat.MaxReactions {
+			return false, fault.New(fault.Conflict, "A message takes at most %d different reactions.", chat.MaxReactions)
+		}
+		res, err = t.Exec(`INSERT INTO reactions (conversation_id, seq, emoji, member_kind, member_id, handle, set_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			m.ConversationID, m.Target, emoji, kind, m.Sender.ID, m.Sender.Handle, seq)
+	} else {
+		res, err = t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji = ? AND member_kind = ? AND member_id = ?`,
+			m.ConversationID, m.Target, emoji, kind, m.Sender.ID)
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// applyEdit gives r the parts of m, which is message seq. Whoever may read the
+// message may read its earlier forms, so it keeps the files of these.
+func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
+	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID, r.Seq); err != nil {
+		return err
+	}
+	var added []string
+	for _, p := range m.Parts {
+		hash, ok := strings.CutPrefix(p.URL, chat.FileURL(""))
+		if !ok {
+			continue
+		}
+		var held bool
+		if err := t.Get(&held, `SELECT EXISTS (SELECT 1 FROM file_uses WHERE hash = ? AND conversation_id = ? AND seq = ?)`, hash, r.ConversationID, r.Seq); err != nil {
+			return err
+		}
+		if !held {
+			added = append(added, hash)
+		}
+	}
+	if err := useFiles(t, added, r.ConversationID, r.Seq, &m.Sender); err != nil {
+		return err
+	}
+	return replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
+}
+
+// deleteMessage takes r away with its edits: what the chain needs of their bodies is
+// kept, and nothing else of them.
+func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
+	var seqs []int64
+	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
+		return err
+	}
+	var titles []string
+	for _, s := range append(seqs, r.Seq) {
+		var body string
+		if err := t.Get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID, s); err != nil {
+			return err
+		}
+		if parts, err := partsOf(body); err == nil {
+			titles = append(titles, chat.TitleOf(parts))
+		}
+		sum := sha256.Sum256([]byte(body))
+		if _, err := t.Exec(`UPDATE messages SET body = '', body_hash = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
+			sum[:], seq, r.ConversationID, s); err != nil {
+			return err
+		}
+	}
+	if err := dropTitle(t, r.ConversationID, titles); err != nil {
+		return err
+	}
+	if _, err := t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
+		return err
+	}
+	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
+		return err
+	}
+	// What was traced of the work it asked for tells it, too.
+	if _, err := t.Exec(`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ? AND root_seq = ? AND root_seq > 0)`,
+		r.ConversationID, r.Seq); err != nil {
+		return err
+	}
+	if r.SenderKind == "agent" && r.TaskID != "" {
+		// The answer is in its task and what was traced of it, too.
+		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID, r.Seq); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ?`, r.SenderID, r.TaskID); err != nil {
+			return err
+		}
+	}
+	return deleteWords(t, r.ConversationID, r.Seq)
+}
+
+// dropTitle takes its title from a conversation that is called by a deleted
+// message: titles are those its forms give. The next message names it anew. A
+// title that a person chose stays.
+func dropTitle(t *sqlite.Tx, conversationID string, titles []string) error {
+	var title string
+	if err := t.Get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
+		return err
+	}
+	for _, s := range titles {
+		if chat.NamedAfter(title, s) {
+			_, err := t.Exec(`UPDATE conversations SET title = '' WHERE id = ?`, conversationID)
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package chats
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/store/agents"
+	"agentsite/store/sqlite"
+	"agentsite/store/tasks"
+)
+
+// CreateAnswered implements chat.Rooms. What it writes is what
+// CreateConversation, Append, Claim and Finish would one after the other,
+// without the waiting in the outbox that comes to nothing: six statements
+// instead of twenty, and one flush of the disk instead of four.
+func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
+	c, k := a.Room, a.Task
+	said := []chat.Message{a.Question, a.Answer}
+	values := make([]any, 0, 2*14)
+	head, at := []byte(nil), clock.Milli(c.CreatedAt)
+	for i := range said {
+		m := &said[i]
+		body, err := json.Marshal(m.Parts)
+		if err != nil {
+			return nil, fmt.Errorf("encode message: %w", err)
+		}
+		m.ConversationID, m.Seq = c.ID, int64(i+1)
+		row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
+			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt), Body: string(body)}
+		m.Hash = chat.Chain(head, row.ChainEntry())
+		head = m.Hash
+		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind, row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0)
+	}
+	question, answer := said[0], said[1]
+	ended := clock.Milli(k.UpdatedAt)
+	var before *chat.AskedBefore
+	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+		if before, err = tasks.ClaimFirstAsk(t, a.First); before != nil || err != nil {
+			return err
+		}
+		if err := insertRoom(t, c, at, ended, answer.Seq, head); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, 1), (?, ?, ?, 2)`,
+			c.ID, question.Sender.ID, question.ClientID, c.ID, answer.Sender.ID, answer.ClientID); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			values...); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
+				state, reason, attempt, face, created_at, updated_at, share, via, budget, direct)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Budget.String(), k.Direct); err != nil {
+			return err
+		}
+		if err := agents.CountCall(t, k); err != nil {
+			return err
+		}
+		for _, m := range said {
+			if err := d.hooks.NotifyMessage(t, m); err != nil {
+				return err
+			}
+		}
+		return d.hooks.NotifyTask(t, k, answer, false)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
+		return nil, before
+	}
+	d.words.wordless.add(c.ID)
+	return said, nil
+}
+
+// roomInsert and newMembers store a new conversation, of which nothing is
+// cached.
+const (
+	roomInsert = `INSERT INTO conversations (id, title, created_at, updated_at, last_seq, head_hash, speaks, speaker_id, past, hops, turns, budget, branched_from, branched_seq)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	newMembers = `INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+)
+
+// insertRoom stores a conversation with its settings and members, which may
+// all see it from its beginning or from a message that is named.
+func insertRoom(t *sqlite.Tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
+	s := c.Settings
+	if s == (chat.Settings{}) {
+		s = chat.DefaultSettings
+	}
+	var hash any // absent in an empty one
+	if head != nil {
+		hash = head
+	}
+	if _, err := t.Exec(roomInsert, c.ID, c.Title, at, updated, lastSeq, hash,
+		string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, c.BranchedFrom, c.BranchedSeq); err != nil {
+		return err
+	}
+	for _, m := range c.Members {
+		if _, err := t.Exec(newMembers, c.ID, m.Kind, m.ID, m.Handle, m.Role, at, max(m.FromSeq, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

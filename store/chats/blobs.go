@@ -1,0 +1,246 @@
+package chats
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
+)
+
+// BlobsDir is the folder in the data folder that holds what files hold: a file
+// of which the SHA-256 begins with "ab" is in files/ab.
+const BlobsDir = "files"
+
+// headBytes is how much of a blob PutBlob shows.
+const headBytes = 512
+
+// BlobPath is where a blob is below the data folder; "" for what is no hash.
+func BlobPath(hash string) string {
+	if len(hash) != 2*sha256.Size || strings.Trim(hash, "0123456789abcdef") != "" {
+		return ""
+	}
+	return filepath.Join(BlobsDir, hash[:2], hash)
+}
+
+func (d *Files) blob(hash string) (string, error) {
+	path := BlobPath(hash)
+	if path == "" {
+		return "", errNoFile()
+	}
+	return filepath.Join(filepath.Dir(d.db.Path()), path), nil
+}
+
+// PutBlob implements chat.Blobs. A crash leaves at most a temporary file, which
+// the next start takes away.
+func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error) {
+	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
+	if err := MakeDir(root); err != nil {
+		return "", 0, nil, diskError(err)
+	}
+	f, err := os.CreateTemp(root, sqlite.ScratchPrefix) // mode 0600
+	if err != nil {
+		return "", 0, nil, diskError(err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	h, out := sha256.New(), &DiskWriter{W: f}
+	first := &headWriter{}
+	size, err = io.Copy(io.MultiWriter(out, h, first), io.LimitReader(CtxReader{Ctx: ctx, In: r}, limit+1))
+	switch {
+	case out.Err != nil:
+		return "", 0, nil, diskError(out.Err)
+	case err != nil:
+		return "", 0, nil, fmt.Errorf("receive a file: %w", err)
+	case size > limit:
+		return "", 0, nil, fault.New(fault.Invalid, "The file is too large: use at most %s.", sizeText(limit))
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return "", 0, nil, diskError(err)
+	}
+	hash = hex.EncodeToString(h.Sum(nil))
+	if err := d.placeBlob(f.Name(), hash, size); err != nil {
+		return "", 0, nil, diskError(err)
+	}
+	return hash, size, first.b, nil
+}
+
+func sizeText(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func diskError(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "This portal could not store the file. Try again in a moment, or tell its operator.")
+}
+
+// headWriter keeps the beginning of what goes through.
+type headWriter struct{ b []byte }
+
+func (w *headWriter) Write(b []byte) (int, error) {
+	w.b = append(w.b, b[:min(len(b), headBytes-len(w.b))]...)
+	return len(b), nil
+}
+
+// MakeDir makes a folder and its name durable, unless it is there.
+func MakeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return sqlite.SyncDir(filepath.Dir(dir))
+}
+
+// placeBlob gives a written blob its name. One that is there and as long is
+// the same one and stays, as good as new for SweepBlobs.
+func (d *Files) placeBlob(tmp, hash string, size int64) error {
+	path, err := d.blob(hash)
+	if err != nil {
+		return err
+	}
+	if err := MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	d.blobs.Lock()
+	defer d.blobs.Unlock()
+	if st, err := os.Stat(path); err == nil && st.Size() == size {
+		now := time.Now()
+		if err := os.Chtimes(path, now, now); err != nil {
+			return err
+		}
+	} else if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	// Also of one that was there: its own flush may not have come yet.
+	return sqlite.SyncDir(filepath.Dir(path))
+}
+
+// touchBlob makes sure that a blob is there, and stays for a while.
+func (d *Files) touchBlob(hash string, size int64) error {
+	path, err := d.blob(hash)
+	if err != nil {
+		return err
+	}
+	d.blobs.Lock()
+	defer d.blobs.Unlock()
+	st, err := os.Stat(path)
+	if err != nil || st.Size() != size {
+		return fault.Wrap(fault.NotFound, err, "The file was not received in full. Send it again.")
+	}
+	now := time.Now()
+	if err := os.Chtimes(path, now, now); err != nil {
+		return diskError(err)
+	}
+	return nil
+}
+
+// OpenBlob implements chat.Blobs.
+func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
+	path, err := d.blob(hash)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoFile()
+	}
+	if err != nil {
+		return nil, diskError(err)
+	}
+	return f, nil
+}
+
+// dropBlob takes a blob away that no file is known of and nobody touched since
+// before, and reports whether it did. While a backup is made it does nothing.
+func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
+	path, err := d.blob(hash)
+	if err != nil {
+		return false, nil
+	}
+	if !d.Keep.TryLock() {
+		return false, nil
+	}
+	defer d.Keep.Unlock()
+	d.blobs.Lock()
+	defer d.blobs.Unlock()
+	st, err := os.Stat(path)
+	if err != nil || !st.ModTime().Before(before) {
+		return false, nil
+	}
+	var known bool
+	if err := d.db.Get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
+		return false, sqlite.MapError(err)
+	}
+	if err := os.Remove(path); err != nil {
+		return false, diskError(err)
+	}
+	return true, nil
+}
+
+// SweepBlobs takes away blobs that no file is known of and that came before
+// the given time: of files whose sender never came to say so. It returns how
+// many. One call looks at all of them.
+func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
+	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
+	folders, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, diskError(err)
+	}
+	n := 0
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		gone, err := d.sweepFolder(ctx, filepath.Join(root, f.Name()), before)
+		if n += gone; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (n int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, diskError(err)
+	}
+	begin := filepath.Base(dir)
+	var hashes []string
+	if err := d.db.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
+		return 0, sqlite.MapError(err)
+	}
+	known := make(map[string]bool, len(hashes))
+	for _, h := range hashes {
+		known[h] = true
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		if known[e.Name()] || BlobPath(e.Name()) != filepath.Join(BlobsDir, begin, e.Name()) {
+			continue
+		}
+		gone, err := d.dropBlob(ctx, e.Name(), before)
+		if err != nil {
+			return n, err
+		}
+		if gone {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,188 @@
+package chats
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
+)
+
+// Files keeps the files of messages: rows in the database, and blobs in a
+// folder beside it. It implements chat.Files.
+type Files struct {
+	db *sqlite.DB
+	// blobs is held to put a blob in its place or to take one away; keep by a
+	// backup, which needs every blob its copy names.
+	blobs sync.Mutex
+	Keep  sync.RWMutex
+}
+
+var _ chat.Files = (*Files)(nil)
+
+func NewFiles(db *sqlite.DB) *Files { return &Files{db: db} }
+
+type fileRow struct {
+	Hash      string `db:"hash"`
+	Size      int64  `db:"size"`
+	MediaType string `db:"media_type"`
+	CreatedAt int64  `db:"created_at"`
+}
+
+func (r fileRow) file() chat.File {
+	return chat.File{Hash: r.Hash, Size: r.Size, MediaType: r.MediaType, CreatedAt: clock.FromMilli(r.CreatedAt)}
+}
+
+func errNoFile() error { return fault.New(fault.NotFound, "There is no such file.") }
+
+const (
+	fileQuery = `SELECT f.hash, f.size, f.media_type, f.created_at FROM files f WHERE f.hash = ?1`
+	// mayRead is the right of a member (kind ?2, id ?3) to the file f.
+	mayRead = ` AND (EXISTS (SELECT 1 FROM uploads o WHERE o.owner_kind = ?2 AND o.owner_id = ?3 AND o.hash = f.hash)
+		OR EXISTS (SELECT 1 FROM file_uses u JOIN members m ON m.conversation_id = u.conversation_id AND m.kind = ?2 AND m.member_id = ?3
+			AND m.left_at = 0 AND m.from_seq < u.seq WHERE u.hash = f.hash))`
+)
+
+// PutFile implements chat.Files. The quota counts the file once for each owner
+// who sent it.
+func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
+	// What is being sent now is not taken away meanwhile.
+	if err := d.touchBlob(f.Hash, f.Size); err != nil {
+		return err
+	}
+	now := clock.Milli(clock.Now())
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		var sent bool
+		if err := t.Get(&sent, `SELECT EXISTS (SELECT 1 FROM uploads WHERE owner_kind = ? AND owner_id = ? AND hash = ?)`, ownerKind, ownerID, f.Hash); err != nil {
+			return err
+		}
+		if !sent {
+			var taken int64
+			if err := t.Get(&taken, `SELECT COALESCE(SUM(f.size), 0) FROM uploads o JOIN files f ON f.hash = o.hash WHERE o.owner_kind = ? AND o.owner_id = ?`, ownerKind, ownerID); err != nil {
+				return err
+			}
+			if taken+f.Size > quota {
+				return fault.New(fault.RateLimited, "Your files would take more than the %d MiB you have here. Remove messages with files you do not need; what no message holds is deleted after a day.", quota>>20)
+			}
+		}
+		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE loose_at > 0`, f.Hash, f.Size, f.MediaType, clock.Milli(f.CreatedAt), now); err != nil {
+			return err
+		}
+		_, err := t.Exec(`INSERT INTO uploads (owner_kind, owner_id, hash, created_at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (owner_kind, owner_id, hash) DO UPDATE SET created_at = excluded.created_at`, ownerKind, ownerID, f.Hash, now)
+		return err
+	})
+}
+
+// FileFor implements chat.Files.
+func (d *Files) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
+	var r fileRow
+	if err := d.db.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
+		return chat.File{}, sqlite.MapError(err)
+	}
+	return r.file(), nil
+}
+
+// SharedFile implements chat.Files.
+func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, from, upTo int64) (chat.File, error) {
+	var r fileRow
+	if err := d.db.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
+		hash, conversationID, from, upTo); err != nil {
+		return chat.File{}, sqlite.MapError(err)
+	}
+	return r.file(), nil
+}
+
+// useFiles notes that the message holds the files, which its sender must have
+// sent or be able to read. Of a message of an agent (by is nil), which this
+// portal stored the files of, those that are gone are left away.
+func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
+	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
+	for _, hash := range hashes {
+		var r fileRow
+		var err error
+		if by == nil {
+			err = t.Get(&r, fileQuery, hash)
+		} else {
+			err = t.Get(&r, fileQuery+mayRead, hash, memberKind(by.Kind), by.ID)
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			if by == nil {
+				continue
+			}
+			return errNoFile()
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := t.Exec(`INSERT INTO file_uses (hash, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, hash, conversationID, seq); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`UPDATE files SET loose_at = 0 WHERE hash = ? AND loose_at > 0`, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropFileUses forgets the files of one message, or with seq 0 of a whole room.
+func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
+	from, to := seq, seq
+	if seq == 0 {
+		to = 1<<63 - 1
+	}
+	var hashes []string
+	if err := t.List(&hashes, `SELECT DISTINCT hash FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil || len(hashes) == 0 {
+		return err
+	}
+	if _, err := t.Exec(`DELETE FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil {
+		return err
+	}
+	for _, hash := range hashes {
+		if _, err := t.Exec(`UPDATE files SET loose_at = ? WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)`, max(at, 1), hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// looseQuery finds files that no message holds and nobody sent for a while.
+const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
+	ORDER BY loose_at LIMIT ?`
+
+// DropFiles implements chat.Files. It takes their blobs away, too, unless a
+// backup is being made, which leaves these to SweepBlobs.
+func (d *Files) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
+	var hashes []string
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		hashes = nil
+		if err := t.List(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
+			return err
+		}
+		for _, hash := range hashes {
+			if _, err := t.Exec(`DELETE FROM uploads WHERE hash = ?`, hash); err != nil {
+				return err
+			}
+			if _, err := t.Exec(`DELETE FROM files WHERE hash = ?`, hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, hash := range hashes {
+		if _, err := d.dropBlob(ctx, hash, before); err != nil {
+			return len(hashes), err
+		}
+	}
+	return len(hashes), nil
+}

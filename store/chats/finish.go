@@ -1,0 +1,196 @@
+package chats
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+	"agentsite/store/agents"
+	"agentsite/store/sqlite"
+	"agentsite/store/tasks"
+)
+
+// finishing is what a task that ends brings along.
+type finishing struct {
+	State      string `db:"state"`
+	AgentID    string `db:"agent_id"`
+	CreatedAt  int64  `db:"created_at"`
+	MessageSeq int64  `db:"message_seq"`
+	RootSeq    int64  `db:"root_seq"`
+	Hop        int    `db:"hop"`
+	Replaces   int64  `db:"replaces"`
+	CallerKind string `db:"caller_kind"`
+	CallerID   string `db:"caller_id"`
+	Pushed     bool   `db:"pushed"`
+}
+
+// root is the message of a person that the task goes back to.
+func (f finishing) root() int64 {
+	if f.RootSeq == 0 {
+		return f.MessageSeq
+	}
+	return f.RootSeq
+}
+
+// Finish implements chat.Transcripts.
+func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
+	var out chat.Posted
+	k := e.Task
+	body, err := json.Marshal(e.Message.Parts)
+	if err != nil {
+		return out, fmt.Errorf("encode message: %w", err)
+	}
+	artifacts := ""
+	if len(k.Artifacts) > 0 {
+		b, err := json.Marshal(k.Artifacts)
+		if err != nil {
+			return out, fmt.Errorf("encode artifacts: %w", err)
+		}
+		artifacts = string(b)
+	}
+	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
+		out = chat.Posted{}
+		var have finishing
+		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
+			return err
+		}
+		if task.State(have.State).Terminal() {
+			return fault.New(fault.Conflict, "The task has ended already: %s.", have.State)
+		}
+		m := e.Message
+		// Only an answer takes the place of one.
+		replaces := k.State == task.Completed && m.Kind == chat.Text && have.Replaces > 0
+		if replaces {
+			if err := t.Get(&replaces, `SELECT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent')`,
+				m.ConversationID, have.Replaces); err != nil {
+				return err
+			}
+		}
+		if replaces {
+			m.Target = have.Replaces
+		}
+		m, err := d.appendMessage(t, m, string(body))
+		if err != nil {
+			return err
+		}
+		out.Message = m
+		if replaces {
+			if err := markReplaced(t, m.ConversationID, have.Replaces, m.Seq); err != nil {
+				return err
+			}
+		}
+		if err := useFiles(t, e.Files, m.ConversationID, m.Seq, nil); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
+			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
+			return err
+		}
+		if k.State.Terminal() {
+			if err := dropCheckpoint(t, k.ID); err != nil {
+				return err
+			}
+		}
+		if err := agents.CountEnd(t, have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
+			return err
+		}
+		if len(e.Ask) > 0 {
+			if out.Tasks, out.Held, err = askFurther(t, e, have, m.Seq); err != nil {
+				return err
+			}
+		}
+		if err := d.hooks.NotifyMessage(t, m); err != nil {
+			return err
+		}
+		told := k
+		told.CallerKind, told.CallerID = have.CallerKind, have.CallerID
+		if err := d.hooks.NotifyTask(t, told, m, have.Pushed); err != nil {
+			return err
+		}
+		return tasks.DequeueWork(t, tasks.TopicTask, k.ID)
+	})
+	if err == nil {
+		d.words.wordless.add(out.Message.ConversationID)
+	}
+	return out, err
+}
+
+// dropCheckpoint forgets where the work on a task that ended stood: it may hold
+// the conversation, of which messages can be taken away. Of agents elsewhere
+// what leads to the same context again stays.
+func dropCheckpoint(t *sqlite.Tx, taskID string) error {
+	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
+			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
+		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
+	return err
+}
+
+// markReplaced notes that the answer seq was given anew.
+func markReplaced(t *sqlite.Tx, conversationID string, seq, newer int64) error {
+	_, err := t.Exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
+	return err
+}
+
+// rootQuery counts the work for one message of a person, and its answers.
+const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)), 0) AS bytes
+	FROM tasks t LEFT JOIN messages m ON m.conversation_id = t.conversation_id AND m.seq = t.answer_seq
+	WHERE t.conversation_id = ? AND t.root_seq = ? AND t.root_seq > 0`
+
+// askFurther submits the tasks that an answer calls for, as far as its root's bounds
+// allow, and counts the others.
+func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
+	var spent struct {
+		Turns int `db:"turns"`
+		Bytes int `db:"bytes"`
+	}
+	if err := t.Get(&spent, rootQuery, e.Message.ConversationID, have.root()); err != nil {
+		return nil, 0, err
+	}
+	for _, k := range e.Ask {
+		if spent.Turns >= e.Turns || spent.Bytes >= e.Budget {
+			held++
+			continue
+		}
+		k.RootSeq, k.Hop = have.root(), have.Hop+1
+		if k, err = tasks.AskAgent(t, k, seq, ""); err != nil {
+			return nil, 0, err
+		}
+		asked = append(asked, k)
+		spent.Turns++
+	}
+	return asked, held, nil
+}
+
+// Ask implements chat.Transcripts.
+func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
+	var out task.Task
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		r, err := loadMessage(t, k.ConversationID, k.MessageSeq)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && r.Kind != string(chat.Text) {
+			return errNoMessage()
+		}
+		if err != nil {
+			return err
+		}
+		if r.GoneSeq > 0 {
+			return errUnsaid()
+		}
+		var busy int
+		if err := t.Get(&busy, `SELECT COUNT(*) FROM tasks WHERE conversation_id = ?`+tasks.ActiveStates+` AND +agent_id = ? AND message_seq = ?`,
+			k.ConversationID, k.AgentID, k.MessageSeq); err != nil {
+			return err
+		}
+		if busy > 0 {
+			return fault.New(fault.Conflict, "%s still works on that message.", k.AgentHandle)
+		}
+		out, err = tasks.SubmitTask(t, k, k.MessageSeq)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,199 @@
+package chats
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/store/agents"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+type memberRow struct {
+	ConversationID string `db:"conversation_id"`
+	Kind           string `db:"kind"`
+	ID             string `db:"member_id"`
+	Handle         string `db:"handle"`
+	Role           string `db:"role"`
+	FromSeq        int64  `db:"from_seq"`
+	ReadSeq        int64  `db:"read_seq"`
+	Spec           string `db:"spec"`
+	AgentKind      string `db:"agent_kind"`
+	Elsewhere      string `db:"elsewhere"`
+}
+
+// memberQuery reads present members with what is needed to say where an
+// agent's text goes.
+const memberQuery = `SELECT m.conversation_id, m.kind, m.member_id, m.handle, m.role, m.from_seq, m.read_seq, COALESCE(a.spec, '') AS spec, COALESCE(a.kind, '') AS agent_kind, COALESCE(e.host, '') AS elsewhere
+	FROM members m LEFT JOIN agents a ON m.kind = 'agent' AND a.id = m.member_id LEFT JOIN elsewhere e ON e.agent_id = a.id
+	WHERE m.left_at = 0 AND m.conversation_id `
+
+func (r memberRow) member() chat.Member {
+	m := chat.Member{Kind: r.Kind, ID: r.ID, Handle: r.Handle, Role: r.Role, FromSeq: r.FromSeq, ReadSeq: r.ReadSeq}
+	if m.Remote = r.Elsewhere; m.Remote == "" && r.AgentKind != "" && r.AgentKind != "builtin" {
+		var s agents.AgentSpec
+		if json.Unmarshal([]byte(r.Spec), &s) == nil {
+			m.Remote = rows.HostOf(s.Endpoint)
+		}
+	}
+	return m
+}
+
+// Members implements chat.Rooms. They are cached, because every message
+// begins with them.
+func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
+	list, generation, ok := d.members.Get(id)
+	if ok {
+		return list, nil
+	}
+	var rows []memberRow
+	if err := d.db.List(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
+		WHERE conversation_id = ? AND left_at = 0
+		ORDER BY joined_at, kind DESC, handle`, id); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	for _, r := range rows {
+		list = append(list, r.member())
+	}
+	if len(list) > 0 { // what is not there takes no room
+		d.members.Put(id, list, generation)
+	}
+	return list, nil
+}
+
+// insertMember adds a member, or lets one who left come back. Who is in already keeps
+// their role and what they see.
+func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
+	d.members.Invalidate(t)
+	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
+		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
+			joined_at = CASE left_at WHEN 0 THEN joined_at ELSE excluded.joined_at END,
+			role = CASE left_at WHEN 0 THEN role ELSE excluded.role END,
+			from_seq = CASE left_at WHEN 0 THEN from_seq ELSE excluded.from_seq END,
+			archived_at = CASE left_at WHEN 0 THEN archived_at ELSE 0 END`,
+		id, m.Kind, m.ID, m.Handle, m.Role, at, m.FromSeq)
+	return err
+}
+
+// Join implements chat.Rooms.
+func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		if linkID != "" {
+			if err := countLinkUse(t, id, linkID); err != nil {
+				return err
+			}
+			if err := checkReturn(t, id, &m); err != nil {
+				return err
+			}
+		}
+		if err := d.insertMember(t, id, m, clock.Milli(event.CreatedAt)); err != nil {
+			return err
+		}
+		var n int
+		if err := t.Get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0`, id); err != nil {
+			return err
+		}
+		if n > chat.MaxMembers {
+			return fault.New(fault.Conflict, "A conversation has at most %d members.", chat.MaxMembers)
+		}
+		return nil
+	})
+}
+
+// checkReturn checks who was in the room before and comes by a link: whoever was
+// removed has to be invited, and a reader stays one.
+func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
+	var was struct {
+		LeftAt int64  `db:"left_at"`
+		Role   string `db:"role"`
+	}
+	err := t.Get(&was, `SELECT left_at, role FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ?`, id, m.Kind, m.ID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case was.LeftAt < 0:
+		return fault.New(fault.Conflict, "You were removed from this conversation. Somebody in it has to invite you.")
+	case was.Role == chat.RoleReader:
+		m.Role = chat.RoleReader
+	}
+	return nil
+}
+
+// Leave implements chat.Rooms. Of who was removed by somebody else, the time
+// is stored as a negative number.
+func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
+	left := max(clock.Milli(at), 1)
+	if event.Sender.ID != memberID {
+		left = -left
+	}
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		d.members.Invalidate(t)
+		if err := changeMember(t, `UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
+			left, id, memberKind, memberID); err != nil {
+			return err
+		}
+		// A room keeps an owner: whoever has been in it longest.
+		_, err := t.Exec(`UPDATE members SET role = 'owner' WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
+			AND NOT EXISTS (SELECT 1 FROM members WHERE conversation_id = ?1 AND left_at = 0 AND role = 'owner')
+			AND (kind, member_id) = (SELECT kind, member_id FROM members WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
+				ORDER BY role = 'reader', joined_at, member_id LIMIT 1)`, id)
+		return err
+	})
+}
+
+// SetRole implements chat.Rooms.
+func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		d.members.Invalidate(t)
+		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
+			role, id, memberKind, memberID); err != nil {
+			return err
+		}
+		var owners int
+		if err := t.Get(&owners, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0 AND role = 'owner'`, id); err != nil {
+			return err
+		}
+		if owners == 0 {
+			return fault.New(fault.Conflict, "A conversation keeps an owner: make somebody else its owner first.")
+		}
+		return nil
+	})
+}
+
+// SetMine implements chat.Rooms.
+func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
+	now := clock.Milli(clock.Now())
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
+			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now, string(m.Notify), id, memberKind, memberID)
+	})
+}
+
+// changeMember runs an update of one present member.
+func changeMember(t *sqlite.Tx, query string, args ...any) error {
+	res, err := t.Exec(query, args...)
+	if err != nil {
+		return err
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return fault.New(fault.NotFound, "There is no such member.")
+	}
+	return nil
+}
+
+// MarkRead implements chat.Rooms.
+func (d *Chats) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)
+		return err
+	})
+}

@@ -1,0 +1,308 @@
+// Package chats stores conversations: members, messages with their hash chain,
+// links, files, and the index of words.
+package chats
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/task"
+	"agentsite/store/hooks"
+	"agentsite/store/sqlite"
+)
+
+// Chats keeps conversations with their members and messages. It implements
+// chat.Rooms, chat.Links, chat.People and chat.Transcripts but for the search.
+type Chats struct {
+	db       *sqlite.DB
+	hooks    *hooks.Hooks
+	words    *Words
+	members  *sqlite.Cache[[]chat.Member] // by conversation
+	settings *sqlite.Cache[settingsRow]   // by conversation
+}
+
+func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words) *Chats {
+	return &Chats{db: db, hooks: hooks, words: words, members: sqlite.NewCache[[]chat.Member](0), settings: sqlite.NewCache[settingsRow](0)}
+}
+
+type MessageRow struct {
+	ConversationID string `db:"conversation_id"`
+	Seq            int64  `db:"seq"`
+	ID             string `db:"id"`
+	SenderKind     string `db:"sender_kind"`
+	SenderID       string `db:"sender_id"`
+	SenderHandle   string `db:"sender_handle"`
+	Kind           string `db:"kind"`
+	Body           string `db:"body"`
+	TaskID         string `db:"task_id"`
+	TaskState      string `db:"task_state"`
+	Reason         string `db:"reason"`
+	Target         int64  `db:"target"`
+	CreatedAt      int64  `db:"created_at"`
+	Hash           []byte `db:"hash"`
+
+	EditSeq  int64  `db:"edit_seq"`
+	GoneSeq  int64  `db:"gone_seq"`
+	NewerSeq int64  `db:"newer_seq"`
+	Reacted  int64  `db:"reacted"`
+	BodyHash []byte `db:"body_hash"`
+}
+
+// saidColumns are those that the chain covers, with its hash: the schemas
+// before 3 have no target. nowColumns are what became of a message since.
+const (
+	saidColumns    = `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash`
+	messageColumns = saidColumns + `, target, ` + nowColumns
+	nowColumns     = `edit_seq, gone_seq, newer_seq, reacted, body_hash`
+)
+
+// headColumns are those of a message, all but its body and hash in one: each
+// column that is read costs as much as a short text. The reason comes last,
+// because it alone may hold the separator.
+const headColumns = `concat_ws(char(31), conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, task_id, task_state, target, created_at,
+	edit_seq, gone_seq, newer_seq, reacted, reason) AS head, body, hash`
+
+// packedRow is a row of headColumns.
+type packedRow struct {
+	Head string `db:"head"`
+	Body string `db:"body"`
+	Hash []byte `db:"hash"`
+}
+
+// unpack returns the row, without the hash of its body.
+func (p packedRow) unpack() (r MessageRow, err error) {
+	rest := p.Head
+	text := func() (s string) {
+		s, rest, _ = strings.Cut(rest, "\x1f")
+		return s
+	}
+	number := func() int64 {
+		n, perr := strconv.ParseInt(text(), 10, 64)
+		if perr != nil && err == nil {
+			err = fmt.Errorf("read message %s: %w", r.ID, perr)
+		}
+		return n
+	}
+	r.ConversationID, r.Seq, r.ID = text(), number(), text()
+	r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.TaskID, r.TaskState = text(), text(), text(), text(), text(), text()
+	r.Target, r.CreatedAt, r.EditSeq, r.GoneSeq, r.NewerSeq, r.Reacted = number(), number(), number(), number(), number(), number()
+	r.Reason, r.Body, r.Hash = rest, p.Body, p.Hash
+	return r, err
+}
+
+// message is the row as it was said, without what became of it.
+func (r MessageRow) message() (chat.Message, error) {
+	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID, Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
+		Kind: chat.Kind(r.Kind), TaskID: r.TaskID, TaskState: task.State(r.TaskState), Reason: r.Reason, Target: r.Target,
+		CreatedAt: clock.FromMilli(r.CreatedAt), Hash: r.Hash, Now: chat.Now{EditSeq: r.EditSeq, NewerSeq: r.NewerSeq}}
+	parts, err := partsOf(r.Body)
+	if err != nil {
+		return m, fmt.Errorf("read message %s: %w", r.ID, err)
+	}
+	m.Parts = parts
+	return m, nil
+}
+
+// partsOf reads a body; one that was taken away is empty.
+func partsOf(body string) (parts []task.Part, err error) {
+	if body == "" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(body), &parts)
+	return parts, err
+}
+
+func (r MessageRow) ChainEntry() chat.ChainEntry {
+	return chat.ChainEntry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID, SenderHandle: r.SenderHandle, Kind: r.Kind,
+		TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason, Target: r.Target, CreatedAt: r.CreatedAt, Body: []byte(r.Body), BodyHash: r.BodyHash}
+}
+
+// Messages implements chat.Transcripts.
+func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]chat.Message, error) {
+	if before == 0 {
+		before = 1<<63 - 1
+	}
+	order := `ASC`
+	if newest {
+		order = `DESC`
+	}
+	var packed []packedRow
+	err := d.db.List(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+		conversationID, after, before, min(limit, 500))
+	if err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	rows := make([]MessageRow, len(packed))
+	for i, p := range packed {
+		if rows[i], err = p.unpack(); err != nil {
+			return nil, err
+		}
+	}
+	if newest {
+		slices.Reverse(rows)
+	}
+	return d.present(ctx, conversationID, rows)
+}
+
+// Message implements chat.Transcripts.
+func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
+	var r MessageRow
+	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
+		return chat.Message{}, sqlite.MapError(err)
+	}
+	list, err := d.present(ctx, conversationID, []MessageRow{r})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	return list[0], nil
+}
+
+// maxEdits bounds how many earlier forms of one message are read.
+const maxEdits = 500
+
+// editsQuery uses the index of edits by their target.
+const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit' ORDER BY seq LIMIT ?`
+
+// Edits implements chat.Transcripts.
+func (d *Chats) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
+	var seqs []int64
+	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	rows, err := d.rowsOf(ctx, conversationID, append([]int64{seq}, seqs...))
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 || rows[0].Seq != seq {
+		return nil, errNoMessage()
+	}
+	gone, err := d.about(ctx, conversationID, rows, func(r MessageRow) int64 { return r.GoneSeq })
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chat.Message, len(rows))
+	for i, r := range rows {
+		if out[i], err = r.message(); err != nil {
+			return nil, err
+		}
+		if g, ok := gone[r.GoneSeq]; ok {
+			out[i].Now.UnsaidAt, out[i].Now.UnsaidBy = clock.FromMilli(g.CreatedAt), g.SenderHandle
+		}
+	}
+	return out, nil
+}
+
+// present returns rows of one conversation as they are now: two queries more
+// at most, and none when nothing became of them.
+func (d *Chats) present(ctx context.Context, conversationID string, rows []MessageRow) ([]chat.Message, error) {
+	since, err := d.about(ctx, conversationID, rows, func(r MessageRow) int64 {
+		if r.GoneSeq > 0 {
+			return r.GoneSeq
+		}
+		return r.EditSeq
+	})
+	if err != nil {
+		return nil, err
+	}
+	reactions, err := d.reactions(ctx, conversationID, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chat.Message, len(rows))
+	for i, r := range rows {
+		m, err := r.message()
+		if err != nil { // the others are shown all the same
+			d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", err)
+		}
+		if gone, ok := since[r.GoneSeq]; ok {
+			m.Now.UnsaidAt, m.Now.UnsaidBy = clock.FromMilli(gone.CreatedAt), gone.SenderHandle
+		} else if edit, ok := since[r.EditSeq]; ok {
+			m.Now.EditedAt = clock.FromMilli(edit.CreatedAt)
+			if m.Parts, err = partsOf(edit.Body); err != nil {
+				d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
+				m.Parts = nil
+			}
+		}
+		m.Now.Reactions = reactions[r.Seq]
+		out[i] = m
+	}
+	return out, nil
+}
+
+// about reads the messages that others name, by their seq.
+func (d *Chats) about(ctx context.Context, conversationID string, rows []MessageRow, named func(MessageRow) int64) (map[int64]MessageRow, error) {
+	var seqs []int64
+	for _, r := range rows {
+		if seq := named(r); seq > 0 {
+			seqs = append(seqs, seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	list, err := d.rowsOf(ctx, conversationID, seqs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]MessageRow, len(list))
+	for _, r := range list {
+		out[r.Seq] = r
+	}
+	return out, nil
+}
+
+func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([]MessageRow, error) {
+	in, err := json.Marshal(seqs)
+	if err != nil {
+		return nil, err
+	}
+	var rows []MessageRow
+	err = d.db.List(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
+	return rows, sqlite.MapError(err)
+}
+
+// reactions reads those of the rows that have some, in the order in which each
+// emoji came first.
+func (d *Chats) reactions(ctx context.Context, conversationID string, rows []MessageRow) (map[int64][]chat.Reaction, error) {
+	var seqs []int64
+	for _, r := range rows {
+		if r.Reacted > 0 {
+			seqs = append(seqs, r.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	in, err := json.Marshal(seqs)
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Seq    int64  `db:"seq"`
+		Emoji  string `db:"emoji"`
+		Kind   string `db:"member_kind"`
+		ID     string `db:"member_id"`
+		Handle string `db:"handle"`
+	}
+	if err := d.db.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
+		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID, string(in)); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make(map[int64][]chat.Reaction, len(seqs))
+	for _, r := range list {
+		of := out[r.Seq]
+		i := slices.IndexFunc(of, func(x chat.Reaction) bool { return x.Emoji == r.Emoji })
+		if i < 0 {
+			i, of = len(of), append(of, chat.Reaction{Emoji: r.Emoji})
+		}
+		of[i].By = append(of[i].By, chat.Reactor{Kind: r.Kind, ID: r.ID, Handle: r.Handle})
+		out[r.Seq] = of
+	}
+	return out, nil
+}

@@ -1,0 +1,20 @@
+package chats
+
+import (
+	"testing"
+
+	"agentsite/internal/testing/plantest"
+)
+
+// The queries of every sweep, call and message are answered by an index.
+func TestPlans_UseChatsIndexes(t *testing.T) {
+	t.Parallel()
+	plantest.Check(t, map[string]string{
+		rootQuery:           "tasks_root",
+		editsQuery:          "messages_edits",
+		looseQuery:          "files_loose",
+		foundQuery:          "VIRTUAL TABLE",
+		fileQuery + mayRead: "SEARCH o USING PRIMARY KEY (owner_kind=? AND owner_id=? AND hash=?)",
+		deleteTraces:        "PRIMARY KEY (agent_id=? AND task_id=?)",
+	})
+}

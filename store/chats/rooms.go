@@ -1,0 +1,159 @@
+package chats
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/task"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// roomColumns are what rooms say to everybody in them; settingColumns are a
+// part of these.
+const (
+	roomColumns    = `c.id, c.title, c.last_seq, c.created_at, c.updated_at, c.branched_from, c.branched_seq, ` + settingColumns
+	settingColumns = `c.speaks, c.speaker_id, c.spoke_id, c.past, c.hops, c.turns, c.budget`
+	mineColumns    = `m.role, m.read_seq, m.from_seq, m.pinned_at, m.archived_at, m.notify`
+)
+
+type settingsRow struct {
+	Speaks    string `db:"speaks"`
+	SpeakerID string `db:"speaker_id"`
+	SpokeID   string `db:"spoke_id"`
+	Past      string `db:"past"`
+	Hops      int    `db:"hops"`
+	Turns     int    `db:"turns"`
+	Budget    int    `db:"budget"`
+}
+
+func (r settingsRow) settings() chat.Settings {
+	return chat.Settings{Speaks: chat.Speaks(r.Speaks), SpeakerID: r.SpeakerID, Past: chat.Past(r.Past), Hops: r.Hops, Turns: r.Turns, Budget: r.Budget}
+}
+
+type roomRow struct {
+	settingsRow
+	ID           string `db:"id"`
+	Title        string `db:"title"`
+	LastSeq      int64  `db:"last_seq"`
+	CreatedAt    int64  `db:"created_at"`
+	UpdatedAt    int64  `db:"updated_at"`
+	BranchedFrom string `db:"branched_from"`
+	BranchedSeq  int64  `db:"branched_seq"`
+	Role         string `db:"role"`
+	ReadSeq      int64  `db:"read_seq"`
+	FromSeq      int64  `db:"from_seq"`
+	PinnedAt     int64  `db:"pinned_at"`
+	ArchivedAt   int64  `db:"archived_at"`
+	Notify       string `db:"notify"`
+	Unread       int    `db:"unread"`
+	Body         string `db:"body"`
+}
+
+func (r roomRow) conversation() chat.Conversation {
+	c := chat.Conversation{ID: r.ID, Title: r.Title, LastSeq: r.LastSeq, CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
+		Settings: r.settings(), BranchedFrom: r.BranchedFrom, BranchedSeq: r.BranchedSeq, ReadSeq: r.ReadSeq, Unread: r.Unread,
+		Mine: chat.Mine{Role: r.Role, FromSeq: r.FromSeq, Pinned: r.PinnedAt > 0, Archived: r.ArchivedAt > 0, Notify: chat.Notify(r.Notify)}}
+	var parts []task.Part
+	if r.Body != "" && json.Unmarshal([]byte(r.Body), &parts) == nil {
+		c.Snippet = rows.ClipText(task.PlainText(parts), 400)
+	}
+	return c
+}
+
+// Room implements chat.Rooms.
+func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
+	var r roomRow
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
+		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind, memberID); err != nil {
+		return chat.Conversation{}, sqlite.MapError(err)
+	}
+	return d.withMembers(ctx, r)
+}
+
+// RoomByLink implements chat.Links.
+func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
+	var r roomRow
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
+		return chat.Conversation{}, sqlite.MapError(err)
+	}
+	return d.withMembers(ctx, r)
+}
+
+func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, error) {
+	c := r.conversation()
+	var members []memberRow
+	if err := d.db.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
+		return chat.Conversation{}, sqlite.MapError(err)
+	}
+	for _, m := range members {
+		c.Members = append(c.Members, m.member())
+	}
+	return c, nil
+}
+
+// SettingsOf implements chat.Rooms. They are cached, because every message
+// reads them.
+func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
+	r, generation, ok := d.settings.Get(id)
+	if !ok {
+		if err := d.db.Get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
+			return s, "", sqlite.MapError(err)
+		}
+		d.settings.Put(id, r, generation)
+	}
+	return r.settings(), r.SpokeID, nil
+}
+
+// listWindow is how far back a list looks for what is unread and said last:
+// no room makes it slow.
+const listWindow = 300
+
+// roomsQuery chooses a page of rooms before it looks into any.
+const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
+		(SELECT COUNT(*) FROM (SELECT 1 FROM messages x WHERE x.conversation_id = r.id AND x.seq > MAX(r.read_seq, r.from_seq, r.last_seq - ?6)
+			AND x.kind = 'text' AND x.gone_seq = 0 AND NOT (x.sender_id = ?1 AND x.sender_kind = ?2) LIMIT ?7)) AS unread
+	FROM (SELECT ` + roomColumns + `, ` + mineColumns + `
+		FROM members m JOIN conversations c ON c.id = m.conversation_id
+		WHERE m.member_id = ?1 AND m.kind = ?2 AND m.left_at = 0 AND (c.updated_at < ?3 OR c.updated_at = ?3 AND c.id < ?4)
+			AND (m.archived_at > 0) = ?8 AND (?9 = 0 OR m.pinned_at > 0)
+		ORDER BY c.updated_at DESC, c.id DESC LIMIT ?5) r
+	LEFT JOIN messages s ON s.conversation_id = r.id AND s.seq = (SELECT x.seq FROM messages x
+		WHERE x.conversation_id = r.id AND x.seq > MAX(r.from_seq, r.last_seq - ?6) AND x.kind = 'text' AND x.gone_seq = 0 AND x.newer_seq = 0
+		ORDER BY x.seq DESC LIMIT 1)
+	LEFT JOIN messages e ON s.edit_seq > 0 AND e.conversation_id = r.id AND e.seq = s.edit_seq
+	ORDER BY r.updated_at DESC, r.id DESC`
+
+// RoomsOf implements chat.Rooms.
+func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation, error) {
+	at, id := clock.Milli(f.Before.At), f.Before.ID
+	if f.Before.At.IsZero() {
+		at, id = 1<<62, "~"
+	}
+	var rows []roomRow
+	if err := d.db.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]chat.Conversation, len(rows))
+	place := make(map[string]int, len(rows))
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		out[i] = r.conversation()
+		place[r.ID], ids[i] = i, r.ID
+	}
+	in, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	var members []memberRow
+	if err := d.db.List(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	for _, m := range members {
+		c := &out[place[m.ConversationID]]
+		c.Members = append(c.Members, m.member())
+	}
+	return out, nil
+}

@@ -1,0 +1,187 @@
+package chats
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+	"agentsite/store/sqlite"
+)
+
+// Search finds messages by their words, see chat.Transcripts.
+type Search struct {
+	db    *sqlite.DB
+	chats *Chats
+	words *Words
+}
+
+func NewSearch(db *sqlite.DB, chats *Chats, words *Words) *Search { return &Search{db, chats, words} }
+
+// Bounds of one search.
+const (
+	maxSearchedRooms = 10_000
+	roomsPerMatch    = 256 // their names are words of one question to the index
+	foundPage        = 100
+	maxFoundPages    = 50 // of texts that the member does not see
+	catchUpPages     = 16 // of words that are read first
+	minPrefixRunes   = 3  // a beginning costs what all words cost that begin so
+)
+
+type searchedRoom struct {
+	ID      string `db:"id"`
+	Title   string `db:"title"`
+	FromSeq int64  `db:"from_seq"`
+	Behind  bool   `db:"behind"`
+}
+
+type foundRow struct {
+	ID             int64  `db:"id"`
+	ConversationID string `db:"conversation_id"`
+	Seq            int64  `db:"seq"`
+}
+
+// foundQuery is answered by the index in its own order: nothing is sorted.
+const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROSS JOIN said s ON s.id = w.rowid
+	WHERE w.said_words MATCH ? AND w.rowid < ? ORDER BY w.rowid DESC LIMIT ?`
+
+// SearchMessages implements chat.Transcripts. Of rooms whose words were not
+// read for long, it finds the rest once IndexWords has come to it.
+func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point, limit int) ([]chat.Found, error) {
+	words := queryWords(query)
+	limit = min(limit, 200)
+	if len(words) == 0 || limit < 1 {
+		return nil, nil
+	}
+	var list []searchedRoom
+	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
+		FROM members m JOIN conversations c ON c.id = m.conversation_id
+		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID, memberKind, maxSearchedRooms); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	d.catchUp(ctx, list)
+	below, err := d.foundBefore(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	in := make(map[string]searchedRoom, len(list))
+	for _, r := range list {
+		in[r.ID] = r
+	}
+	var hits []foundRow
+	for chunk := range slices.Chunk(list, roomsPerMatch) {
+		some, err := d.find(ctx, match(chunk, words), in, below, limit)
+		if sqlite.IsIndexDamaged(err) {
+			if err := d.words.emptyWords(ctx, err); err != nil {
+				return nil, err
+			}
+			return nil, fault.New(fault.Unavailable, "The words of your messages have to be read anew. Search again in a while.")
+		}
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, some...)
+	}
+	slices.SortFunc(hits, func(a, b foundRow) int { return cmp.Compare(b.ID, a.ID) })
+	var out []chat.Found
+	for _, h := range hits[:min(len(hits), limit)] {
+		m, err := d.chats.Message(ctx, h.ConversationID, h.Seq)
+		if fault.Is(err, fault.NotFound) || err == nil && !m.Now.UnsaidAt.IsZero() {
+			continue // it was taken away meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, chat.Found{ConversationID: h.ConversationID, Title: in[h.ConversationID].Title, Message: m,
+			Snippet: around(task.PlainText(m.Parts), words)})
+	}
+	return out, nil
+}
+
+// catchUp reads words that a search would miss, the room changed last first.
+// It may fail: what was read before is found all the same.
+func (d *Search) catchUp(ctx context.Context, list []searchedRoom) {
+	pages := 0
+	for _, r := range list {
+		for more := r.Behind; more && pages < catchUpPages; pages++ {
+			rest, err := d.words.readWords(ctx, r.ID)
+			if err != nil {
+				d.db.Log().Warn("read the words of messages", "error", err)
+				return
+			}
+			more = len(rest) > 0
+		}
+	}
+}
+
+// foundBefore is the id below which a search goes on after a message it found.
+func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
+	if p.At.IsZero() {
+		return 1<<63 - 1, nil
+	}
+	from := saidFrom(clock.Milli(p.At))
+	var id int64
+	err := d.db.Get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
+		WHERE s.id >= ? AND s.id < ? AND m.id = ?`, from, from+1<<saidShift, p.ID)
+	if errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
+		return from, nil
+	}
+	return id, sqlite.MapError(err)
+}
+
+// find returns the newest texts that match and that the member sees.
+func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64, limit int) (hits []foundRow, err error) {
+	for range maxFoundPages {
+		var page []foundRow
+		if err := d.db.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
+			return nil, sqlite.MapError(err)
+		}
+		for _, f := range page {
+			below = f.ID
+			if r, ok := in[f.ConversationID]; ok && f.Seq > r.FromSeq {
+				if hits = append(hits, f); len(hits) == limit {
+					return hits, nil
+				}
+			}
+		}
+		if len(page) < foundPage {
+			break
+		}
+	}
+	return hits, nil
+}
+
+// match is the question to the index: texts of one of the rooms with all the
+// words, the last of which may be the beginning of one unless it is too short
+// for that. Nothing in it is syntax but what is written here.
+func match(list []searchedRoom, words []string) string {
+	var b strings.Builder
+	b.WriteString("room : (")
+	for i, r := range list {
+		if i > 0 {
+			b.WriteString(" OR ")
+		}
+		b.WriteString(quoted(r.ID))
+	}
+	b.WriteString(") AND words : (")
+	for i, w := range words {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		b.WriteString(quoted(w))
+	}
+	if last := words[len(words)-1]; utf8.RuneCountInString(last) >= minPrefixRunes {
+		b.WriteString(" *")
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

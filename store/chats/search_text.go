@@ -1,0 +1,136 @@
+package chats
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"agentsite/store/rows"
+)
+
+const (
+	maxQueryWords = 12
+	maxWordRunes  = 60
+	snippetRunes  = 200
+	leadRunes     = 60 // of a snippet, before the word
+)
+
+// inWord reports whether the index takes r as a part of a word.
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
+}
+
+// alone reports whether r is a word of its own, in scripts that put no spaces
+// between words.
+func alone(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// searchable is a text as the index gets it: "" when it has no words.
+func searchable(text string) string {
+	var b strings.Builder
+	some := false
+	for _, r := range text {
+		some = some || inWord(r)
+		switch {
+		case alone(r):
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		case r == 0:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if !some {
+		return ""
+	}
+	return b.String()
+}
+
+// queryWords are the words of what somebody searches for. Signs that follow
+// each other in scripts without spaces are one, in this order.
+func queryWords(query string) []string {
+	var out []string
+	for _, field := range strings.FieldsFunc(query, func(r rune) bool { return !inWord(r) }) {
+		if len(out) == maxQueryWords {
+			break
+		}
+		runes := []rune(field)
+		if w := strings.Join(strings.Fields(searchable(string(runes[:min(len(runes), maxWordRunes)]))), " "); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// fold makes runes alike that the index takes as the same.
+func fold(r rune) rune {
+	if r >= utf8.RuneSelf {
+		r, _ = utf8.DecodeRuneInString(norm.NFD.String(string(r)))
+	}
+	return unicode.ToLower(r)
+}
+
+func folded(s string) []rune {
+	out := []rune(s)
+	for i, r := range out {
+		out[i] = fold(r)
+	}
+	return out
+}
+
+// around is a piece of the text, on one line, with the first of the words in
+// it, or its beginning.
+func around(text string, words []string) string {
+	runes := []rune(strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " "))
+	plain := folded(string(runes))
+	at := len(plain)
+	for _, w := range words {
+		if i := indexWord(plain, folded(strings.ReplaceAll(w, " ", ""))); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	if at == len(plain) {
+		at = 0
+	}
+	from := max(min(at-leadRunes, len(runes)-snippetRunes), 0)
+	to := min(from+snippetRunes, len(runes))
+	for i := from; from > 0 && i < at; i++ { // begin with a whole word
+		if runes[i] == ' ' {
+			from = i + 1
+			break
+		}
+	}
+	out := strings.TrimSpace(string(runes[from:to]))
+	if from > 0 {
+		out = "…" + out
+	}
+	if to < len(runes) {
+		out += "…"
+	}
+	return out
+}
+
+// indexWord finds where a word begins with w, or -1.
+func indexWord(text, w []rune) int {
+	if len(w) == 0 {
+		return -1
+	}
+next:
+	for i := 0; i+len(w) <= len(text); i++ {
+		if text[i] != w[0] || i > 0 && inWord(text[i-1]) && !alone(text[i-1]) && !alone(text[i]) {
+			continue
+		}
+		for k, r := range w {
+			if text[i+k] != r {
+				continue next
+			}
+		}
+		return i
+	}
+	return -1
+}

@@ -1,0 +1,347 @@
+package chats
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"agentsite/internal/task"
+	"agentsite/store/rows"
+	"agentsite/store/sqlite"
+)
+
+// Words keeps the full-text index of messages.
+type Words struct {
+	db       *sqlite.DB
+	wordless rooms
+}
+
+func NewWords(db *sqlite.DB) *Words { return &Words{db: db} }
+
+// The words of messages are written behind them: a post costs nothing more.
+// said_words has a row for each text that can be found, under an id that
+// begins with the time it was said, so that the index itself yields the newest
+// first; the room of a text is a word of it, so that a search meets no other's.
+
+const (
+	// saidShift leaves room for two million texts of one millisecond, until
+	// the year 2109.
+	saidShift = 21
+	// wordsPage and wordsBytes bound the messages whose words one transaction
+	// reads; other writers wait for it, a few milliseconds.
+	wordsPage  = 100
+	wordsBytes = 128 << 10
+	// wordsRooms bounds the rooms among which such a page is taken: each
+	// transaction that adds words writes a part of the index of its own, which
+	// costs as much as the words of ten short texts.
+	wordsRooms = 50
+	// maxWordBytes of one text are searched.
+	maxWordBytes = 64 << 10
+)
+
+// saidFrom is the first id of texts of a time in milliseconds.
+func saidFrom(at int64) int64 { return min(max(at, 0), 1<<(63-saidShift)-1) << saidShift }
+
+// rooms is a set of rooms with words to be read, and how far a look at all
+// rooms has come since the start: before it, nobody knows of which words are
+// missing.
+type rooms struct {
+	mu    sync.Mutex // guards the rest
+	ids   map[string]struct{}
+	after string
+	lap   bool // all rooms were looked at
+}
+
+// maxWordless bounds the set; with more, all rooms are looked at again.
+const maxWordless = 65_536
+
+func (r *rooms) add(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.ids[id]; ok {
+		return
+	}
+	if r.ids == nil {
+		r.ids = make(map[string]struct{})
+	}
+	if len(r.ids) >= maxWordless {
+		clear(r.ids)
+		r.after, r.lap = "", false
+	}
+	r.ids[id] = struct{}{}
+}
+
+// next takes some rooms out of the set.
+func (r *rooms) next() (ids []string, after string, lap bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.ids {
+		if ids = append(ids, id); len(ids) == wordsRooms {
+			break
+		}
+	}
+	for _, id := range ids {
+		delete(r.ids, id)
+	}
+	return ids, r.after, r.lap || len(ids) > 0
+}
+
+// passed notes how far the look at all rooms has come.
+func (r *rooms) passed(from, after string, end bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.after == from && !r.lap {
+		r.after, r.lap = after, end
+	}
+}
+
+// IndexWords reads the words of some messages that a search could not find
+// yet, and reports whether there are more. It does next to nothing when there
+// are none. One caller at a time.
+func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
+	ids, after, lap := d.wordless.next()
+	switch {
+	case len(ids) > 0:
+		return true, d.readAll(ctx, ids)
+	case lap:
+		return false, nil
+	}
+	if err := d.db.List(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
+		return true, sqlite.MapError(err)
+	}
+	if len(ids) == 0 {
+		d.wordless.passed(after, "", true)
+		return false, nil
+	}
+	if err := d.readAll(ctx, ids); err != nil {
+		return true, err
+	}
+	d.wordless.passed(after, ids[len(ids)-1], false)
+	return true, nil
+}
+
+// readAll reads the words of some rooms, at least of one. Those that are not
+// done go back into the set.
+func (d *Words) readAll(ctx context.Context, ids []string) error {
+	rest, err := d.readWords(ctx, ids...)
+	if err != nil && len(ids) > 1 && ctx.Err() == nil {
+		// One that cannot be read must not hold up the others.
+		rest, err = nil, nil
+		for _, id := range ids {
+			one, oneErr := d.readWords(ctx, id)
+			if oneErr != nil {
+				one = []string{id}
+			}
+			rest, err = append(rest, one...), errors.Join(err, oneErr)
+		}
+	} else if err != nil {
+		rest = ids
+	}
+	for _, id := range rest {
+		d.wordless.add(id)
+	}
+	return err
+}
+
+// readWords reads the words of a page of messages of some rooms, in one
+// transaction, and returns the rooms that have more.
+func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
+	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
+		rest = nil
+		page := wordsLeft{wordsPage, wordsBytes}
+		for i, id := range ids {
+			if page.messages <= 0 || page.bytes <= 0 {
+				rest = append(rest, ids[i:]...)
+				break
+			}
+			more, err := d.indexPage(t, id, &page)
+			if err != nil {
+				return err
+			}
+			if more {
+				rest = append(rest, id)
+			}
+		}
+		return nil
+	})
+	return rest, err
+}
+
+// wordsLeft is what a transaction may still read.
+type wordsLeft struct{ messages, bytes int }
+
+// indexPage reads the words of a room as far as the page lasts, of at least
+// one message, and reports whether there are more.
+func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
+	var c struct {
+		WordsSeq int64 `db:"words_seq"`
+		LastSeq  int64 `db:"last_seq"`
+	}
+	err = t.Get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && c.WordsSeq >= c.LastSeq {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	upTo := min(c.LastSeq, c.WordsSeq+int64(page.messages))
+	more = upTo < c.LastSeq
+	var rows []struct {
+		Seq       int64  `db:"seq"`
+		CreatedAt int64  `db:"created_at"`
+		Body      string `db:"body"`
+	}
+	if err := t.List(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
+		FROM messages m LEFT JOIN messages e ON m.edit_seq > 0 AND e.conversation_id = m.conversation_id AND e.seq = m.edit_seq
+		WHERE m.conversation_id = ? AND m.seq > ? AND m.seq <= ? AND m.kind = 'text' AND m.gone_seq = 0 ORDER BY m.seq`,
+		conversationID, c.WordsSeq, upTo); err != nil {
+		return false, err
+	}
+	page.messages -= int(upTo - c.WordsSeq)
+	for i, r := range rows {
+		if page.bytes -= len(r.Body); page.bytes < 0 && i > 0 {
+			upTo, more = r.Seq-1, true
+			break
+		}
+		parts, err := partsOf(r.Body)
+		if err != nil {
+			d.db.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			continue
+		}
+		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
+			return false, err
+		}
+	}
+	_, err = t.Exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
+	return more, err
+}
+
+// insertWord makes a text findable.
+func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string) error {
+	words := searchable(rows.ClipText(text, maxWordBytes))
+	if words == "" {
+		return nil
+	}
+	from := saidFrom(at)
+	var id int64
+	if err := t.Get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from, from+1<<saidShift); err != nil {
+		return err
+	}
+	res, err := t.Exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id, conversationID, seq)
+	if err != nil {
+		return err
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return nil // it is there
+	}
+	_, err = t.Exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
+	return err
+}
+
+// deleteWords makes a text that is gone not findable.
+func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
+	var id int64
+	err := t.Get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec(`DELETE FROM said_words WHERE rowid = ?`, id); err != nil {
+		return err
+	}
+	_, err = t.Exec(`DELETE FROM said WHERE id = ?`, id)
+	return err
+}
+
+// replaceWord makes a text findable by other words, if its words were read.
+func replaceWord(t *sqlite.Tx, conversationID string, seq int64, text string) error {
+	var c struct {
+		WordsSeq  int64 `db:"words_seq"`
+		CreatedAt int64 `db:"created_at"`
+	}
+	if err := t.Get(&c, `SELECT c.words_seq, m.created_at FROM conversations c JOIN messages m ON m.conversation_id = c.id AND m.seq = ? WHERE c.id = ?`, seq, conversationID); err != nil {
+		return err
+	}
+	if c.WordsSeq < seq {
+		return nil
+	}
+	if err := deleteWords(t, conversationID, seq); err != nil {
+		return err
+	}
+	return insertWord(t, conversationID, seq, c.CreatedAt, text)
+}
+
+// deletedWords finds whether the index holds words of deleted texts. FTS5 only
+// marks a deleted row, on pages of its own with the highest ids ("tombstones").
+const deletedWords = `SELECT EXISTS (SELECT 1 FROM said_words_data WHERE id >= 1 << 53)`
+
+// purgePages bounds the pages of the index that one transaction rewrites.
+const purgePages = 256
+
+// PurgeWords removes the words of deleted texts from the index, which is
+// rewritten for it, a part in each transaction. It reads one row when no text
+// was deleted since the last call.
+func (d *Words) PurgeWords(ctx context.Context) error {
+	var marked bool
+	if err := d.db.Get(ctx, &marked, deletedWords); err != nil || !marked {
+		return sqlite.MapError(err)
+	}
+	pages := -purgePages // begins a merge of all parts; later steps continue it
+	for more := true; more; pages = purgePages {
+		err := d.writeWords(ctx, func(t *sqlite.Tx) error {
+			var before, after int64
+			if err := t.Get(&before, `SELECT total_changes()`); err != nil {
+				return err
+			}
+			if _, err := t.Exec(`INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)`, pages); err != nil {
+				return err
+			}
+			err := t.Get(&after, `SELECT total_changes()`)
+			more = after-before >= 2 // as the documentation of FTS5 has it
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWords is write for what may touch the index of words. One that is
+// damaged is emptied, and filled again from the messages by and by.
+func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	err := d.db.Write(ctx, fn)
+	if !sqlite.IsIndexDamaged(err) {
+		return err
+	}
+	if err := d.emptyWords(ctx, err); err != nil {
+		return err
+	}
+	return d.db.Write(ctx, fn)
+}
+
+// emptyWords lets all words be read anew.
+func (d *Words) emptyWords(ctx context.Context, cause error) error {
+	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
+			if _, err := t.Exec(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	d.wordless.again()
+	return err
+}
+
+// again lets all rooms be looked at.
+func (r *rooms) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.ids)
+	r.after, r.lap = "", false
+}

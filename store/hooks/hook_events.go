@@ -1,0 +1,210 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+	"agentsite/internal/task"
+	"agentsite/store/sqlite"
+)
+
+// listener is a webhook as whoever changes something needs it.
+type listener struct {
+	ID      string `db:"id"`
+	OwnerID string `db:"owner_id"`
+	Events  string `db:"events"` // with a space around each
+}
+
+func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, " "+string(t)+" ") }
+
+// listenersQuery reads webhooks alone: there may be very many push hooks.
+const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`
+
+// loadWebhooks are all active webhooks, by account. They are cached as a whole:
+// without webhooks a change costs a look at an empty map.
+func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
+	changed := d.listeners.Invalidated() // by this transaction
+	all, generation, ok := d.listeners.Get("")
+	if ok && !changed {
+		return all, nil
+	}
+	var rows []listener
+	if err := t.List(&rows, listenersQuery); err != nil {
+		return nil, err
+	}
+	all = make(map[string][]listener)
+	for _, l := range rows {
+		all[l.OwnerID] = append(all[l.OwnerID], l)
+	}
+	if !changed {
+		d.listeners.Put("", all, generation)
+	}
+	return all, nil
+}
+
+// queueEvent lets a hook be told of something. One for which too much waits
+// misses it.
+func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	// One for which nothing waited has its turn after those that wait already.
+	res, err := t.Exec(`UPDATE hooks SET waiting = waiting + 1, next_at = CASE WHEN waiting = 0 AND failures = 0 THEN ? ELSE next_at END WHERE id = ? AND state = 'active' AND waiting < ?`,
+		clock.Milli(clock.Now()), hookID, notify.MaxWaiting)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		if err == nil {
+			_, err = t.Exec(`UPDATE hooks SET missed = missed + 1 WHERE id = ? AND state = 'active'`, hookID)
+		}
+		return err
+	}
+	d.hooked.Raise(t)
+	_, err = t.Exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
+	return err
+}
+
+// notifyAccount tells the webhooks of an account that want it.
+func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+	for _, l := range all[accountID] {
+		if l.wants(typ) {
+			if err := d.queueEvent(t, l.ID, typ, f, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// NotifyPushes tells whoever asked to be told of a task what its state is now.
+func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
+	var ids []string
+	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := d.queueEvent(t, id, notify.TaskState, f, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NotifyMessage tells the other people of a conversation of a text.
+func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
+	if m.Kind != chat.Text {
+		return nil
+	}
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var people []string
+	if err := t.List(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0`, m.ConversationID); err != nil {
+		return err
+	}
+	for _, id := range people {
+		if id == m.Sender.ID {
+			continue
+		}
+		if err := d.notifyAccount(t, all, id, notify.MessageSaid, notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NotifyTask tells the caller of a task how it ended or that it waits for them,
+// by its message.
+func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
+	at := clock.Milli(k.UpdatedAt)
+	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
+	if pushed {
+		if err := d.NotifyPushes(t, f, at); err != nil {
+			return err
+		}
+	}
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 || k.CallerKind == string(ident.Guest) || k.CallerKind == string(ident.Portal) {
+		return err
+	}
+	typ := notify.TaskAsks
+	if k.State.Terminal() {
+		typ = notify.TaskEnded
+	}
+	return d.notifyAccount(t, all, k.CallerID, typ, f, at)
+}
+
+// NotifyRegistration tells the owner of a new agent, which has no others yet.
+func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return d.notifyAccount(t, all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
+}
+
+// NotifyOwners tells the owner and co-owners of an agent.
+func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var others []string
+	if err := t.List(&others, `SELECT account_id FROM agent_owners WHERE agent_id = ?`, agentID); err != nil {
+		return err
+	}
+	for _, id := range append(others, ownerID) {
+		if err := d.notifyAccount(t, all, id, typ, f, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NotifyLiveness tells the owners of an agent that a verdict is another than before,
+// which it still is in the table.
+func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var was struct {
+		Name    string `db:"name"`
+		OwnerID string `db:"owner_id"`
+		State   string `db:"live_state"`
+	}
+	if err := t.Get(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id, live_state FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+		return err
+	}
+	if was.State == string(l.State) {
+		return nil
+	}
+	return d.NotifyOwners(t, agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
+}
+
+// NotifyReport tells the operators of a report.
+func (d *Hooks) NotifyReport(t *sqlite.Tx, r hub.Report) error {
+	all, err := d.loadWebhooks(t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var operators []string
+	if err := t.List(&operators, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0`); err != nil {
+		return err
+	}
+	for _, id := range operators {
+		if err := d.notifyAccount(t, all, id, notify.AgentReported, notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package hooks
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
+)
+
+// Inbox keeps the notices of accounts. It implements hub.Notices.
+type Inbox struct{ db *sqlite.DB }
+
+func NewInbox(db *sqlite.DB) *Inbox { return &Inbox{db} }
+
+// maxNotices is how many notices an account keeps.
+const maxNotices = 200
+
+// AddNotice implements hub.Notices.
+func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
+}
+
+func insertNotice(t *sqlite.Tx, n hub.Notice) error {
+	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
+		return err
+	}
+	_, err := t.Exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
+	return err
+}
+
+// Notices implements hub.Notices, newest first.
+func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub.Notice, error) {
+	var rows []struct {
+		ID        string `db:"id"`
+		Kind      string `db:"kind"`
+		Subject   string `db:"subject"`
+		Text      string `db:"text"`
+		Href      string `db:"href"`
+		CreatedAt int64  `db:"created_at"`
+		ReadAt    int64  `db:"read_at"`
+	}
+	if err := d.db.List(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]hub.Notice, len(rows))
+	for i, r := range rows {
+		out[i] = hub.Notice{ID: r.ID, AccountID: accountID, Kind: r.Kind, Subject: r.Subject, Text: r.Text, Href: r.Href,
+			CreatedAt: clock.FromMilli(r.CreatedAt), ReadAt: clock.FromMilli(r.ReadAt)}
+	}
+	return out, nil
+}
+
+// Unread implements hub.Notices.
+func (d *Inbox) Unread(ctx context.Context, accountID string) (int, error) {
+	var n int
+	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
+	return n, sqlite.MapError(err)
+}
+
+// MarkNotices implements hub.Notices.
+func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`, clock.Milli(clock.Now()), accountID, upTo)
+		return err
+	})
+}

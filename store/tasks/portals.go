@@ -1,0 +1,39 @@
+package tasks
+
+import (
+	"context"
+
+	"agentsite/internal/task"
+	"agentsite/store/sqlite"
+)
+
+// ActivePortals implements task.Portals.
+func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err error) {
+	// The condition repeats that of the index tasks_portals word for word.
+	if err := d.db.List(ctx, &asking, `SELECT DISTINCT substr(caller_id, 1, instr(caller_id, '/') - 1) FROM tasks WHERE caller_kind = 'portal'`+ActiveStates); err != nil {
+		return nil, nil, sqlite.MapError(err)
+	}
+	err = d.db.List(ctx, &asked, `SELECT DISTINCT e.portal_id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task'`)
+	return asking, asked, sqlite.MapError(err)
+}
+
+// TasksFor implements task.Portals.
+func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, error) {
+	var rows []taskRow
+	// All ids of a portal's people are between its own and the next one.
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+ActiveStates+` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
+		portalID+"/", portalID+"0", task.MaxStopped); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	return tasksOf(rows)
+}
+
+// TasksAt implements task.Portals.
+func (d *Tasks) TasksAt(ctx context.Context, portalID string) ([]task.Task, error) {
+	var rows []taskRow
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE id IN
+		(SELECT t.id FROM outbox o JOIN tasks t ON t.id = o.ref JOIN elsewhere e ON e.agent_id = t.agent_id WHERE o.topic = 'task' AND e.portal_id = ? LIMIT ?)`, portalID, task.MaxStopped); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	return tasksOf(rows)
+}

@@ -1,0 +1,56 @@
+package tasks
+
+import (
+	"context"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/task"
+	"agentsite/store/sqlite"
+)
+
+// Questions implements chat.Tasks. A task names the last message it got; the
+// earlier ones stand in the client ids of what its agent asked back.
+func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
+	var rows []struct {
+		Seq      int64  `db:"seq"`
+		ClientID string `db:"client_id"`
+	}
+	err := d.db.List(ctx, &rows, `WITH asked (seq) AS (
+			SELECT ?5
+			UNION SELECT CAST(substr(client_id, length(?2) + 2) AS INTEGER) FROM client_ids
+			WHERE conversation_id = ?1 AND sender_id = ?3 AND client_id > ?2 || '/' AND client_id < ?2 || '0')
+		SELECT a.seq AS seq, COALESCE((SELECT c.client_id FROM client_ids c
+			WHERE c.conversation_id = ?1 AND c.sender_id = ?4 AND c.seq = a.seq), '') AS client_id
+		FROM asked a`, t.ConversationID, t.ID, t.AgentID, t.CallerID, t.MessageSeq)
+	out := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		out[r.Seq] = r.ClientID
+	}
+	return out, sqlite.MapError(err)
+}
+
+const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
+
+// FirstAsked implements chat.Tasks.
+func (d *Tasks) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
+	var id string
+	err := d.db.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
+	return id, sqlite.MapError(err)
+}
+
+// ClaimFirstAsk notes which conversation a message opened. Where that was another
+// it is returned, which readers see once this transaction is through.
+func ClaimFirstAsk(t *sqlite.Tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
+	if a == nil {
+		return nil, nil
+	}
+	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
+		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID, a.ConversationID); err != nil {
+		return nil, err
+	}
+	var id string
+	if err := t.Get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil || id == a.ConversationID {
+		return nil, err
+	}
+	return &chat.AskedBefore{ConversationID: id}, nil
+}

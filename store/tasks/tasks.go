@@ -1,0 +1,344 @@
+// Package tasks stores tasks and the queue of those that wait for the runtime.
+package tasks
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/notify"
+	"agentsite/internal/task"
+	"agentsite/store/agents"
+	"agentsite/store/hooks"
+	"agentsite/store/sqlite"
+)
+
+// Tasks keeps tasks and the queue of those that wait. It implements
+// task.Reads, task.Queue, task.Portals and chat.Tasks.
+type Tasks struct {
+	db    *sqlite.DB
+	hooks *hooks.Hooks
+}
+
+var (
+	_ task.Reads   = (*Tasks)(nil)
+	_ task.Queue   = (*Tasks)(nil)
+	_ task.Portals = (*Tasks)(nil)
+	_ chat.Tasks   = (*Tasks)(nil)
+)
+
+func New(db *sqlite.DB, hooks *hooks.Hooks) *Tasks { return &Tasks{db, hooks} }
+
+type taskRow struct {
+	ID             string `db:"id"`
+	ConversationID string `db:"conversation_id"`
+	AgentID        string `db:"agent_id"`
+	AgentHandle    string `db:"agent_handle"`
+	CallerKind     string `db:"caller_kind"`
+	CallerID       string `db:"caller_id"`
+	CallerHandle   string `db:"caller_handle"`
+	MessageSeq     int64  `db:"message_seq"`
+	AnswerSeq      int64  `db:"answer_seq"`
+	State          string `db:"state"`
+	Reason         string `db:"reason"`
+	Artifacts      string `db:"artifacts"`
+	Attempt        int    `db:"attempt"`
+	Checkpoint     string `db:"checkpoint"`
+	Face           string `db:"face"`
+	CreatedAt      int64  `db:"created_at"`
+	UpdatedAt      int64  `db:"updated_at"`
+	RootSeq        int64  `db:"root_seq"`
+	Hop            int    `db:"hop"`
+	Replaces       int64  `db:"replaces"`
+	Share          string `db:"share"`
+	Pushed         bool   `db:"pushed"`
+	Via            string `db:"via"`
+	Budget         string `db:"budget"`
+	Direct         bool   `db:"direct"`
+}
+
+const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
+	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
+	root_seq, hop, replaces, share, pushed, via, budget, direct`
+
+func (r taskRow) task() (task.Task, error) {
+	t := task.Task{
+		ID: r.ID, ConversationID: r.ConversationID, AgentID: r.AgentID, AgentHandle: r.AgentHandle,
+		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq, AnswerSeq: r.AnswerSeq,
+		State: task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
+		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
+		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share, Direct: r.Direct,
+	}
+	if r.Hop > 0 { // a task that a person asked for is its own root
+		t.RootSeq = r.RootSeq
+	}
+	var err error
+	if t.Via, err = task.ParseChain(r.Via); err != nil {
+		return t, fmt.Errorf("read the chain of task %s: %w", r.ID, err)
+	}
+	if t.Budget, err = task.ParseBudget(r.Budget); err != nil {
+		return t, fmt.Errorf("read the budget of task %s: %w", r.ID, err)
+	}
+	if r.Checkpoint != "" {
+		t.Checkpoint = json.RawMessage(r.Checkpoint)
+	}
+	if r.Artifacts != "" {
+		if err := json.Unmarshal([]byte(r.Artifacts), &t.Artifacts); err != nil {
+			return t, fmt.Errorf("read artifacts of task %s: %w", r.ID, err)
+		}
+	}
+	return t, nil
+}
+
+func tasksOf(rows []taskRow) ([]task.Task, error) {
+	out := make([]task.Task, 0, len(rows))
+	for _, r := range rows {
+		t, err := r.task()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// maxShortCheckpoint is what the column of most checkpoints takes.
+const maxShortCheckpoint = 65536
+
+// TaskByID implements task.Reads.
+func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
+	var r taskRow
+	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+		return task.Task{}, sqlite.MapError(err)
+	}
+	return r.task()
+}
+
+// TaskAsked implements chat.Tasks. A task that waited for input names only the
+// last message it got; the earlier ones are in the client ids of its questions.
+func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
+	var r taskRow
+	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
+			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
+		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
+		return task.Task{}, sqlite.MapError(err)
+	}
+	return r.task()
+}
+
+// ListTasks implements task.Reads.
+func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
+	before := f.Before
+	if before == "" {
+		before = "~" // after every ULID
+	}
+	var rows []taskRow
+	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
+		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
+		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State), string(f.State), min(f.Limit, 200))
+	if err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	return tasksOf(rows)
+}
+
+// FindTasks implements task.Reads.
+func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
+	const which = ` FROM tasks
+		WHERE caller_id = ? AND agent_id = ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?) AND updated_at >= ?`
+	after := int64(0)
+	if !q.After.IsZero() {
+		after = clock.Milli(q.After)
+	}
+	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
+	var total int
+	if err := d.db.Get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
+		return nil, 0, sqlite.MapError(err)
+	}
+	at, id := int64(math.MaxInt64), ""
+	if q.From.ID != "" {
+		at, id = clock.Milli(q.From.At), q.From.ID
+	}
+	var rows []taskRow
+	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, min(q.Limit, 100))...)
+	if err != nil {
+		return nil, 0, sqlite.MapError(err)
+	}
+	list, err := tasksOf(rows)
+	return list, total, err
+}
+
+// ActiveStates repeats the condition of the index tasks_active word for word.
+const ActiveStates = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required')`
+
+// ActiveTasks implements task.Reads.
+func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
+	var rows []taskRow
+	var err error
+	const active = ActiveStates + ` ORDER BY id LIMIT 1000`
+	if conversationID != "" {
+		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
+	} else {
+		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
+	}
+	if err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	return tasksOf(rows)
+}
+
+// Claim implements task.Queue.
+func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
+	var out []task.Task
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		out = nil
+		var ids []string
+		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
+			return err
+		}
+		now := clock.Milli(clock.Now())
+		for _, id := range ids {
+			// A task that is gone or has ended needs nothing any more.
+			res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
+			if err != nil {
+				return err
+			}
+			if n, _ := res.RowsAffected(); n == 0 {
+				if err := DequeueWork(t, TopicTask, id); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, err := t.Exec(`UPDATE outbox SET fence = ? WHERE topic = 'task' AND ref = ?`, fence, id); err != nil {
+				return err
+			}
+			var r taskRow
+			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+				return err
+			}
+			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
+				if err := d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
+					return err
+				}
+			}
+			one, err := r.task()
+			if err != nil {
+				// Its lease keeps it from holding up the others for ever.
+				d.db.Log().Error("skip a damaged task", "task", id, "error", err)
+				continue
+			}
+			out = append(out, one)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Release implements task.Queue.
+func (d *Tasks) Release(ctx context.Context, fence int64) (int, error) {
+	n := 0
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		res, err := t.Exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
+		if err != nil {
+			return err
+		}
+		rows, err := res.RowsAffected()
+		n = int(rows)
+		return err
+	})
+	return n, err
+}
+
+// SaveCheckpoint implements task.Queue.
+func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		short, long := string(state), ""
+		if len(short) > maxShortCheckpoint {
+			short, long = "", short
+		}
+		res, err := t.Exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`, short, long, id)
+		if err != nil {
+			return err
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return fault.New(fault.Conflict, "The task has ended.")
+		}
+		return nil
+	})
+}
+
+// LastCheckpoint implements task.Queue.
+func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
+	var s string
+	err := d.db.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
+		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return json.RawMessage(s), sqlite.MapError(err)
+}
+
+// waitingQuery repeats the condition of the index tasks_waiting word for word.
+const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
+	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
+
+// AskAgent gives an addressed agent its task: the one in this conversation that
+// waits for input of the caller goes on, else a new one is submitted. What one
+// agent says never answers what another one asked the caller. resumes, when
+// set, is the one that must be waiting.
+func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
+	if k.Hop > 0 {
+		return SubmitTask(t, k, seq)
+	}
+	now := clock.Milli(clock.Now())
+	var waiting []taskRow
+	if err := t.List(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID, resumes); err != nil {
+		return k, err
+	}
+	if len(waiting) == 0 && resumes != "" {
+		return k, fault.New(fault.Conflict, "The task does not wait for input any more.")
+	}
+	if len(waiting) == 0 {
+		return SubmitTask(t, k, seq)
+	}
+	w, err := waiting[0].task()
+	if err != nil {
+		return k, err
+	}
+	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via, w.Budget = task.Submitted, seq, 0, "", k.Share, k.Via, k.Budget
+	root := waiting[0].RootSeq
+	if w.Hop == 0 {
+		root = seq
+	}
+	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
+		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, w.ID); err != nil {
+		return k, err
+	}
+	return w, enqueueWork(t, TopicTask, w.ID)
+}
+
+// SubmitTask stores a new task for the message seq and queues it.
+func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
+	k.MessageSeq = seq
+	root := k.RootSeq
+	if k.Hop == 0 {
+		root = seq
+	}
+	if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
+			root_seq, hop, replaces, share, via, budget)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
+		return k, err
+	}
+	if err := agents.CountCall(t, k); err != nil {
+		return k, err
+	}
+	return k, enqueueWork(t, TopicTask, k.ID)
+}
