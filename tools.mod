@@ -61,6 +61,7 @@ require (
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/hashicorp/go-sockaddr v1.0.7 // indirect
 	github.com/hashicorp/golang-lru v1.0.2 // indirect
+	github.com/kisielk/errcheck v1.30.0 // indirect
 	github.com/mattn/go-colorable v0.1.13 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
@@ -88,6 +89,7 @@ require (
 
 tool (
 	github.com/a-h/templ/cmd/templ
+	github.com/kisielk/errcheck
 	golang.org/x/exp/typeparams
 	honnef.co/go/tools/cmd/staticcheck
 )

@@ -78,7 +78,7 @@ func (d *Door) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Act
 			break
 		}
 	}
-	out.end()
+	_ = out.end() // the client may be gone
 	return nil
 }
 

@@ -152,7 +152,7 @@ func (d *Door) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 			}
 			if err != nil {
 				wrong, err = unread(err), nil
-				io.Copy(io.Discard, part) // an error comes again with the next part
+				_, _ = io.Copy(io.Discard, part) // an error comes again with the next part
 			}
 			continue
 		}

@@ -160,7 +160,7 @@ func (d *Door) liveFrame(ctx context.Context, actor ident.Actor, id string, b []
 	// may do can change while it is open.
 	switch {
 	case in.Type == "typing" && in.Seq == nil:
-		d.chat.Typing(ctx, actor, id)
+		_ = d.chat.Typing(ctx, actor, id) // see above
 	case in.Type == "read" && in.Seq != nil && *in.Seq >= 0:
 		if err := d.chat.Seen(ctx, actor, id, *in.Seq); err != nil {
 			d.log.Debug("read mark of a socket", "error", err)

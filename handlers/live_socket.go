@@ -220,7 +220,7 @@ func (s *socket) until(set func(time.Time) error, d time.Duration) {
 	if d > 0 {
 		t = time.Now().Add(d)
 	}
-	set(t)
+	_ = set(t) // the next read or write fails too
 }
 
 // shut says why the socket ends, and ends it.
@@ -347,7 +347,7 @@ func (s *socket) ping() {
 	s.timer.Reset(livePing)
 	s.wg.Go(func() {
 		if s.try == nil {
-			s.write(pingFrame)
+			_ = s.write(pingFrame) // write ends the socket
 		} else {
 			s.hand(pingFrame) // a writer who is at work has its own deadline
 		}

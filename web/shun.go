@@ -48,7 +48,7 @@ func (l *penaltyListener) Accept() (net.Conn, error) {
 
 func (l *penaltyListener) holdConn(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		t.SetLinger(0) // close it without lingering
+		_ = t.SetLinger(0) // close it without lingering
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -71,7 +71,7 @@ func (s *session) drainOut() {
 		b := s.out[0]
 		s.out = s.out[1:]
 		s.outMu.Unlock()
-		s.stream.Send(context.Background(), b)
+		_ = s.stream.Send(context.Background(), b) // the reader of the stream sees the end
 	}
 }
 

@@ -244,7 +244,7 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 		// Check only the given fields; the others are there already.
 		args, wrong, err := schema.FromForm(t.InputSchema, func(p string) (string, bool) { return given[p], true })
 		if err == nil {
-			json.Unmarshal(args, &added)
+			_ = json.Unmarshal(args, &added) // FromForm wrote it
 			for name, say := range wrong {
 				if _, mine := given[name]; mine {
 					r.wrong = map[string]string{name: say}
@@ -268,7 +268,7 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 				return "", true
 			})
 			if err == nil {
-				json.Unmarshal(args, &added)
+				_ = json.Unmarshal(args, &added) // FromForm wrote it
 				if say := wrong[asked[0].Path]; say != "" {
 					r.wrong = map[string]string{asked[0].Path: say}
 				}

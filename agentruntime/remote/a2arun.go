@@ -259,7 +259,7 @@ func (r *run) awaitTask(ctx context.Context) error {
 			e, ok := errors.AsType[*a2a.Error](err)
 			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
 				r.at.Lost = true
-				r.saveCheckpoint(context.WithoutCancel(ctx))
+				_ = r.saveCheckpoint(context.WithoutCancel(ctx)) // the task ends with the trouble either way
 				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished "+
 					"is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 			}

@@ -117,7 +117,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 		c.deny(ctx, s, m.ID, err)
 		return
 	}
-	c.server.cfg.Attach.Attach(guarded, who, &stream{Socket: s, first: first})
+	_ = c.server.cfg.Attach.Attach(guarded, who, &stream{Socket: s, first: first})
 }
 
 // proveAgain proves the token once more, and returns the present actor.
@@ -162,7 +162,7 @@ func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.At
 // deny answers hello with an error and closes.
 func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessage, err error) {
 	f := c.server.logFault(c.r, err)
-	s.Send(ctx, linkwire.EncodeFailure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
+	_ = s.Send(ctx, linkwire.EncodeFailure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
 		word = "busy: " // the caller should retry later

@@ -230,5 +230,5 @@ func (d *server) refuse(w http.ResponseWriter, r *http.Request, code int, err er
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"kind": f.Kind, "message": f.Safe, "request_id": middleware.GetReqID(r.Context())}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"kind": f.Kind, "message": f.Safe, "request_id": middleware.GetReqID(r.Context())}})
 }

@@ -59,8 +59,8 @@ func (p *zippers) compress(b []byte) []byte {
 		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	}
 	zw.Reset(&out)
-	zw.Write(b) // writes to memory, cannot fail
-	zw.Close()
+	_, _ = zw.Write(b) // writes to memory, cannot fail
+	_ = zw.Close()
 	p.pool.Put(zw)
 	return out.Bytes()
 }

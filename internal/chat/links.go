@@ -87,7 +87,7 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	e.ConversationID = id
 	done, err := s.store.Append(ctx, Post{Message: e})
 	if err != nil { // nobody would know of it
-		s.store.DropLink(context.WithoutCancel(ctx), id, l.ID)
+		_ = s.store.DropLink(context.WithoutCancel(ctx), id, l.ID) // the first error counts
 		return Link{}, "", err
 	}
 	s.live.message(done.Message)

@@ -195,7 +195,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		err := out.Text(s)
 		if err != nil && !full {
 			full = true
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 		return nil // the rest is dropped
 	}}
@@ -205,7 +205,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	if err == nil {
 		err = cmd.Wait()
 		if ctx.Err() != nil || full {
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes that it left behind
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes that it left behind
 		}
 	}
 	text.flushRest()
@@ -261,7 +261,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 // flushRest writes the waiting text, without the line breaks at the end.
 func (w *textWriter) flushRest() {
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
-		w.put(s)
+		_ = w.put(s) // the stream is at its end
 	}
 	w.wait = nil
 }

@@ -121,7 +121,7 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	}
 	defer func() {
 		if err != nil {
-			o.close()
+			_ = o.close() // the first error counts
 			o = nil
 		}
 	}()

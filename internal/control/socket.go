@@ -121,7 +121,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 					out.Error = err.Error() // whoever asks here owns the machine
 				}
 			}
-			json.NewEncoder(w).Encode(out)
+			_ = json.NewEncoder(w).Encode(out)
 		})
 	}
 	op("user.add", func(ctx context.Context, in controlRequest) (any, error) {

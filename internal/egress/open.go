@@ -58,7 +58,7 @@ func (o *connSet) markBusy(conn net.Conn, most int) (idle func()) {
 	t.busy++
 	return func() {
 		if old := o.markIdle(t, most); old != nil {
-			old.Close()
+			_ = old.Close()
 		}
 	}
 }
@@ -122,6 +122,6 @@ func (c *Client) CloseDenied() {
 	}
 	c.open.mu.Unlock()
 	for _, t := range out {
-		t.Close()
+		_ = t.Close()
 	}
 }

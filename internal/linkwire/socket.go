@@ -78,7 +78,7 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(early)), h.conn), max(connBuffer, len(early)))
 	if len(early) > 0 {
-		in.Peek(len(early)) // so that it counts as buffered
+		_, _ = in.Peek(len(early)) // so that it counts as buffered
 	}
 	return h.conn, bufio.NewReadWriter(in, bufio.NewWriterSize(h.conn, connBuffer)), nil
 }
@@ -190,7 +190,7 @@ func (s *Socket) pingOrEnd() {
 	defer s.wg.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), PingEvery)
 	defer cancel()
-	s.conn.Ping(ctx) // watched sees the answer
+	_ = s.conn.Ping(ctx) // watched sees the answer
 }
 
 // Send writes one message. It fails with an error that wraps ErrGone, within SendWait. It ignores ctx,

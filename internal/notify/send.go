@@ -129,7 +129,7 @@ func (s *Service) doRequest(ctx context.Context, req *http.Request, r *reply) er
 		return nil
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // ignored: the status gives the result
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // ignored: the status gives the result
 	r.Status = resp.StatusCode
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil

@@ -193,7 +193,7 @@ func (g *Gossip) runOnce(ctx context.Context) error {
 	}
 	var err error
 	if p.serf, err = serf.Create(conf); err != nil {
-		p.transport.Shutdown()
+		_ = p.transport.Shutdown() // the first error counts
 		return err
 	}
 	g.enterPool(p)

@@ -451,7 +451,7 @@ func (c *dialled) Read(b []byte) (int, error) {
 		c.in = bytes.NewReader(clean)
 		if says != nil && mine != nil && len(says.lacks) > 0 {
 			if body, err := mine.encodeOnly(says.lacks); err == nil {
-				c.t.start(func() { c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
+				c.t.start(func() { _, _ = c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
 			}
 		}
 	}
@@ -487,7 +487,7 @@ func (c *dialled) Close() error {
 	if !c.sent && c.out.Len() > 0 {
 		c.sent = true
 		body := bytes.Clone(c.out.Bytes())
-		c.t.start(func() { c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
+		c.t.start(func() { _, _ = c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
 	}
 	return nil
 }

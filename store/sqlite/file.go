@@ -109,7 +109,7 @@ func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, erro
 		}
 	}
 	if err != nil {
-		f.closeWriter()
+		_ = f.closeWriter() // the first error counts
 		return nil, err
 	}
 	go f.writer()
@@ -133,7 +133,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	if err := f.prepare(ctx); err != nil {
-		f.closeWriter()
+		_ = f.closeWriter() // the first error counts
 		return nil, err
 	}
 	return f, nil

@@ -48,7 +48,7 @@ func (c client) call(ctx context.Context, method, path string, in, out any) erro
 		var e struct {
 			Error struct{ Message string }
 		}
-		json.Unmarshal(b, &e)
+		_ = json.Unmarshal(b, &e) // a body without an error has an empty message
 		return fmt.Errorf("%s %s: %s %s", method, path, resp.Status, e.Error.Message)
 	}
 	if out == nil {

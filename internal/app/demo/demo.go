@@ -144,7 +144,7 @@ func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // its functions return nil
 	for _, p := range started {
 		if p != nil {
 			f.portals = append(f.portals, p)

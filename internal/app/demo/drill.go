@@ -108,5 +108,5 @@ func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 func (p *portal) kill() {
 	p.killed.Store(true)
 	p.app.Vanish()
-	p.stop()
+	_ = p.stop()
 }

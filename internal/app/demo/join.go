@@ -82,7 +82,7 @@ func (f *federation) meet(ctx context.Context) {
 			}
 		}
 	}
-	group.Wait()
+	_ = group.Wait() // its functions return nil
 }
 
 // settle waits until each portal finds the agents of all, and says how far that
@@ -162,12 +162,12 @@ func (f *federation) live(ctx context.Context) {
 		why := []string{"We have known each other since the harbour festival.", "They answer mail within the hour.", "Run by friends; we share a cellar.", "Their agents do what they say."}[i%4]
 		peer := "/peers/" + url.PathEscape(hostOf(of.url()))
 		if i == 0 {
-			by.clients[0].call(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
+			_ = by.clients[0].call(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
 		}
-		by.clients[0].call(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
+		_ = by.clients[0].call(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
 	}
 	if f.wrongs.liar != nil {
-		f.wrongs.liar.lie(ctx, f.portals[0].url())
+		_ = f.wrongs.liar.lie(ctx, f.portals[0].url())
 	}
 	if f.wrongs.down != nil {
 		f.wrongs.down.close()

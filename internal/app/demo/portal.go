@@ -62,7 +62,7 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			p.stop()
+			_ = p.stop()
 			p = nil
 		}
 	}()

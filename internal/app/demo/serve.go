@@ -58,7 +58,7 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	go func() {
 		defer close(w.ended)
 		defer cancel()
-		w.server.Serve(l)
+		_ = w.server.Serve(l)
 	}()
 	return w, nil
 }
@@ -75,7 +75,7 @@ func (w *workshop) close() {
 
 func send(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v)
+	_ = json.NewEncoder(w).Encode(v)
 }
 
 type object = map[string]any

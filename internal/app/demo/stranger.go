@@ -55,7 +55,7 @@ func openStranger(ctx context.Context, name string, hc *http.Client, agents ...a
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	go func() {
 		defer close(s.ended)
-		s.server.Serve(l)
+		_ = s.server.Serve(l)
 	}()
 	return s, nil
 }

@@ -102,12 +102,12 @@ func (t *traffic) open(ctx context.Context) {
 	for _, m := range t.people {
 		group.Go(func() error {
 			for i := range m.talks {
-				m.ask(ctx, &m.talks[i])
+				_ = m.ask(ctx, &m.talks[i])
 			}
 			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // its functions return nil
 }
 
 // goOn asks now and then, until ctx ends. The operators do not: whoever opens
@@ -120,7 +120,7 @@ func (t *traffic) goOn(ctx context.Context) {
 		}
 		m := t.people[rand.IntN(len(t.people))]
 		if !m.operator {
-			m.ask(ctx, &m.talks[rand.IntN(len(m.talks))])
+			_ = m.ask(ctx, &m.talks[rand.IntN(len(m.talks))])
 		}
 	}
 }
