@@ -32,10 +32,9 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, err
 }
 
-// decodeStrict reads one JSON value into v, in which every name is one that v has,
-// spelt exactly so, and no object names anything twice: what this portal
-// checks must be what every other reader sees. Errors are Invalid faults with
-// the place as their field.
+// decodeStrict decodes one JSON value into v. Every name must be one of v with the exact spelling,
+// and an object must not repeat a name, so that other readers see the same value that this portal
+// checks. Errors are Invalid faults with the place as their field.
 func decodeStrict(raw []byte, v any) error {
 	place, err := strictjson.Locate(raw, maxDepth)
 	switch _, twice := errors.AsType[*strictjson.TwiceError](err); {
