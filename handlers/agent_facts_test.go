@@ -4,12 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/account"
 	"agentsite/internal/hub"
 )
 
 func TestFacts_SpeakOfNoOwnerWhereThereIsNone(t *testing.T) {
-	d := newSite(t, account.Open).door
+	d := &Door{hub: hub.New(hub.Ports{}, hub.Config{Portal: "portal.test"})}
 	a := hub.Agent{Kind: hub.MCP, Endpoint: "https://tools.example/mcp", Proof: hub.Proof{State: hub.Unproven}}
 	for _, c := range []struct{ owner, publisher, says string }{
 		{"ann", "", "ann"}, {"", "example.com", "example.com"}, {"", "", "nobody"},

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
-
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -27,11 +24,7 @@ type apiSite struct {
 
 func newAPISite(t *testing.T) *apiSite {
 	s := newSite(t, account.Open)
-	r := chi.NewRouter()
-	r.Use(middleware.RequestID, middleware.ClientIPFromRemoteAddr)
-	r.Route("/api/v1", s.door.API)
-	s.door.Pages(r)
-	return &apiSite{s, r}
+	return &apiSite{s, s.router}
 }
 
 // call sends a request as somebody: by their session, or with a token of

@@ -109,6 +109,12 @@ func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size 
 
 func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config)) *site {
 	t.Helper()
+	return newSiteWith(t, policy, func(*Config) {}, change...)
+}
+
+// newSiteWith is newSite with another configuration of the handlers.
+func newSiteWith(t *testing.T, policy account.Policy, edit func(*Config), change ...func(*account.Config)) *site {
+	t.Helper()
 	ctx, dir, log := t.Context(), t.TempDir(), slog.New(slog.DiscardHandler)
 	opened, err := store.Open(ctx, dir, log)
 	if err != nil {
@@ -140,9 +146,12 @@ func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, Config{Peers: peers, Servers: registry.New(db, s.hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log})
+	cfg := Config{Peers: peers, Servers: registry.New(db, s.hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log}
+	edit(&cfg)
+	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, cfg)
 	r := chi.NewRouter()
 	r.Use(middleware.RequestID, middleware.ClientIPFromRemoteAddr)
+	r.Route("/api/v1", s.door.API)
 	s.door.Pages(r)
 	s.router = r
 	work, stop := context.WithCancel(context.Background())

@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
+	"agentsite/handlers/markup"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
@@ -200,13 +202,14 @@ func TestMessageHTML_IsTheSameElementForEverybody(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)
 	}
-	first := s.door.messageHTML(list[0])
+	d := &Door{hub: s.hub, markup: markup.New(), log: slog.New(slog.DiscardHandler)}
+	first := d.messageHTML(list[0])
 	list[0].Parts = []task.Part{{Data: []byte(`{"a":1}`)}, {URL: "javascript:alert(1)", Filename: "x"}}
-	if s.door.messageHTML(list[0]) != first {
+	if d.messageHTML(list[0]) != first {
 		t.Error("rendered twice")
 	}
 	list[0].Seq = 2
-	second := s.door.messageHTML(list[0])
+	second := d.messageHTML(list[0])
 	if !strings.Contains(first, "<strong>you</strong>") || strings.Contains(first, "message-mine") || !strings.Contains(second, "&#34;a&#34;: 1") || strings.Contains(second, "javascript") {
 		t.Errorf("%s\n%s", first, second)
 	}

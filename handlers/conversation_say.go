@@ -133,7 +133,7 @@ func (d *Door) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		return writing{}, fault.Wrap(fault.Invalid, err, "The form could not be read.")
 	}
 	in := make(url.Values)
-	var files []task.Part
+	var uploads []task.Part
 	var wrong error
 	for left, n := int64(maxForm), 0; ; n++ {
 		part, err := reader.NextPart()
@@ -146,8 +146,8 @@ func (d *Door) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		if err == nil && part.FormName() == "file" {
 			if part.FileName() != "" && wrong == nil {
 				var f task.Part
-				if f, err = d.sentFile(r.Context(), actor, part, len(files)); err == nil {
-					files = append(files, f)
+				if f, err = d.sentFile(r.Context(), actor, part, len(uploads)); err == nil {
+					uploads = append(uploads, f)
 				}
 			}
 			if err != nil {
@@ -166,7 +166,7 @@ func (d *Door) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		}
 		if err != nil {
 			out := writingOf(in)
-			out.kept = append(out.kept, files...)
+			out.kept = append(out.kept, uploads...)
 			if wrong == nil {
 				wrong = unread(err)
 			}
@@ -174,7 +174,7 @@ func (d *Door) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		}
 	}
 	out := writingOf(in)
-	out.kept = append(out.kept, files...)
+	out.kept = append(out.kept, uploads...)
 	return out, wrong
 }
 

@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"log/slog"
 	"testing"
 
-	"agentsite/internal/account"
+	"agentsite/handlers/markup"
 	"agentsite/internal/chat"
+	"agentsite/internal/hub"
 	"agentsite/internal/task"
 )
 
@@ -12,7 +14,7 @@ import (
 // encoded where a panic would end the process.
 func TestEncoded_APanicLeavesOneOut(t *testing.T) {
 	t.Parallel()
-	d := newSite(t, account.Open).door
+	d := &Door{hub: hub.New(hub.Ports{}, hub.Config{Portal: "portal.test"}), markup: markup.New(), log: slog.New(slog.DiscardHandler)}
 	good := chat.Update{Message: &chat.Message{Seq: 1, Kind: chat.Text, Parts: []task.Part{task.TextPart("hi")}}}
 	for _, form := range []int{plainFrame, htmlFrame, plainEvent, htmlEvent} {
 		want := string(d.encoded(form, []chat.Update{good}))

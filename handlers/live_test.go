@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -32,11 +31,14 @@ type liveSite struct {
 func newLiveSite(t *testing.T) *liveSite {
 	t.Helper()
 	s := newSite(t, account.Open)
-	r := chi.NewRouter()
-	r.Get("/{id}/live", s.door.api(s.door.live))
-	r.Post("/{id}/typing", s.door.api(s.door.apiTyping))
-	r.Get("/live", s.door.api(s.door.liveInbox))
-	srv := httptest.NewServer(r)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/live" {
+			r.URL.Path = "/api/v1/live"
+		} else {
+			r.URL.Path = "/api/v1/conversations" + r.URL.Path
+		}
+		s.router.ServeHTTP(w, r)
+	}))
 	t.Cleanup(srv.Close)
 	return &liveSite{s, srv.URL}
 }

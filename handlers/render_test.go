@@ -14,9 +14,8 @@ import (
 // TestPages_GivenUpIsNoError asks for pages and goes away: that is nothing an
 // operator has to look into.
 func TestPages_GivenUpIsNoError(t *testing.T) {
-	s := newSite(t, account.Open)
 	var log bytes.Buffer
-	s.door.log = slog.New(slog.NewTextHandler(&log, nil))
+	s := newSiteWith(t, account.Open, func(cfg *Config) { cfg.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, path := range []string{"/", "/agents", "/agents/guide", "/agents/nobody", "/nowhere"} {
