@@ -44,7 +44,7 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers":            15453,
+		"handlers/api":        4720,
 		"internal/chat":       6308,
 		"internal/federation": 6942,
 		"internal/hub":        7834,
@@ -52,14 +52,12 @@ var (
 		"internal/record":     4220,
 	}
 	largeTypes = map[string]int{
-		"handlers.Door":              387,
 		"internal/chat.Service":      112,
 		"internal/federation.Peers":  92,
 		"internal/hub.Service":       167,
 		"peering/replication.Syncer": 104,
 	}
 	longFunctions = map[string]int{
-		"handlers/pages.go Pages":          110,
 		"internal/app/portal.go wire":      107,
 		"internal/hub/draft.go apply":      149,
 		"peering/search/search.go collect": 115,

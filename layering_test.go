@@ -101,17 +101,31 @@ var may = map[string][]string{
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
-	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs", "internal/registry"),
-	"handlers/peer":    with(inner, "internal/federation/archive", "internal/federation/guard"),
-	"handlers/request": with(leaves, "internal/account", "internal/task"),
-	"handlers/respond": with(leaves, "internal/chat", "internal/task"),
-	"web":              with(leaves, "handlers"),
-	"internal/app":     {"*"},
+	"handlers":               with(inner, "internal/doctor", "templates", "static", "docs", "internal/registry"),
+	"handlers/peer":          with(inner, "internal/federation/archive", "internal/federation/guard"),
+	"handlers/address":       with(leaves, "internal/chat", "internal/hub", "internal/federation"),
+	"handlers/request":       with(leaves, "internal/account", "internal/chat", "internal/task"),
+	"handlers/respond":       with(leaves, "internal/chat", "internal/task"),
+	"handlers/search":        with(leaves, "internal/hub", "internal/federation", "templates"),
+	"handlers/files":         with(leaves, "internal/chat"),
+	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
+	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
+	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/notify", "templates"),
+	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "templates"),
+	"handlers/pages/agents": with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
+		"internal/registry", "internal/task", "templates"),
+	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",
+		"internal/a2a", "templates"),
+	"handlers/pages/embed":   with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "templates"),
+	"handlers/pages/manual":  with(leaves, "internal/account", "internal/hub", "templates"),
+	"handlers/pages/message": with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
+	"web":                    with(leaves, "handlers"),
+	"internal/app":           {"*"},
 	// Settings name a model and an address of gossip, so their parts parse them.
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
 		"peering/gossip"),
 	// The command line opens the data of a portal that does not run.
-	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers", "store", "store/replica"),
+	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica"),
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),

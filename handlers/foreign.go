@@ -12,25 +12,25 @@ import (
 
 // Foreign answers what a page of another site made a browser send here. It
 // comes before any route, so it knows doors by their paths alone.
-func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
+func (h *Routes) Foreign(w http.ResponseWriter, r *http.Request) {
 	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again, or ask from a program that is no web page.")
 	switch doorAt(r.URL.Path) {
 	case pageDoor:
-		d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
+		h.site.PageError(w, r, ident.Actor{Kind: ident.Guest}, err)
 	case rpcDoor: // the body, which has the id, was not read
-		d.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": err.Safe}})
+		h.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": err.Safe}})
 	case peerDoor:
-		d.foreign(w, r, err, map[string]any{"error": map[string]string{"kind": string(err.Kind), "reason": "denied", "message": err.Safe}})
+		h.foreign(w, r, err, map[string]any{"error": map[string]string{"kind": string(err.Kind), "reason": "denied", "message": err.Safe}})
 	case ardDoor:
-		d.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
+		h.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
 	default:
-		apiError(w, r, d.log, err)
+		respond.Error(w, r, h.log, err)
 	}
 }
 
-func (d *Door) foreign(w http.ResponseWriter, r *http.Request, err error, body any) {
-	_, code := respond.PrepareError(w, r, d.log, err)
-	writeJSON(w, code, body)
+func (h *Routes) foreign(w http.ResponseWriter, r *http.Request, err error, body any) {
+	_, code := respond.PrepareError(w, r, h.log, err)
+	respond.JSON(w, code, body)
 }
 
 type doorKind int

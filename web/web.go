@@ -62,7 +62,7 @@ const (
 )
 
 // Router returns the portal's handler.
-func Router(door *handlers.Door, cfg Config) http.Handler {
+func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	r := chi.NewRouter()
 	r.Use(requestID, middleware.GetHead)
 	if len(cfg.TrustedProxies) > 0 {
@@ -87,16 +87,16 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 	// Routes below may change state: unsafe requests from other sites are refused.
 	r.Group(func(r chi.Router) {
 		foreign := http.NewCrossOriginProtection()
-		foreign.SetDenyHandler(http.HandlerFunc(door.Foreign))
+		foreign.SetDenyHandler(http.HandlerFunc(routes.Foreign))
 		r.Use(foreign.Handler)
-		r.Route("/api/v1", door.API)
+		r.Route("/api/v1", routes.API)
 		r.Mount("/v1", cfg.OpenAI)
 		r.Method(http.MethodGet, "/link", cfg.Link)
 		r.Get("/metrics", cfg.Metrics)
 		for _, face := range cfg.Faces {
 			face(r)
 		}
-		door.Pages(r)
+		routes.Pages(r)
 	})
 	return r
 }

@@ -14,7 +14,7 @@ import (
 func ReadChain(r *http.Request) (task.Chain, error) {
 	lines := r.Header.Values(task.HopsField)
 	if len(lines) == 0 {
-		return nil, nil
+		return task.Chain(nil), nil
 	}
 	c, err := task.ParseField(lines)
 	if err != nil {

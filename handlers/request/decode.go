@@ -72,3 +72,12 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	}
 	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it is malformed.")
 }
+
+// MaxJSON bounds the body of an API request.
+const MaxJSON = 1 << 20
+
+// DecodeBody reads a JSON body into v. Its error describes the fault in plain words. An
+// unknown field is an error, because a misspelt one would silently be lost.
+func DecodeBody(w http.ResponseWriter, r *http.Request, v any) error {
+	return DecodeFields(w, r, MaxJSON, v, true)
+}

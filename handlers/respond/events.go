@@ -77,3 +77,12 @@ func LiftDeadlines(w http.ResponseWriter) (answer func()) {
 	rc.SetWriteDeadline(time.Time{})
 	return func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }
 }
+
+// IgnoreGone is err unless the answer has begun: who reads it went away, or
+// finds that it ends.
+func IgnoreGone(e *Events, err error) error {
+	if e != nil {
+		return nil
+	}
+	return err
+}

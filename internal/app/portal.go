@@ -111,7 +111,7 @@ type services struct {
 type endpoints struct {
 	callers     *request.Callers
 	portalCalls *peer.Calls // of people of other portals; nil in no network
-	door        *handlers.Door
+	routes      *handlers.Routes
 	a2a         *a2a.Handler
 	mcp         *mcp.Handler
 }
@@ -268,7 +268,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if secure {
 		cookie = "__Host-" + cookie
 	}
-	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
+	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers(), Examine: p.Examine, Log: p.log,
 	})

@@ -38,7 +38,7 @@ func (p *Portal) router() http.Handler {
 		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
-	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes}, Host: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes}, Host: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.Proxies, Metrics: p.metrics, Ready: p.db.Ping, Log: p.log})
 }
 

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"agentsite/handlers"
+	"agentsite/handlers/api"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
@@ -69,7 +69,7 @@ func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, lo
 		cancel()
 		return peers.Run(ended)
 	}
-	return handlers.PeersAs(peers, system, log), func() error { return errors.Join(save(), done()) }, nil
+	return api.PeersAs(peers, system, log), func() error { return errors.Join(save(), done()) }, nil
 }
 
 // inProcess answers requests by a handler.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/handlers"
+	"agentsite/handlers/api"
 	"agentsite/internal/account"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
@@ -140,7 +140,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	op("doctor", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})
 	})
-	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", handlers.PeersAs(cfg.Peers, system, cfg.Log)))
+	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", api.PeersAs(cfg.Peers, system, cfg.Log)))
 	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
 		var in controlRequest
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+)
+
+// accountAPI is the part of the API about the caller: tokens, notices, domains,
+// webhooks.
+type accountAPI struct {
+	portal   address.Portal
+	accounts *account.Service
+	hub      *hub.Service
+	hooks    *notify.Service
+}
+
+func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in, or send an API token.")
+	}
+	scopes := actor.Scopes
+	if !actor.Narrowed {
+		scopes = ident.Scopes()
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes, "portal": d.portal.Host})
+	return nil
+}
+
+type tokenJSON struct {
+	ID        string        `json:"id"`
+	Label     string        `json:"label"`
+	Scopes    []ident.Scope `json:"scopes"`
+	CreatedAt string        `json:"created_at"`
+	UsedAt    string        `json:"used_at,omitempty"`
+	ExpiresAt string        `json:"expires_at"`
+}
+
+func (d *accountAPI) apiTokens(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	list, err := d.accounts.Tokens(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	out := make([]tokenJSON, len(list))
+	for i, c := range list {
+		out[i] = tokenJSON{c.ID, c.Label, c.Scopes, respond.FormatTime(c.CreatedAt), respond.FormatTime(c.UsedAt), respond.FormatTime(c.ExpiresAt)}
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"tokens": out, "next_cursor": ""})
+	return nil
+}
+
+type tokenBody struct {
+	Label       string        `json:"label"`
+	Scopes      []ident.Scope `json:"scopes"`
+	ExpiresDays int           `json:"expires_days"`
+}
+
+func (d *accountAPI) apiCreateToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in tokenBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	if in.ExpiresDays < 0 || in.ExpiresDays > 366 {
+		return fault.Field("expires_days", "use 1 to 366")
+	}
+	secret, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: in.Label, Scopes: in.Scopes, Life: time.Duration(in.ExpiresDays) * 24 * time.Hour})
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusCreated, map[string]any{"token": secret})
+	return nil
+}
+
+func (d *accountAPI) apiRevokeToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.RevokeToken(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,38 @@
+package api
+
+import (
+	"net/http"
+
+	"agentsite/handlers/respond"
+	"agentsite/internal/ident"
+)
+
+// dht tells how this portal stands in the DHT.
+func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := p.service.DHTStanding(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, s)
+	return nil
+}
+
+// gossip tells how this portal stands in the pool that gossips.
+func (p Peers) gossip(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := p.service.GossipStanding(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, s)
+	return nil
+}
+
+// lookup looks for q in the DHT.
+func (p Peers) lookup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := p.service.AskDHT(r.Context(), actor, r.URL.Query().Get("q"))
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, a)
+	return nil
+}

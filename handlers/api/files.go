@@ -1,0 +1,98 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"agentsite/handlers/files"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+type fileJSON struct {
+	Hash      string `json:"hash"`
+	Size      int64  `json:"size"`
+	MediaType string `json:"media_type"`
+	URL       string `json:"url"`
+	Filename  string `json:"filename"`
+}
+
+// apiPutFile takes a file: as the body itself, whose name stands in ?name=, or
+// as the first file of a form. It goes to the disk as it comes.
+func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in to send files, or begin a conversation first.")
+	}
+	most := files.MaxSize(actor)
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	form := err == nil && kind == "multipart/form-data"
+	room := most
+	if form {
+		room += request.MaxForm
+	}
+	if r.ContentLength > room {
+		return &http.MaxBytesError{Limit: most}
+	}
+	rc := http.NewResponseController(w)
+	rc.SetReadDeadline(time.Now().Add(files.UploadTime))
+	rc.SetWriteDeadline(time.Now().Add(files.UploadTime + time.Minute))
+	r.Body = http.MaxBytesReader(w, r.Body, room)
+	draft := chat.FileDraft{Name: r.URL.Query().Get("name"), MediaType: r.Header.Get("Content-Type"), Content: r.Body}
+	if form {
+		if draft, err = formFile(r); err != nil {
+			return err
+		}
+	} else if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Disposition")); err == nil && draft.Name == "" {
+		draft.Name = params["filename"]
+	}
+	f, err := d.chat.PutFile(r.Context(), actor, draft)
+	if err != nil {
+		return unreadFile(err)
+	}
+	url := chat.FileURL(f.Hash)
+	w.Header().Set("Location", url)
+	respond.JSON(w, http.StatusCreated, fileJSON{f.Hash, f.Size, f.MediaType, url, chat.FileName(draft.Name)})
+	return nil
+}
+
+// unreadFile keeps what the portal knows of an upload that failed, and says
+// of the rest that it broke off.
+func unreadFile(err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Wrap(fault.Invalid, err, "The file ended early. Send it again.")
+	}
+	return err
+}
+
+// formFile finds the first file of a form.
+func formFile(r *http.Request) (chat.FileDraft, error) {
+	reader, err := r.MultipartReader()
+	if err != nil {
+		return chat.FileDraft{}, fault.Wrap(fault.Invalid, err, "The form could not be read.")
+	}
+	for range chat.MaxParts {
+		part, err := reader.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return chat.FileDraft{}, files.ReadError(err)
+		}
+		if part.FileName() != "" {
+			return chat.FileDraft{Name: part.FileName(), MediaType: part.Header.Get("Content-Type"), Content: part}, nil
+		}
+	}
+	return chat.FileDraft{}, fault.Field("file", "choose a file")
+}

@@ -1,0 +1,282 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+type senderJSON struct {
+	Kind     string `json:"kind"`
+	Handle   string `json:"handle"`
+	Verified bool   `json:"verified"`
+}
+
+type taskRefJSON struct {
+	ID     string     `json:"id"`
+	Agent  string     `json:"agent,omitempty"`
+	State  task.State `json:"state,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+type unsaidJSON struct {
+	At string `json:"at"`
+	By string `json:"by"`
+}
+
+type reactionJSON struct {
+	Emoji string   `json:"emoji"`
+	By    []string `json:"by"`
+}
+
+// MessageJSON is a message as it is now; live readers get the same.
+type MessageJSON struct {
+	Seq       int64          `json:"seq"`
+	ID        string         `json:"id"`
+	Sender    senderJSON     `json:"sender"`
+	Kind      chat.Kind      `json:"kind"`
+	Parts     []task.Part    `json:"parts"`
+	Target    int64          `json:"target,omitempty"`
+	Task      *taskRefJSON   `json:"task,omitempty"`
+	EditedAt  string         `json:"edited_at,omitempty"`
+	Unsaid    *unsaidJSON    `json:"unsaid,omitempty"`
+	NewerSeq  int64          `json:"newer_seq,omitempty"`
+	Reactions []reactionJSON `json:"reactions,omitempty"`
+	CreatedAt string         `json:"created_at"`
+}
+
+func NewMessageJSON(m chat.Message) MessageJSON {
+	j := MessageJSON{Seq: m.Seq, ID: m.ID, Sender: senderJSON{m.Sender.Kind, m.Sender.Handle, true}, Kind: m.Kind, Parts: m.Parts, Target: m.Target,
+		EditedAt: respond.FormatTime(m.Now.EditedAt), NewerSeq: m.Now.NewerSeq, CreatedAt: respond.FormatTime(m.CreatedAt)}
+	if j.Parts == nil {
+		j.Parts = []task.Part{}
+	}
+	if m.TaskID != "" {
+		j.Task = &taskRefJSON{ID: m.TaskID, State: m.TaskState, Reason: m.Reason}
+	}
+	if !m.Now.UnsaidAt.IsZero() {
+		j.Unsaid = &unsaidJSON{respond.FormatTime(m.Now.UnsaidAt), m.Now.UnsaidBy}
+	}
+	for _, x := range m.Now.Reactions {
+		by := make([]string, len(x.By))
+		for i, who := range x.By {
+			by[i] = who.Handle
+		}
+		j.Reactions = append(j.Reactions, reactionJSON{x.Emoji, by})
+	}
+	return j
+}
+
+func newMessagesJSON(list []chat.Message) []MessageJSON {
+	out := make([]MessageJSON, len(list))
+	for i, m := range list {
+		out[i] = NewMessageJSON(m)
+	}
+	return out
+}
+
+func (d *chatAPI) apiMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	after, err := request.QueryInt(r, "after", 0)
+	if err != nil {
+		return err
+	}
+	before, err := request.QueryInt(r, "before", 0)
+	if err != nil {
+		return err
+	}
+	limit, err := request.QueryInt(r, "limit", 50)
+	if err != nil {
+		return err
+	}
+	newest := r.URL.Query().Get("order") == "newest" || before > 0 && after == 0
+	list, err := d.chat.Messages(r.Context(), actor, chi.URLParam(r, "id"), after, before, int(limit), newest)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(list) == int(limit) && !newest {
+		next = fmt.Sprint(list[len(list)-1].Seq)
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"messages": newMessagesJSON(list), "next_cursor": next})
+	return nil
+}
+
+// saidParts are what a program says: text, or parts.
+func saidParts(text string, parts []task.Part) ([]task.Part, error) {
+	switch {
+	case text != "" && len(parts) > 0:
+		return nil, fault.Field("text", "send text or parts, not both")
+	case text != "":
+		return []task.Part{task.TextPart(text)}, nil
+	}
+	return parts, nil
+}
+
+// byBrowser reports whether a request stands on a session: then a person has
+// to be told where their text goes. Programs bring a token.
+func byBrowser(r *http.Request) bool { return r.Header.Get("Authorization") == "" }
+
+// doorOf is the door that a request of the API came through: what the script of
+// a page sends is said on the page.
+func doorOf(r *http.Request) string {
+	if byBrowser(r) {
+		return "page"
+	}
+	return "api"
+}
+
+type sayBody struct {
+	ClientID string      `json:"client_id"`
+	Text     string      `json:"text"`
+	Parts    []task.Part `json:"parts"`
+	ReplyTo  int64       `json:"reply_to"`
+	Told     []string    `json:"told"`
+	Share    chat.Share  `json:"share"`
+}
+
+func (d *chatAPI) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in sayBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	parts, err := saidParts(in.Text, in.Parts)
+	if err != nil {
+		return err
+	}
+	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"), chat.Draft{ClientID: in.ClientID, Parts: parts, Face: doorOf(r),
+		Quotes: in.ReplyTo, Told: in.Told, Share: in.Share, MustTell: byBrowser(r)})
+	if err != nil {
+		return err
+	}
+	code := http.StatusCreated
+	if done.Repeat {
+		code = http.StatusOK
+	}
+	tasks := make([]taskRefJSON, 0, len(done.Tasks))
+	for _, t := range done.Tasks {
+		tasks = append(tasks, taskRefJSON{ID: t.ID, Agent: t.AgentHandle, State: t.State})
+	}
+	answer := map[string]any{"id": done.Message.ID, "seq": done.Message.Seq}
+	if len(tasks) > 0 {
+		answer["tasks"] = tasks
+	}
+	if done.Held > 0 {
+		answer["held"] = done.Held
+	}
+	respond.JSON(w, code, answer)
+	return nil
+}
+
+func (d *chatAPI) apiMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	m, err := d.chat.Message(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	return shownMessage(w, m, err)
+}
+
+func shownMessage(w http.ResponseWriter, m chat.Message, err error) error {
+	if err == nil {
+		respond.JSON(w, http.StatusOK, NewMessageJSON(m))
+	}
+	return err
+}
+
+// apiEdits lists what a message said before, oldest first.
+func (d *chatAPI) apiEdits(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	list, err := d.chat.Edits(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"edits": newMessagesJSON(list)})
+	return nil
+}
+
+type editBody struct {
+	Text  string      `json:"text"`
+	Parts []task.Part `json:"parts"`
+}
+
+func (d *chatAPI) apiEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	var in editBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	parts, err := saidParts(in.Text, in.Parts)
+	if err != nil {
+		return err
+	}
+	m, err := d.chat.Edit(r.Context(), actor, chi.URLParam(r, "id"), seq, parts)
+	return shownMessage(w, m, err)
+}
+
+func (d *chatAPI) apiUnsay(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	m, err := d.chat.Unsay(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	return shownMessage(w, m, err)
+}
+
+// apiReact sets a reaction (PUT) or takes it back (DELETE).
+func (d *chatAPI) apiReact(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, request.PathParam(r, "emoji"), r.Method == http.MethodPut)
+	return shownMessage(w, m, err)
+}
+
+// apiAgain asks for an answer once more.
+func (d *chatAPI) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := request.PathSeq(r)
+	if err != nil {
+		return err
+	}
+	t, err := d.chat.Again(r.Context(), actor, chi.URLParam(r, "id"), seq, doorOf(r))
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusAccepted, map[string]any{"task": taskRefJSON{ID: t.ID, Agent: t.AgentHandle, State: t.State}})
+	return nil
+}
+
+type branchBody struct {
+	Seq int64 `json:"seq"`
+}
+
+// apiBranch goes on from a message in a conversation of one's own.
+func (d *chatAPI) apiBranch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in branchBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	if in.Seq < 1 {
+		return fault.Field("seq", "say up to which message")
+	}
+	c, err := d.chat.Branch(r.Context(), actor, chi.URLParam(r, "id"), in.Seq)
+	if err != nil {
+		return err
+	}
+	created(w, c)
+	return nil
+}

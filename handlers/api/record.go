@@ -1,0 +1,51 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// recordJSON is what shows that a portal lists an agent. The four are as they
+// travel between portals: see docs/design/records.md.
+type recordJSON struct {
+	Portal string          `json:"portal"` // host
+	Hash   string          `json:"hash"`
+	Card   json.RawMessage `json:"card"`
+	Head   json.RawMessage `json:"head"`
+	Record json.RawMessage `json:"record"`
+	// Proof is absent while the portal's log is not whole here.
+	Proof json.RawMessage `json:"proof,omitempty"`
+}
+
+// apiRecord answers with what shows that an agent is listed, for anybody to
+// verify without trusting this portal.
+func (d *agentAPI) apiRecord(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.hub.Listed(r.Context(), actor, request.PathName(r))
+	if err != nil {
+		return err
+	}
+	who := actor.ID
+	if who == "" {
+		who = request.ClientAddr(r)
+	}
+	if wait, ok := d.proofs.Allow(who); !ok {
+		return fault.Limited(wait, "You asked for many proofs in a short time. Wait a moment.")
+	}
+	e, err := d.hub.Evidence(r.Context(), a, true)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="`+a.Name+`.record.json"`)
+	respond.JSON(w, http.StatusOK, recordOf(d.source(&a).Portal, e))
+	return nil
+}
+
+func recordOf(portal string, e hub.Evidence) recordJSON {
+	return recordJSON{portal, e.Hash, e.Card, e.Head, e.Record, e.Proof}
+}

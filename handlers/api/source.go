@@ -1,0 +1,121 @@
+package api
+
+import (
+	"time"
+
+	"agentsite/handlers/respond"
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+)
+
+// sourceJSON says which portal lists an agent and what shows it.
+type sourceJSON struct {
+	Portal   string `json:"portal"`
+	URL      string `json:"url"`
+	Verified bool   `json:"verified"`
+	// HeadAge is for how many seconds the portal's word for its agents has
+	// stood; 0 for this portal's own.
+	HeadAge int64 `json:"head_age"`
+	// ID is the portal's id in the network, Record the hash of the signed
+	// record, Also the hosts of other portals that list the same agent.
+	ID     string   `json:"id,omitempty"`
+	Record string   `json:"record,omitempty"`
+	Also   []string `json:"also,omitempty"`
+	// Sought is when somebody here looked for an agent of the portal, and the DHT
+	// told where it is.
+	Sought string `json:"sought_at,omitempty"`
+}
+
+func (d *agentAPI) source(a *hub.Agent) sourceJSON {
+	if !a.Elsewhere() {
+		return sourceJSON{Portal: d.portal.Host, URL: d.portal.URL, Verified: true}
+	}
+	s := d.hub.Source(*a)
+	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also, respond.FormatTime(s.Sought)}
+}
+
+func (s *sourceJSON) append(b []byte) []byte {
+	b = appendField(b, `{"portal":`, s.Portal)
+	b = appendField(b, `,"url":`, s.URL)
+	b = appendFlag(b, `,"verified":`, s.Verified)
+	b = appendNumber(b, `,"head_age":`, s.HeadAge)
+	b = appendSome(b, `,"id":`, s.ID)
+	b = appendSome(b, `,"record":`, s.Record)
+	if len(s.Also) > 0 {
+		b = appendTexts(append(b, `,"also":`...), s.Also)
+	}
+	b = appendSome(b, `,"sought_at":`, s.Sought)
+	return append(b, '}')
+}
+
+// appendCoverage appends how much of the network an answer is made of.
+func appendCoverage(b []byte, c *federation.Coverage) []byte {
+	b = appendNumber(b, `{"known":`, int64(c.Known))
+	b = appendNumber(b, `,"asked":`, int64(c.Asked))
+	b = appendNumber(b, `,"answered":`, int64(c.Answered))
+	b = appendTexts(append(b, `,"silent":`...), orEmpty(c.Silent))
+	if c.Named != 0 {
+		b = appendNumber(b, `,"named":`, int64(c.Named))
+	}
+	b = appendNumber(b, `,"oldest_head_age":`, c.OldestHead)
+	if c.Folded != 0 {
+		b = appendNumber(b, `,"folded":`, int64(c.Folded))
+	}
+	b = appendField(b, `,"tier":`, c.Tier)
+	if c.Limited {
+		b = append(b, `,"limited":true`...)
+	}
+	if c.Indexes != 0 {
+		b = appendNumber(b, `,"indexes":`, int64(c.Indexes))
+	}
+	return append(b, '}')
+}
+
+// publicationJSON is how an agent stands in the network.
+type publicationJSON struct {
+	Published bool   `json:"published"`
+	Reason    string `json:"reason,omitempty"`
+	// Hash, Epoch, Seq and At are of its newest record.
+	Hash   string   `json:"hash,omitempty"`
+	Epoch  int64    `json:"epoch,omitempty"`
+	Seq    int64    `json:"seq,omitempty"`
+	At     string   `json:"at,omitempty"`
+	Listed bool     `json:"listed,omitempty"`
+	Cut    []string `json:"cut,omitempty"`
+}
+
+// networkOf is nil where there is no network.
+func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
+	if d.published == nil {
+		return nil
+	}
+	s := d.published(a)
+	if s.Why != "" {
+		return &publicationJSON{Reason: s.Why}
+	}
+	return &publicationJSON{Published: true, Hash: s.Hash.String(), Epoch: s.Version.Epoch, Seq: s.Version.Seq, At: respond.FormatTime(s.At), Listed: s.Listed, Cut: s.Cut}
+}
+
+// voiceJSON is what one portal says of an agent.
+type voiceJSON struct {
+	Portal string   `json:"portal"`
+	State  hub.Live `json:"state"`
+	At     string   `json:"at"`
+	// By is "call" when somebody's work showed it, else "probe".
+	By string `json:"by"`
+	// Whose is here, home, pinned or proved, or empty: then it does not count.
+	Whose string `json:"whose"`
+}
+
+func voicesJSON(list []hub.Voice) []voiceJSON {
+	var out []voiceJSON
+	for _, v := range list {
+		j := voiceJSON{v.Portal, v.State, respond.FormatTime(v.At), "probe", v.Role}
+		if v.Called {
+			j.By = "call"
+		}
+		out = append(out, j)
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+	"agentsite/internal/task"
+)
+
+// taskJSON is A2A 1.0's Task with our own fields beside.
+type taskJSON struct {
+	ID        string          `json:"id"`
+	ContextID string          `json:"contextId"`
+	Status    taskStatusJSON  `json:"status"`
+	Artifacts []task.Artifact `json:"artifacts,omitempty"`
+	History   []a2aMessage    `json:"history,omitempty"`
+
+	Agent          string `json:"agent"`
+	ConversationID string `json:"conversation_id"`
+	State          string `json:"state"`
+	Reason         string `json:"reason,omitempty"`
+	CreatedAt      string `json:"created_at"`
+	UpdatedAt      string `json:"updated_at"`
+
+	Push []pushJSON `json:"push,omitempty"`
+}
+
+// pushJSON is an address that A2A's push notifications of a task go to.
+type pushJSON struct {
+	Name    string       `json:"name"`
+	URL     string       `json:"url"`
+	State   notify.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"`
+	Waiting int          `json:"waiting"`
+}
+
+type taskStatusJSON struct {
+	State     string      `json:"state"`
+	Message   *a2aMessage `json:"message,omitempty"`
+	Timestamp string      `json:"timestamp"`
+}
+
+type a2aMessage struct {
+	MessageID string      `json:"messageId"`
+	ContextID string      `json:"contextId"`
+	TaskID    string      `json:"taskId"`
+	Role      string      `json:"role"`
+	Parts     []task.Part `json:"parts"`
+}
+
+func newTaskJSON(t task.Task) taskJSON {
+	return taskJSON{ID: t.ID, ContextID: t.ConversationID, Artifacts: t.Artifacts,
+		Status: taskStatusJSON{State: t.State.A2A(), Timestamp: respond.FormatTime(t.UpdatedAt)},
+		Agent:  t.AgentHandle, ConversationID: t.ConversationID, State: string(t.State), Reason: t.Reason,
+		CreatedAt: respond.FormatTime(t.CreatedAt), UpdatedAt: respond.FormatTime(t.UpdatedAt)}
+}
+
+// taskJSON adds what was asked and answered, as far as the actor may read it.
+func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
+	j := newTaskJSON(t)
+	read := func(seq int64, role string) *a2aMessage {
+		list, err := d.chat.Messages(r.Context(), actor, t.ConversationID, seq-1, seq+1, 1, false)
+		if err != nil || len(list) != 1 {
+			return nil
+		}
+		return &a2aMessage{MessageID: list[0].ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role, Parts: list[0].Parts}
+	}
+	if m := read(t.MessageSeq, "ROLE_USER"); m != nil {
+		j.History = append(j.History, *m)
+	}
+	if t.AnswerSeq > 0 {
+		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
+	}
+	// A token for tasks alone does not show where they are told.
+	if list, err := d.hooks.Pushes(r.Context(), actor, t.ID); err == nil {
+		for _, h := range list {
+			j.Push = append(j.Push, pushJSON{h.Name, h.URL, h.State, h.Reason, h.Waiting})
+		}
+	}
+	return j
+}
+
+func (d *chatAPI) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	limit, err := request.QueryInt(r, "limit", 50)
+	if err != nil {
+		return err
+	}
+	if limit == 0 { // to the service that is no limit given
+		limit = -1
+	}
+	q := r.URL.Query()
+	list, next, err := d.tasks.List(r.Context(), actor, q.Get("conversation_id"), task.State(q.Get("state")), q.Get("cursor"), int(limit))
+	if err != nil {
+		return err
+	}
+	out := make([]taskJSON, len(list))
+	for i, t := range list {
+		out[i] = newTaskJSON(t)
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"tasks": out, "next_cursor": next})
+	return nil
+}
+
+func (d *chatAPI) apiTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	t, err := d.tasks.Get(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, d.taskJSON(r, actor, t))
+	return nil
+}
+
+func (d *chatAPI) apiCancelTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	t, err := d.tasks.Cancel(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, d.taskJSON(r, actor, t))
+	return nil
+}
+
+type taskInputBody struct {
+	ClientID string      `json:"client_id"`
+	Text     string      `json:"text"`
+	Parts    []task.Part `json:"parts"`
+	Told     []string    `json:"told"`
+}
+
+// answeredTaskJSON is a task with the message that answered it.
+type answeredTaskJSON struct {
+	taskJSON
+	Seq int64 `json:"seq"`
+}
+
+// apiTaskInput answers a task that waits for input: it is a message in the
+// task's conversation, addressed to its agent.
+func (d *chatAPI) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in taskInputBody
+	if err := request.DecodeBody(w, r, &in); err != nil {
+		return err
+	}
+	t, err := d.tasks.Get(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	if t.State != task.InputRequired && t.State != task.AuthRequired {
+		return fault.New(fault.Conflict, "The task does not wait for input: it is %s.", t.State)
+	}
+	if in.ClientID == "" {
+		in.ClientID = ident.NewID()
+	}
+	if in.Text != "" {
+		in.Parts = append([]task.Part{task.TextPart(in.Text)}, in.Parts...)
+	}
+	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: doorOf(r), To: t.AgentID, Told: in.Told, MustTell: byBrowser(r)})
+	if err != nil {
+		return err
+	}
+	t, err = d.tasks.Get(r.Context(), actor, t.ID)
+	if err != nil {
+		return err
+	}
+	j := d.taskJSON(r, actor, t)
+	respond.JSON(w, http.StatusOK, answeredTaskJSON{j, done.Message.Seq})
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package files serves the files of conversations, on pages and in the API.
+package files
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Files serves files of conversations. Create it with New.
+type Files struct {
+	chat *chat.Service
+	site *pages.Site
+}
+
+// New returns Files of the conversations of a portal; site shows their errors.
+func New(chats *chat.Service, site *pages.Site) *Files {
+	return &Files{chat: chats, site: site}
+}
+
+// PreviewEnd follows a file's address in that of its small picture.
+const PreviewEnd = "/preview"
+
+// File answers with a file that the actor may read, or whoever holds a key for
+// it.
+func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	hash := chi.URLParam(r, "hash")
+	if key := r.URL.Query().Get(chat.FileKeyParam); key != "" {
+		f, content, err := d.chat.OpenByKey(r.Context(), hash, key)
+		return serveFile(w, r, f, content, err)
+	}
+	f, content, err := d.chat.OpenFile(r.Context(), actor, hash)
+	return serveFile(w, r, f, content, err)
+}
+
+// FilePreview answers with the small picture of a file.
+func (d *Files) FilePreview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	hash := chi.URLParam(r, "hash")
+	png, err := d.chat.Preview(r.Context(), actor, hash)
+	return servePreview(w, r, hash, png, err)
+}
+
+// sharedFile and sharedPreview are file and filePreview by a read link.
+func (d *Files) sharedFile(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+	respond.SetUnlisted(w)
+	f, content, err := d.chat.SharedFile(r.Context(), chi.URLParam(r, "secret"), chi.URLParam(r, "hash"))
+	return serveFile(w, r, f, content, err)
+}
+
+func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+	respond.SetUnlisted(w)
+	hash := chi.URLParam(r, "hash")
+	png, err := d.chat.SharedPreview(r.Context(), chi.URLParam(r, "secret"), hash)
+	return servePreview(w, r, hash, png, err)
+}
+
+// serveFile answers with what a file holds, or a range of it. A browser never
+// shows it: it is a stranger's, and saved under the name that ?name= gives.
+func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.ReadSeekCloser, err error) error {
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	name := r.URL.Query().Get("name")
+	if name == "" {
+		name = f.Hash[:12] + extension(f.MediaType)
+	}
+	h := w.Header()
+	h.Set("Content-Type", inert(f.MediaType))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": chat.FileName(name)}))
+	quarantine(h, f.Hash)
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(UploadTime))
+	http.ServeContent(w, r, "", time.Time{}, content)
+	return nil
+}
+
+// servePreview answers with a picture that the portal drew itself, the only
+// thing that may be shown in place.
+func servePreview(w http.ResponseWriter, r *http.Request, hash string, png []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "image/png")
+	h.Set("Content-Disposition", "inline")
+	quarantine(h, hash+"-small")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(png))
+	return nil
+}
+
+// quarantine keeps what an answer holds from doing anything in a browser, and
+// from being kept without asking whether the reader still may.
+func quarantine(h http.Header, tag string) {
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("ETag", `"`+tag+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+}
+
+// inert is the type a file is served as: what a browser would run is only
+// bytes.
+func inert(mediaType string) string {
+	kind, _, err := mime.ParseMediaType(mediaType)
+	switch {
+	case err != nil, strings.HasSuffix(kind, "xml"), strings.Contains(kind, "html"), strings.Contains(kind, "script"), kind == "image/svg+xml", kind == "application/pdf":
+		return "application/octet-stream"
+	case strings.HasPrefix(kind, "text/") && !strings.Contains(mediaType, "charset"):
+		return mediaType + "; charset=utf-8"
+	}
+	return mediaType
+}
+
+// extension is how names of files of a type end.
+func extension(mediaType string) string {
+	kind, _, _ := strings.Cut(mediaType, ";")
+	switch kind {
+	case "text/plain":
+		return ".txt"
+	case "text/markdown":
+		return ".md"
+	case "image/jpeg":
+		return ".jpg"
+	case "application/octet-stream":
+		return ""
+	}
+	if list, err := mime.ExtensionsByType(kind); err == nil && len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// Routes declares the routes of files in conversations.
+func (d *Files) Routes(r chi.Router) {
+	r.Get("/shared/{secret}/files/{hash}", d.site.Page(d.sharedFile))
+	r.Get("/shared/{secret}/files/{hash}/preview", d.site.Page(d.sharedPreview))
+	r.Get("/files/{hash}", d.site.Page(d.File))
+	r.Get("/files/{hash}/preview", d.site.Page(d.FilePreview))
+}
+
+func MaxSize(actor ident.Actor) int64 {
+	if actor.Kind == ident.Guest {
+		return chat.MaxGuestFileBytes
+	}
+	return chat.MaxFileBytes
+}
+
+// UploadTime is how long sending a form with files may take.
+const UploadTime = 15 * time.Minute
+
+// ReadError says in words why a form could not be read to its end.
+func ReadError(err error) error {
+	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &fault.Error{Kind: fault.Invalid, Safe: "The files are larger than " + pages.FormatBytes(big.Limit-request.MaxForm) + " together. Send them one by one, or leave one out.", Err: err}
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	return fault.Wrap(fault.Invalid, err, "The form could not be read to its end. Send it again.")
+}

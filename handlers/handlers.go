@@ -1,0 +1,122 @@
+// Package handlers builds the handlers of pages and of the API and mounts their
+// routes. Each handler decodes a request, makes one service call as the actor
+// that its credentials prove, and renders the outcome. Rules live in the
+// services, never here. Each outside protocol has a package of its own below.
+package handlers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/api"
+	"agentsite/handlers/files"
+	"agentsite/handlers/live"
+	"agentsite/handlers/markup"
+	"agentsite/handlers/pages"
+	accountpages "agentsite/handlers/pages/account"
+	"agentsite/handlers/pages/admin"
+	"agentsite/handlers/pages/agents"
+	chatpages "agentsite/handlers/pages/chat"
+	"agentsite/handlers/pages/embed"
+	"agentsite/handlers/pages/manual"
+	"agentsite/handlers/pages/message"
+	"agentsite/handlers/request"
+	"agentsite/handlers/search"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/doctor"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/notify"
+	"agentsite/internal/registry"
+	"agentsite/internal/task"
+)
+
+// Config is what doors tell of the portal itself.
+type Config struct {
+	Name    string // of the portal, for pages
+	URL     string // without a trailing slash
+	Host    string // the portal's part of handles
+	Version string
+	// CookieName holds the portal's id, because cookies ignore ports; Secure
+	// is set where the portal is reached by https.
+	CookieName string
+	Secure     bool
+	PublicKey  string
+	Started    time.Time
+	Hooks      *notify.Service
+	// Published says how an agent of this portal stands in the network; nil
+	// where there is none.
+	Published func(a hub.Agent) federation.Published
+	Peers     *federation.Peers
+	// Servers names agents as the MCP registry does.
+	Servers *registry.Service
+	// Examine looks for the answer to a question of the operator's.
+	Examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	Log     *slog.Logger
+}
+
+// Routes are the routes of the portal's pages and of its API. Create them with
+// New.
+type Routes struct {
+	site    *pages.Site
+	api     *api.API
+	streams *live.Streams
+	files   *files.Files
+	agents  *agents.Pages
+	chats   *chatpages.Pages
+	embed   *embed.Embed
+	admin   *admin.Pages
+	account *accountpages.Pages
+	manual  *manual.Pages
+	log     *slog.Logger
+}
+
+// New builds the handlers of all pages and of the API over the services.
+func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, stats admin.Stats, cfg Config) *Routes {
+	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version, PublicKey: cfg.PublicKey, Started: cfg.Started}
+	renderer := markup.New()
+	sessions := request.NewSessions(accounts, cfg.CookieName, cfg.Secure, cfg.Log)
+	site := pages.NewSite(portal, accounts, directory, sessions, renderer, cfg.Log)
+	searches := search.New(portal, directory)
+	attachments := files.New(chats, site)
+	messages := message.New(directory, site, renderer, cfg.Log)
+	streams := live.New(chats, accounts, sessions, messages, cfg.Log)
+	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers, Servers: cfg.Servers,
+		Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Published)
+	return &Routes{
+		site: site, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
+		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory, Chat: chats, Tasks: tasks,
+			Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches, Files: attachments, Log: cfg.Log}, cfg.Published),
+		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats, Tasks: tasks,
+			Sessions: sessions, Site: site, Messages: messages, Markup: renderer, Profile: agentPages.Profile, Log: cfg.Log}),
+		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
+		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers, Stats: stats,
+			Site: site}, cfg.Examine),
+		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
+		manual:  manual.New(portal, accounts, directory, site, renderer),
+	}
+}
+
+// API declares the routes below /api/v1.
+func (h *Routes) API(r chi.Router) {
+	h.api.Routes(r)
+	h.streams.Routes(r)
+}
+
+// Pages declares the routes of the portal's pages. Each change is a POST, and
+// nothing else is.
+func (h *Routes) Pages(r chi.Router) {
+	h.manual.Routes(r)
+	h.agents.Routes(r)
+	h.embed.Routes(r)
+	h.chats.Routes(r)
+	h.files.Routes(r)
+	h.account.Routes(r)
+	h.admin.Routes(r)
+	h.site.Routes(r)
+}

@@ -1,0 +1,173 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"agentsite/handlers/api"
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+)
+
+// The forms in which updates are kept for all readers.
+const (
+	plainFrame = iota // of a WebSocket
+	htmlFrame         // the same with HTML
+	plainEvent        // server-sent
+	htmlEvent
+)
+
+// encoded is updates in one form, as they are sent. An update that cannot be
+// encoded is left out.
+func (d *Streams) encoded(form int, list []chat.Update) []byte {
+	var all []byte
+	for i, u := range list {
+		b, err := u.Encoded(form, func(u chat.Update) ([]byte, error) { return d.encode(form, u) })
+		if err != nil {
+			d.log.Error("encode live update", "error", err)
+			continue
+		}
+		if len(list) == 1 {
+			return b
+		}
+		if i == 0 {
+			all = make([]byte, 0, len(list)*(len(b)+16))
+		}
+		all = append(all, b...)
+	}
+	return all
+}
+
+// encode makes one form of an update. It runs in goroutines that belong to no
+// request, so what a message does to it ends nothing else.
+func (d *Streams) encode(form int, u chat.Update) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	name, b, err := d.updateJSON(u, form == htmlFrame || form == htmlEvent)
+	if err != nil {
+		return nil, err
+	}
+	if form == plainFrame || form == htmlFrame {
+		return textFrame(b), nil
+	}
+	var buf bytes.Buffer
+	if u.Message != nil {
+		fmt.Fprintf(&buf, "id: %d\n", u.Message.Seq)
+	}
+	fmt.Fprintf(&buf, "event: %s\ndata: %s\n\n", name, b)
+	return buf.Bytes(), nil
+}
+
+// textFrame is a whole WebSocket message of text, as a server sends it.
+func textFrame(b []byte) []byte {
+	const finText = 0x81
+	out := make([]byte, 0, len(b)+10)
+	switch n := len(b); {
+	case n < 126:
+		out = append(out, finText, byte(n))
+	case n < 1<<16:
+		out = binary.BigEndian.AppendUint16(append(out, finText, 126), uint16(n))
+	default:
+		out = binary.BigEndian.AppendUint64(append(out, finText, 127), uint64(n))
+	}
+	return append(out, b...)
+}
+
+// updateJSON encodes one update as an event of the API.
+func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, err error) {
+	type taskJSON struct {
+		ID     string `json:"id"`
+		Agent  string `json:"agent"`
+		State  string `json:"state"`
+		Status string `json:"status,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}
+	var v any
+	switch {
+	case u.Message != nil:
+		name = "message"
+		f := struct {
+			Type string `json:"type"`
+			api.MessageJSON
+			HTML string `json:"html,omitempty"`
+		}{Type: name, MessageJSON: api.NewMessageJSON(*u.Message)}
+		if html {
+			// What it amends may be gone by now; then there is nothing to show.
+			ctx, cancel := context.WithTimeout(context.Background(), liveWriteTimeout)
+			if m, err := d.chat.Shown(ctx, u); err == nil {
+				f.HTML = d.messages.MessageHTML(m)
+			}
+			cancel()
+		}
+		v = f
+	case u.Delta != nil:
+		name = "delta"
+		v = struct {
+			Type   string `json:"type"`
+			TaskID string `json:"task_id"`
+			Offset int    `json:"offset"`
+			Text   string `json:"text"`
+		}{name, u.Delta.TaskID, u.Delta.Offset, u.Delta.Text}
+	case u.Presence != nil:
+		name = "presence"
+		v = struct {
+			Type    string   `json:"type"`
+			Handles []string `json:"handles"`
+		}{name, append([]string{}, u.Presence.Handles...)}
+	case u.Typing != nil:
+		name = "typing"
+		v = struct {
+			Type   string `json:"type"`
+			Handle string `json:"handle"`
+		}{name, u.Typing.Handle}
+	case u.Read != nil:
+		name = "read"
+		v = struct {
+			Type   string `json:"type"`
+			Handle string `json:"handle"`
+			Seq    int64  `json:"seq"`
+		}{name, u.Read.Handle, u.Read.Seq}
+	default:
+		name = "task"
+		v = struct {
+			Type string   `json:"type"`
+			Task taskJSON `json:"task"`
+		}{name, taskJSON{u.Task.ID, u.Task.Agent, string(u.Task.State), u.Task.Status, u.Task.Reason}}
+	}
+	b, err = json.Marshal(v)
+	return name, b, err
+}
+
+// liveFrame does what a reader says by its socket; false is for what is no
+// frame of ours.
+func (d *Streams) liveFrame(ctx context.Context, actor ident.Actor, id string, b []byte) bool {
+	var in struct {
+		Type string `json:"type"`
+		Seq  *int64 `json:"seq"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&in) != nil || dec.InputOffset() != int64(len(bytes.TrimRight(b, " \r\n\t"))) {
+		return false
+	}
+	// Whether it was allowed is nothing to end the socket for: what the actor
+	// may do can change while it is open.
+	switch {
+	case in.Type == "typing" && in.Seq == nil:
+		_ = d.chat.Typing(ctx, actor, id) // see above
+	case in.Type == "read" && in.Seq != nil && *in.Seq >= 0:
+		if err := d.chat.Seen(ctx, actor, id, *in.Seq); err != nil {
+			d.log.Debug("read mark of a socket", "error", err)
+		}
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+)
+
+// liveInbox streams news of all conversations of the actor, over a WebSocket
+// or as server-sent events, until their right ends. A reader has nothing to
+// say here.
+func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	sse, err := streams(r)
+	if err != nil {
+		return err
+	}
+	base := r.Context()
+	if !sse {
+		base = serverContext(r)
+	}
+	ctx, stop, err := d.guarded(base, r, actor)
+	if err != nil {
+		return err
+	}
+	inbox, err := d.chat.Inbox(ctx, actor)
+	if err != nil {
+		stop()
+		return err
+	}
+	end := func() { inbox.Close(); stop() }
+	if sse {
+		defer end()
+		e, err := respond.OpenEvents(w)
+		if err != nil {
+			return nil
+		}
+		e.Run(ctx, func(ctx context.Context) ([]byte, error) {
+			b, err := nextNews(ctx, inbox)
+			if err != nil {
+				return nil, err
+			}
+			return append(append([]byte("event: news\ndata: "), b...), "\n\n"...), nil
+		})
+		return nil
+	}
+	s, err := d.openSocket(w, r)
+	if err != nil {
+		end()
+		return nil // it was answered
+	}
+	s.frame = func([]byte) bool { return false }
+	go s.serve(ctx, base, func(ctx context.Context) error {
+		for {
+			b, err := nextNews(ctx, inbox)
+			if err != nil {
+				return err
+			}
+			if err := s.write(textFrame(b)); err != nil {
+				return err
+			}
+		}
+	}, end)
+	return nil
+}
+
+func nextNews(ctx context.Context, inbox *chat.Inbox) ([]byte, error) {
+	n, err := inbox.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Type           string `json:"type"`
+		ConversationID string `json:"conversation_id"`
+		Title          string `json:"title"`
+		Seq            int64  `json:"seq"`
+		From           string `json:"from"`
+		Snippet        string `json:"snippet"`
+		Mention        bool   `json:"mention"`
+		Quiet          bool   `json:"quiet"`
+	}{"news", n.ConversationID, n.Title, n.Seq, n.From, n.Snippet, n.Mention, n.Quiet})
+}

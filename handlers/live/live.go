@@ -1,0 +1,155 @@
+// Package live delivers what happens in conversations while it happens, by
+// WebSocket and by server-sent events.
+package live
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages/message"
+	"agentsite/handlers/request"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Streams delivers what happens in conversations while it happens, by WebSocket
+// and by server-sent events. Create it with New.
+type Streams struct {
+	chat     *chat.Service
+	accounts *account.Service
+	sessions *request.Sessions
+	messages *message.Renderer
+	visits   visits
+	log      *slog.Logger
+}
+
+// New returns the streams of the conversations of a portal.
+func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer, log *slog.Logger) *Streams {
+	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, log: log}
+}
+
+const (
+	// liveWriteTimeout is how long a reader may take for what one write holds
+	// before it is let go; it resumes by seq.
+	liveWriteTimeout = 10 * time.Second
+	// livePing is how often a socket is asked whether somebody is there; one
+	// that says nothing until the next time is let go.
+	livePing = 30 * time.Second
+	// liveCloseTime bounds the closing handshake: a hostile reader may have
+	// announced a frame that never ends.
+	liveCloseTime = 2 * time.Second
+)
+
+// Routes declares the routes of live delivery.
+func (d *Streams) Routes(r chi.Router) {
+	r.Get("/conversations/{id}/live", d.sessions.API(d.live))
+	r.Get("/live", d.sessions.API(d.liveInbox))
+}
+
+// live streams a conversation from ?after=SEQ on, over a WebSocket, or as
+// server-sent events when the request accepts those. It ends when the reader's
+// right does.
+func (d *Streams) live(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	after, err := request.QueryInt(r, "after", -1)
+	if err != nil {
+		return err
+	}
+	sse, err := streams(r)
+	if err != nil {
+		return err
+	}
+	if after < 0 {
+		after = 0
+		if id := r.Header.Get("Last-Event-ID"); sse && id != "" {
+			if after, err = strconv.ParseInt(id, 10, 64); err != nil || after < 0 {
+				return fault.Field("Last-Event-ID", "is not an id of this stream")
+			}
+		}
+	}
+	id, html := chi.URLParam(r, "id"), r.URL.Query().Get("html") == "1"
+	if sse {
+		ctx, stop, err := d.guarded(r.Context(), r, actor)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		sub, err := d.chat.Subscribe(ctx, actor, id, after)
+		if err != nil {
+			return err
+		}
+		defer sub.Close()
+		return d.liveSSE(ctx, w, sub, html)
+	}
+	base := serverContext(r)
+	ctx, stop, err := d.guarded(base, r, actor)
+	if err != nil {
+		return err
+	}
+	sub, err := d.chat.Subscribe(ctx, actor, id, after)
+	if err != nil {
+		stop()
+		return err
+	}
+	end := func() { sub.Close(); stop() }
+	s, err := d.openSocket(w, r)
+	if err != nil {
+		end()
+		return nil // it was answered
+	}
+	s.form = plainFrame
+	if html {
+		s.form = htmlFrame
+	}
+	s.sub = sub
+	s.frame = func(b []byte) bool { return d.liveFrame(ctx, actor, id, b) }
+	go s.serve(ctx, base, s.follow, end)
+	return nil
+}
+
+// serverContext ends with the server. A socket outlives its request, so that
+// an idle one does not hold the request's memory.
+func serverContext(r *http.Request) context.Context {
+	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && srv.BaseContext != nil {
+		return srv.BaseContext(nil)
+	}
+	return context.Background()
+}
+
+// streams says which of the two kinds of stream a request asks for.
+func streams(r *http.Request) (sse bool, err error) {
+	sse = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	if !sse && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return false, fault.New(fault.Invalid, "Open a WebSocket here, or ask for server-sent events with Accept: text/event-stream.")
+	}
+	return sse, nil
+}
+
+// guarded returns a context that ends with base and with the actor's right.
+func (d *Streams) guarded(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context, stop func(), err error) {
+	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
+}
+
+// GuardedBy is guarded for an actor whom prove finds.
+func (d *Streams) GuardedBy(base context.Context, actor ident.Actor, prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
+	leave, err := d.visits.enter(actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, end := d.accounts.Guard(base, actor)
+	stop = func() { end(); leave() }
+	// Proved again now that the guard watches: a right that ended in between
+	// is noticed.
+	if again, err := prove(); err != nil || again.ID != actor.ID || again.Credential != actor.Credential {
+		stop()
+		return nil, nil, fault.New(fault.Unauthenticated, "Your session has ended. Sign in again.")
+	}
+	return ctx, stop, nil
+}

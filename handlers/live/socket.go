@@ -1,0 +1,388 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+)
+
+const (
+	// LiveFrameLimit bounds a frame from a reader, who has little to say, and
+	// liveFrameTime how long it may take to come.
+	LiveFrameLimit = 512
+	liveFrameTime  = 3 * time.Second
+	// liveChunk is how much of a long write must be taken in time.
+	liveChunk = 64 << 10
+)
+
+var errChatter = errors.New("the reader says too much")
+
+// socket is a WebSocket that writes itself what it sends: the library reads,
+// and writes control frames by way of us, so frames never mix. While its
+// reader keeps up it has no goroutine that writes: the conversation's room
+// hands it what is new. When the reader does not, a goroutine follows until it
+// is up to date again.
+type socket struct {
+	door *Streams
+	log  *slog.Logger
+	raw  net.Conn
+	conn *websocket.Conn
+	try  *attempt // nil where every write may wait
+	form int
+	sub  *chat.Subscription
+	// frame takes what the reader says; false ends the socket.
+	frame  func([]byte) bool
+	resume func()          // follows the room again
+	base   context.Context // of the server: says why ctx has ended
+
+	writing sync.Mutex // held while something is written; guards rest
+	rest    []byte     // of a frame that was written in part
+
+	alive atomic.Bool // something was read since the last ping
+
+	mu       sync.Mutex // guards the rest
+	asked    bool       // a ping was sent
+	shutting bool
+	over     bool
+	timer    *time.Timer
+	wg       sync.WaitGroup // of goroutines of the socket
+}
+
+// openSocket takes over the request's connection; what is wrong with the
+// request was answered when it returns an error.
+func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
+	s := &socket{door: d, log: d.log}
+	pings := bucket{rate: 1, burst: 10}
+	conn, err := websocket.Accept(&hijacked{ResponseWriter: w, socket: s}, r, &websocket.AcceptOptions{
+		OnPingReceived: func(context.Context, []byte) bool { return pings.take(1) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// hijacked gives a socket the connection that a WebSocket takes over.
+type hijacked struct {
+	http.ResponseWriter
+	socket *socket
+}
+
+// Hijack implements http.Hijacker. The library gets small buffers: it reads
+// short frames and writes control frames only.
+func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := h.socket
+	s.raw, s.try = c, newAttempt(c)
+	l := &library{Conn: c, socket: s, bytes: bucket{rate: 512, burst: 8 << 10}}
+	if n := rw.Reader.Buffered(); n > 0 {
+		b, _ := rw.Reader.Peek(n)
+		l.early = append(l.early, b...)
+	}
+	return l, bufio.NewReadWriter(bufio.NewReaderSize(l, 256), bufio.NewWriterSize(l, 160)), nil
+}
+
+// library is the connection as the WebSocket library uses it.
+type library struct {
+	net.Conn
+	socket *socket
+	early  []byte // read with the handshake
+	bytes  bucket // of what a reader may send, in frames of whatever kind
+}
+
+func (l *library) Read(b []byte) (n int, err error) {
+	if len(l.early) > 0 {
+		n = copy(b, l.early)
+		l.early = l.early[n:]
+	} else {
+		n, err = l.Conn.Read(b)
+	}
+	if n > 0 {
+		l.socket.alive.Store(true)
+		if !l.bytes.take(float64(n)) {
+			return 0, errChatter
+		}
+	}
+	return n, err
+}
+
+func (l *library) Write(b []byte) (int, error) {
+	if err := l.socket.put(b, true); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// serve runs the socket until either side ends it, then calls end; write sends
+// what waits at first. ctx ends with the reader's right, base, which it comes
+// from, with the server.
+func (s *socket) serve(ctx, base context.Context, write func(context.Context) error, end func()) {
+	defer end()
+	defer func() {
+		if p := recover(); p != nil { // as in a request, it ends nothing else
+			s.log.Error("panic in a socket", "panic", p, "stack", string(debug.Stack()))
+			s.raw.Close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.base = base
+	s.resume = func() {
+		s.start(func() {
+			if err := write(ctx); err != nil {
+				s.End(err)
+			}
+		})
+	}
+	stop := context.AfterFunc(ctx, func() { s.End(ctx.Err()) })
+	s.mu.Lock()
+	s.timer = time.AfterFunc(livePing, s.ping)
+	s.mu.Unlock()
+	s.resume()
+	s.read()
+	stop()
+	s.mu.Lock()
+	s.over = true
+	s.timer.Stop()
+	shutting := s.shutting
+	s.mu.Unlock()
+	cancel()
+	if shutting {
+		s.wg.Wait() // it says why
+	}
+	s.raw.Close()
+	s.conn.CloseNow()
+	s.wg.Wait()
+}
+
+// start runs f as a goroutine of the socket, unless that is over.
+func (s *socket) start(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.wg.Go(f)
+	}
+}
+
+// read takes frames until the connection ends.
+func (s *socket) read() {
+	frames := bucket{rate: 5, burst: 40}
+	for {
+		kind, in, err := s.conn.Reader(context.Background())
+		var b []byte
+		if err == nil {
+			s.until(s.raw.SetReadDeadline, liveFrameTime)
+			b, err = io.ReadAll(io.LimitReader(in, LiveFrameLimit+1))
+			s.until(s.raw.SetReadDeadline, 0)
+		}
+		switch {
+		case errors.Is(err, errChatter):
+			s.shut(websocket.StatusPolicyViolation, "too much is said here")
+			return
+		case err != nil:
+			return
+		case !frames.take(1):
+			s.shut(websocket.StatusPolicyViolation, "too much is said here")
+			return
+		case kind != websocket.MessageText || len(b) > LiveFrameLimit || !s.frame(b):
+			s.shut(websocket.StatusPolicyViolation, "this is not understood here")
+			return
+		}
+	}
+}
+
+// until sets a deadline from now on, 0 for none. One that the closing
+// handshake has set stays.
+func (s *socket) until(set func(time.Time) error, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shutting {
+		return
+	}
+	var t time.Time
+	if d > 0 {
+		t = time.Now().Add(d)
+	}
+	_ = set(t) // the next read or write fails too
+}
+
+// shut says why the socket ends, and ends it.
+func (s *socket) shut(code websocket.StatusCode, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.shutting {
+		return
+	}
+	s.shutting = true
+	s.raw.SetDeadline(time.Now().Add(liveCloseTime))
+	s.wg.Go(func() {
+		s.conn.Close(code, reason)
+		s.raw.Close()
+	})
+}
+
+func (s *socket) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shutting || s.over
+}
+
+// write sends whole frames, waiting for the reader as long as it goes on.
+func (s *socket) write(b []byte) error { return s.put(b, false) }
+
+func (s *socket) put(b []byte, control bool) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if !control && s.ended() {
+		return net.ErrClosed
+	}
+	if len(s.rest)+len(b) == 0 {
+		return nil
+	}
+	defer s.until(s.raw.SetWriteDeadline, 0)
+	for _, part := range [][]byte{s.rest, b} {
+		for len(part) > 0 {
+			n := min(len(part), liveChunk)
+			s.until(s.raw.SetWriteDeadline, liveWriteTimeout)
+			if _, err := s.raw.Write(part[:n]); err != nil {
+				s.raw.Close() // it may be in the middle of a frame
+				return err
+			}
+			part = part[n:]
+		}
+	}
+	s.rest = nil
+	return nil
+}
+
+// hand sends frames if the connection takes them at once.
+func (s *socket) hand(b []byte) chat.Taken {
+	if s.try == nil || !s.writing.TryLock() {
+		return chat.None
+	}
+	defer s.writing.Unlock()
+	if s.rest != nil || s.ended() {
+		return chat.None
+	}
+	n, err := s.try.try(b)
+	switch {
+	case err != nil:
+		s.raw.Close()
+		return chat.None
+	case n == len(b):
+		return chat.All
+	case n == 0:
+		return chat.None
+	}
+	s.rest = b[n:]
+	return chat.Last
+}
+
+// Push implements chat.Sink.
+func (s *socket) Push(b *chat.Batch) chat.Taken {
+	return s.hand(b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encoded(s.form, list) }))
+}
+
+// Behind implements chat.Sink.
+func (s *socket) Behind() { s.resume() }
+
+// End implements chat.Sink.
+func (s *socket) End(err error) { s.shut(closeCode(s.base, err)) }
+
+// follow sends what waits until the reader is up to date; from then on the
+// room does.
+func (s *socket) follow(ctx context.Context) error {
+	for {
+		if err := s.write(nil); err != nil { // what is left of a frame
+			return err
+		}
+		list, err := s.sub.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			if err := s.write(s.door.encoded(s.form, list)); err != nil {
+				return err
+			}
+		} else if s.sub.Attach(s) {
+			return nil
+		}
+	}
+}
+
+// pingFrame is a whole ping without a payload.
+var pingFrame = []byte{0x89, 0}
+
+// ping lets go of readers who are not there any more. The runtime's timers
+// wait for all sockets together.
+func (s *socket) ping() {
+	gone := !s.alive.Swap(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over || s.shutting:
+		return
+	case s.asked && gone:
+		s.raw.Close()
+		return
+	}
+	s.asked = true
+	s.timer.Reset(livePing)
+	s.wg.Go(func() {
+		if s.try == nil {
+			_ = s.write(pingFrame) // write ends the socket
+		} else {
+			s.hand(pingFrame) // a writer who is at work has its own deadline
+		}
+	})
+}
+
+// closeCode says in the socket's own terms why a stream ends.
+func closeCode(base context.Context, err error) (websocket.StatusCode, string) {
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return websocket.StatusPolicyViolation, "not a member any more"
+	case errors.Is(err, context.Canceled) && base.Err() == nil:
+		return websocket.StatusPolicyViolation, "the session has ended"
+	case errors.Is(err, context.Canceled):
+		return websocket.StatusServiceRestart, "come back and resume"
+	}
+	return websocket.StatusTryAgainLater, "come back and resume"
+}
+
+// bucket is a token bucket without a lock. It begins full.
+type bucket struct {
+	rate, burst float64
+	used        float64
+	at          time.Time
+}
+
+func (b *bucket) take(n float64) bool {
+	now := time.Now()
+	if !b.at.IsZero() {
+		b.used = max(0, b.used-b.rate*now.Sub(b.at).Seconds())
+	}
+	b.at = now
+	if b.used+n > b.burst {
+		return false
+	}
+	b.used += n
+	return true
+}

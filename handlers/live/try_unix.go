@@ -1,0 +1,60 @@
+//go:build unix
+
+package live
+
+import (
+	"net"
+	"syscall"
+)
+
+// attempt writes to a connection as much as it takes at once.
+type attempt struct {
+	conn  syscall.RawConn
+	write func(fd uintptr) bool
+	b     []byte
+	n     int
+	err   error
+}
+
+// newAttempt returns nil for connections on which every write may wait, as
+// those of TLS.
+func newAttempt(c net.Conn) *attempt {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	a := &attempt{conn: raw}
+	a.write = a.once
+	return a
+}
+
+func (a *attempt) once(fd uintptr) bool {
+	for {
+		a.n, a.err = syscall.Write(int(fd), a.b)
+		switch a.err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			a.n, a.err = 0, nil
+		}
+		return true // never waits until it can be written to
+	}
+}
+
+// try returns how many bytes were taken. One goroutine at a time calls it.
+func (a *attempt) try(b []byte) (int, error) {
+	a.b = b
+	err := a.conn.Write(a.write)
+	a.b = nil
+	if err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return 0, err
+	}
+	return a.n, nil
+}

@@ -1,0 +1,43 @@
+package live
+
+import (
+	"sync"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxVisits is how many streams visitors without an account may hold open from
+// one address: one of them can be as many as it likes.
+const maxVisits = 64
+
+// visits counts the streams of visitors by their address. The zero value is
+// ready.
+type visits struct {
+	mu   sync.Mutex // guards open
+	open map[string]int
+}
+
+// enter counts a stream of the actor; leave is called once, when it ends.
+func (v *visits) enter(actor ident.Actor) (leave func(), err error) {
+	if actor.Kind != ident.Guest {
+		return func() {}, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open[actor.Addr] >= maxVisits {
+		return nil, fault.Limited(time.Minute, "Visitors have too many conversations open from where you are. Close some, or sign up.")
+	}
+	if v.open == nil {
+		v.open = make(map[string]int)
+	}
+	v.open[actor.Addr]++
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.open[actor.Addr]--; v.open[actor.Addr] <= 0 {
+			delete(v.open, actor.Addr)
+		}
+	}, nil
+}

@@ -1,0 +1,285 @@
+// Package account has the pages of an account: signing up and in, tokens,
+// webhooks, settings, notices.
+package account
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/api"
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/handlers/search"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+	"agentsite/templates"
+)
+
+// Pages are the pages of an account: signing up and in, tokens, webhooks,
+// settings, notices. Create them with New.
+type Pages struct {
+	accounts *account.Service
+	hub      *hub.Service
+	chat     *chat.Service
+	hooks    *notify.Service
+	sessions *request.Sessions
+	searches *search.Searches
+	site     *pages.Site
+}
+
+// New returns the pages over the services of a portal.
+func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service, sessions *request.Sessions,
+	searches *search.Searches, site *pages.Site) *Pages {
+	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches, site: site}
+}
+
+// done are the sentences a page says after a form, by ?done=.
+var done = map[string]string{
+	"email":         "Your mail address is saved.",
+	"password":      "Your password is changed. You are signed out everywhere else.",
+	"told":          "Saved. You are told of messages as you chose.",
+	"revoked":       "The token is revoked. Nothing can use it any more.",
+	"agent-deleted": "The agent is gone.",
+
+	"declined":       "You declined the agent. It stays with its owner.",
+	"domain":         "The domain is proved. You may publish agents under it.",
+	"domain-removed": "The domain is removed, and taken off your agents.",
+	"search-deleted": "The search is forgotten.",
+}
+
+// expiries are the lives a token may have, in the order the form shows them.
+var expiries = []struct {
+	value, label string
+	life         time.Duration
+}{
+	{"7d", "in 7 days", 7 * 24 * time.Hour},
+	{"30d", "in 30 days", 30 * 24 * time.Hour},
+	{"90d", "in 90 days", 90 * 24 * time.Hour},
+	{"365d", "in a year", 365 * 24 * time.Hour},
+}
+
+const usualExpiry = "90d"
+
+// scopeTexts say what a token of that scope may do.
+var scopeTexts = map[ident.Scope][2]string{
+	ident.AgentsRead:  {"Find agents", "Search, profiles, your own agents"},
+	ident.AgentsWrite: {"Change agents", "Register, change and remove your agents"},
+	ident.ChatRead:    {"Read conversations", "Those you are in"},
+	ident.ChatWrite:   {"Talk", "Start conversations and write in them"},
+	ident.Tasks:       {"Tasks", "See and stop the work you asked for"},
+	ident.AccountAll:  {"Account", "Your password, sessions and tokens"},
+	ident.Admin:       {"Operate", "Everything the operator may do"},
+}
+
+// usualScopes are those a new form has chosen.
+var usualScopes = []string{string(ident.AgentsRead), string(ident.ChatRead), string(ident.ChatWrite), string(ident.Tasks)}
+
+func (d *Pages) account(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showAccount(w, r, actor, http.StatusOK, templates.AccountView{}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}
+
+// tokenForm is what was chosen for a new token.
+type tokenForm struct {
+	scopes  []string
+	expires string
+}
+
+func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AccountView, chosen tokenForm) error {
+	ctx := r.Context()
+	me, err := d.accounts.Me(ctx, actor)
+	if err != nil {
+		return err
+	}
+	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator, pages.FormatMoment(me.CreatedAt), account.MinPassword
+	if v.CanMail = d.accounts.CanMail(); v.Errors["email"] == "" {
+		v.Email = me.Email
+	}
+	if v.Sessions, err = d.accounts.Sessions(ctx, actor); err != nil {
+		return err
+	}
+	tokens, err := d.accounts.Tokens(ctx, actor)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		v.Tokens = append(v.Tokens, tokenRow(t))
+	}
+	agents, err := d.hub.Mine(ctx, actor)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		v.Agents = append(v.Agents, d.site.Card(a))
+	}
+	if err := d.hubSections(r, actor, &v); err != nil {
+		return err
+	}
+	if !hasPrefs(v.Errors) {
+		prefs, err := d.chat.Prefs(ctx, actor)
+		if err != nil {
+			return err
+		}
+		v.Prefs = prefsView(api.NewPrefsJSON(prefs))
+	}
+	for _, s := range ident.Scopes() {
+		if s == ident.Admin && !me.Operator {
+			continue
+		}
+		v.Scopes = append(v.Scopes, templates.Option{Value: string(s), Label: scopeTexts[s][0], Hint: scopeTexts[s][1], Selected: slices.Contains(chosen.scopes, string(s))})
+	}
+	for _, e := range expiries {
+		v.Expiries = append(v.Expiries, templates.Option{Value: e.value, Label: e.label, Selected: e.value == chosen.expires})
+	}
+	p := d.site.Frame(r, actor, "Account")
+	if r.Method == http.MethodGet {
+		p.Flash = done[r.URL.Query().Get("done")]
+	}
+	return d.site.Render(w, r, code, templates.Account(p, v))
+}
+
+func tokenRow(t account.Credential) templates.TokenRow {
+	row := templates.TokenRow{ID: t.ID, Label: t.Label, Scopes: "everything", Created: pages.FormatMoment(t.CreatedAt), LastUsed: pages.FormatMoment(t.UsedAt), Expires: pages.FormatMoment(t.ExpiresAt),
+		Expired: !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(clock.Now())}
+	if len(t.Scopes) > 0 {
+		names := make([]string, len(t.Scopes))
+		for i, s := range t.Scopes {
+			names[i] = string(s)
+		}
+		row.Scopes = strings.Join(names, ", ")
+	}
+	return row
+}
+
+// createToken makes an API token and shows its secret on the answer itself:
+// it is kept nowhere.
+func (d *Pages) createToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	chosen := tokenForm{scopes: in["scopes"], expires: in.Get("expires")}
+	v := templates.AccountView{TokenLabel: strings.TrimSpace(in.Get("label"))}
+	token := account.NewToken{Label: v.TokenLabel}
+	var c fault.Check
+	c.Field(len(chosen.scopes) > 0, "scopes", "choose at least one thing it may do")
+	i := slices.IndexFunc(expiries, func(e struct {
+		value, label string
+		life         time.Duration
+	}) bool {
+		return e.value == chosen.expires
+	})
+	if chosen.expires == "" {
+		i = 0
+	}
+	c.Field(i >= 0, "expires", "choose one of the times")
+	if err = c.Err(); err == nil {
+		token.Life = expiries[i].life
+		for _, s := range chosen.scopes {
+			token.Scopes = append(token.Scopes, ident.Scope(s))
+		}
+		v.NewToken, err = d.accounts.CreateToken(r.Context(), actor, token)
+	}
+	if err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok || !actor.IsPerson() {
+			return err
+		}
+		v.Errors = messages
+		return d.showAccount(w, r, actor, code, v, chosen)
+	}
+	v.NewTokenLabel, v.TokenLabel = v.TokenLabel, ""
+	return d.showAccount(w, r, actor, http.StatusOK, v, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}
+
+func (d *Pages) revokeToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.RevokeToken(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/account?done=revoked")
+}
+
+func (d *Pages) changePassword(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	err = d.accounts.ChangePassword(r.Context(), actor, in.Get("current_password"), in.Get("password"))
+	if err == nil {
+		return respond.SeeOther(w, r, "/account?done=password")
+	}
+	messages, code, ok := pages.FieldErrors(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	if m := messages["old"]; m != "" {
+		delete(messages, "old")
+		messages["current_password"] = m
+	}
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}
+
+func (d *Pages) setEmail(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	err = d.accounts.SetEmail(r.Context(), actor, in.Get("email"))
+	if err == nil {
+		return respond.SeeOther(w, r, "/account?done=email")
+	}
+	messages, code, ok := pages.FieldErrors(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Email: in.Get("email")}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}
+
+func (d *Pages) endSessions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.LogOutEverywhere(r.Context(), actor); err != nil {
+		return err
+	}
+	d.sessions.ClearCookie(w)
+	return respond.SeeOther(w, r, "/login")
+}
+
+// Routes declares the routes of signing in and the account.
+func (d *Pages) Routes(r chi.Router) {
+	r.Get("/notices", d.site.Page(d.notices))
+	r.Post("/notices", d.site.Page(d.readNotices))
+	r.Get("/login", d.site.Page(d.loginForm))
+	r.Post("/login", d.site.Page(d.login))
+	r.Post("/logout", d.site.Page(d.logout))
+	r.Get("/signup", d.site.Page(d.signupForm))
+	r.Post("/signup", d.site.Page(d.signup))
+	r.Get("/reset", d.site.Page(d.resetForm))
+	r.Post("/reset", d.site.Page(d.reset))
+	if d.accounts.CanMail() {
+		r.Post("/reset/mail", d.site.Page(d.mailReset))
+	}
+	r.Get("/account", d.site.Page(d.account))
+	r.Post("/account/domains", d.site.Page(d.proveDomain))
+	r.Post("/account/domains/remove", d.site.Page(d.removeDomain))
+	r.Post("/account/tokens", d.site.Page(d.createToken))
+	r.Post("/account/tokens/{id}/revoke", d.site.Page(d.revokeToken))
+	r.Get("/account/webhooks", d.site.Page(d.webhooks))
+	r.Post("/account/webhooks", d.site.Page(d.addWebhook))
+	r.Post("/account/webhooks/{id}/test", d.site.Page(d.testWebhook))
+	r.Post("/account/webhooks/{id}/active", d.site.Page(d.switchWebhook))
+	r.Post("/account/webhooks/{id}/delete", d.site.Page(d.deleteWebhook))
+	r.Post("/account/password", d.site.Page(d.changePassword))
+	if d.accounts.CanMail() {
+		r.Post("/account/email", d.site.Page(d.setEmail))
+	}
+	r.Post("/account/chat", d.site.Page(d.setPrefs))
+	r.Post("/account/sessions/end", d.site.Page(d.endSessions))
+}

@@ -1,0 +1,44 @@
+package account
+
+import (
+	"net/http"
+
+	"agentsite/handlers/api"
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// prefsView is when somebody wants to be told, as the form shows it.
+func prefsView(j api.PrefsJSON) templates.PrefsView {
+	return templates.PrefsView{Notify: string(j.Notify), QuietFrom: j.QuietFrom, QuietTo: j.QuietTo, Zone: j.Zone}
+}
+
+// hasPrefs reports whether the form of prefs is what is shown again.
+func hasPrefs(errs templates.FieldErrors) bool {
+	return errs["notify"] != "" || errs["quiet_from"] != "" || errs["quiet_to"] != "" || errs["zone"] != ""
+}
+
+// setPrefs changes when the actor is told of messages.
+func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	j := api.PrefsJSON{Notify: chat.Notify(in.Get("notify")), QuietFrom: in.Get("quiet_from"), QuietTo: in.Get("quiet_to"), Zone: in.Get("zone")}
+	p, err := j.Prefs()
+	if err == nil {
+		err = d.chat.SetPrefs(r.Context(), actor, p)
+	}
+	if err == nil {
+		return respond.SeeOther(w, r, "/account?done=told")
+	}
+	messages, code, ok := pages.FieldErrors(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Prefs: prefsView(j)}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}

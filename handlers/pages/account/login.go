@@ -1,0 +1,173 @@
+package account
+
+import (
+	"net/http"
+	"strings"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	next := request.OwnPath(r.URL.Query().Get("next"), "")
+	if actor.IsPerson() {
+		return respond.SeeOther(w, r, request.OwnPath(next, "/account"))
+	}
+	return d.site.Render(w, r, http.StatusOK, templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
+}
+
+// login starts a session and goes on to where the visitor wanted to be.
+func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), ""), Mail: d.accounts.CanMail()}
+	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
+	if err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		v.Errors = messages
+		return d.site.Render(w, r, code, templates.Login(d.site.Frame(r, actor, "Log in"), v))
+	}
+	d.sessions.SetCookie(w, secret)
+	return respond.SeeOther(w, r, request.OwnPath(v.Next, "/"))
+}
+
+func (d *Pages) logout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.LogOut(r.Context(), actor); err != nil {
+		return err
+	}
+	d.sessions.ClearCookie(w)
+	return respond.SeeOther(w, r, "/")
+}
+
+// signupForm shows the form; an invitation or the operator's one-time link is
+// only carried along.
+func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.IsPerson() {
+		return respond.SeeOther(w, r, "/account")
+	}
+	q := r.URL.Query()
+	// A link that is good for nothing says so before anybody fills in a form.
+	for _, secret := range []string{q.Get("invite"), q.Get("setup")} {
+		if secret == "" {
+			continue
+		}
+		if _, err := d.accounts.InvitationKind(r.Context(), secret); err != nil {
+			return err
+		}
+	}
+	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: request.OwnPath(q.Get("next"), "")})
+}
+
+func (d *Pages) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.SignupView) error {
+	v.Policy, v.MinPassword, v.CanMail = string(d.accounts.Policy()), account.MinPassword, d.accounts.CanMail()
+	title := "Sign up"
+	if v.Setup != "" {
+		title = "Set up this portal"
+	}
+	return d.site.Render(w, r, code, templates.Signup(d.site.Frame(r, actor, title), v))
+}
+
+func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup")),
+		Next: request.OwnPath(in.Get("next"), "")}
+	invite := v.Invite
+	if v.Setup != "" {
+		invite = v.Setup
+	}
+	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Email: v.Email, Invite: invite})
+	if err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		if m := messages["invite"]; m != "" && v.Setup != "" {
+			delete(messages, "invite")
+			messages["setup"] = m + "; it is printed anew when the portal starts without an operator"
+		}
+		v.Errors = messages
+		return d.showSignup(w, r, actor, code, v)
+	}
+	next := request.OwnPath(v.Next, "/")
+	if a.Operator && v.Next == "" {
+		next = "/admin"
+	}
+	return d.signIn(w, r, a, next)
+}
+
+// signIn starts a session for an account that has just been proved.
+func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
+	secret, err := d.accounts.StartSession(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	d.sessions.SetCookie(w, secret)
+	return respond.SeeOther(w, r, next)
+}
+
+// resetForm shows the form for a new password; the link is used up only when
+// it is posted.
+func (d *Pages) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	link := r.URL.Query().Get("link")
+	if link == "" && d.accounts.CanMail() {
+		return d.site.Render(w, r, http.StatusOK, templates.ResetMail(d.site.Frame(r, actor, "Forgot your password?"), templates.ResetMailView{}))
+	}
+	return d.showReset(w, r, actor, http.StatusOK, templates.ResetView{Token: link, Invalid: link == ""})
+}
+
+func (d *Pages) showReset(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ResetView) error {
+	v.MinPassword = account.MinPassword
+	return d.site.Render(w, r, code, templates.Reset(d.site.Frame(r, actor, "New password"), v))
+}
+
+func (d *Pages) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.ResetView{Token: in.Get("token")}
+	a, err := d.accounts.Reset(r.Context(), actor, v.Token, in.Get("password"))
+	if fault.Is(err, fault.NotFound) {
+		return d.showReset(w, r, actor, http.StatusNotFound, templates.ResetView{Invalid: true})
+	}
+	if err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		v.Errors = messages
+		return d.showReset(w, r, actor, code, v)
+	}
+	return d.signIn(w, r, a, "/account?done=password")
+}
+
+// mailReset sends a reset link to the account's own address. The answer tells
+// nobody whether the account exists.
+func (d *Pages) mailReset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	v, code := templates.ResetMailView{Name: in.Get("name"), Sent: true}, http.StatusOK
+	if err := d.accounts.MailReset(r.Context(), actor, v.Name); err != nil {
+		messages, c, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		v.Sent, v.Errors, code = false, messages, c
+	}
+	return d.site.Render(w, r, code, templates.ResetMail(d.site.Frame(r, actor, "Forgot your password?"), v))
+}

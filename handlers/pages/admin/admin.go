@@ -1,0 +1,280 @@
+// Package admin has the pages about the network of portals and those of the
+// operator.
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/doctor"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// Pages are the pages about the network and those of the operator. Create them
+// with New.
+type Pages struct {
+	portal   address.Portal
+	accounts *account.Service
+	hub      *hub.Service
+	peers    *federation.Peers
+	stats    Stats
+	examine  func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	site     *pages.Site
+}
+
+// Config is what the pages need of a portal.
+type Config struct {
+	Portal   address.Portal
+	Accounts *account.Service
+	Hub      *hub.Service
+	Peers    *federation.Peers
+	Stats    Stats
+	Site     *pages.Site
+}
+
+// New returns the pages over the services of a portal. examine answers a
+// question of the operator from the state of the portal.
+func New(cfg Config, examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)) *Pages {
+	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats, examine: examine, site: cfg.Site}
+}
+
+// adminPage is how many rows a list of the operator shows.
+const adminPage = 100
+
+// operatorOnly keeps everybody else away from pages that ask no service that
+// would. Services check again.
+func operatorOnly(h request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		if !actor.IsPerson() {
+			return fault.New(fault.Unauthenticated, "Log in as the operator.")
+		}
+		if !actor.IsOperator() {
+			return fault.New(fault.Forbidden, "Only the operator of this portal may see that.")
+		}
+		return h(w, r, actor)
+	}
+}
+
+func (d *Pages) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminView) error {
+	return d.site.Render(w, r, code, templates.Admin(d.site.Frame(r, actor, "Admin"), v))
+}
+
+func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	stats, err := d.stats.Stats(r.Context())
+	if err != nil {
+		return err
+	}
+	v := &templates.AdminOverview{}
+	labels := []struct{ key, label, href string }{
+		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"}, {"conversations", "conversations", ""},
+		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", ""},
+	}
+	shown := map[string]bool{"bytes": true}
+	for _, l := range labels {
+		if n, ok := stats[l.key]; ok {
+			v.Counts = append(v.Counts, templates.Fact{Label: l.label, Value: pages.FormatNumber(n), Href: l.href})
+			shown[l.key] = true
+		}
+	}
+	var rest []string
+	for key := range stats {
+		if !shown[key] {
+			rest = append(rest, key)
+		}
+	}
+	sort.Strings(rest)
+	for _, key := range rest {
+		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "), Value: pages.FormatNumber(stats[key])})
+	}
+	v.Facts = []templates.Fact{{Label: "Version", Value: d.portal.Version}, {Label: "Address", Value: d.portal.URL}}
+	if !d.portal.Started.IsZero() {
+		v.Facts = append(v.Facts, templates.Fact{Label: "Up for", Value: pages.FormatSpan(clock.Now().Sub(d.portal.Started))})
+	}
+	if n, ok := stats["bytes"]; ok {
+		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
+	}
+	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy())})
+	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "overview", Overview: v})
+}
+
+func (d *Pages) people(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showPeople(w, r, actor, http.StatusOK, templates.AdminPeople{})
+}
+
+func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminPeople) error {
+	q := r.URL.Query()
+	v.Query = strings.ToLower(strings.TrimSpace(q.Get("q")))
+	after := q.Get("after")
+	if after == "" && v.Query != "" {
+		after = before(v.Query)
+	}
+	list, err := d.accounts.List(r.Context(), actor, after)
+	if err != nil {
+		return err
+	}
+	agents := make(map[string]int)
+	if err := d.hub.Each(r.Context(), actor, func(a hub.Agent) bool { agents[a.OwnerID]++; return true }); err != nil {
+		return err
+	}
+	for _, a := range list {
+		if !strings.HasPrefix(a.Name, v.Query) {
+			continue
+		}
+		v.Rows = append(v.Rows, templates.PersonRow{Name: a.Name, Operator: a.Operator, Disabled: a.Disabled(), Me: a.ID == actor.ID, Agents: agents[a.ID], Created: pages.FormatMoment(a.CreatedAt)})
+	}
+	if n := len(list); n == adminPage && strings.HasPrefix(list[n-1].Name, v.Query) {
+		more := url.Values{"after": {list[n-1].Name}}
+		if v.Query != "" {
+			more.Set("q", v.Query)
+		}
+		v.MoreHref = "/admin/people?" + more.Encode()
+	}
+	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "people", People: &v})
+}
+
+// before is a string that sorts before every name that begins with prefix and
+// after every other smaller name.
+func before(prefix string) string {
+	last := len(prefix) - 1
+	return prefix[:last] + string(rune(prefix[last]-1)) + "~"
+}
+
+func (d *Pages) resetPerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	name := request.PathName(r)
+	link, err := d.accounts.ResetLink(r.Context(), actor, name)
+	if err != nil {
+		return err
+	}
+	return d.showPeople(w, r, actor, http.StatusOK, templates.AdminPeople{ResetName: name, ResetLink: link})
+}
+
+func (d *Pages) disablePerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.Disable(r.Context(), actor, request.PathName(r)); err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/admin/people")
+}
+
+func (d *Pages) enablePerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.Enable(r.Context(), actor, request.PathName(r)); err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/admin/people")
+}
+
+func (d *Pages) invites(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{})
+}
+
+func (d *Pages) showInvites(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminInvites) error {
+	list, err := d.accounts.Invitations(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		v.Rows = append(v.Rows, inviteRow(c))
+	}
+	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "invites", Invites: &v})
+}
+
+func inviteRow(c account.Credential) templates.InviteRow {
+	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Created: pages.FormatMoment(c.CreatedAt), Expires: pages.FormatMoment(c.ExpiresAt)}
+}
+
+func (d *Pages) createInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.AdminInvites{Note: strings.TrimSpace(in.Get("note"))}
+	secret, err := d.accounts.Invitation(r.Context(), actor, v.Note)
+	if err != nil {
+		messages, code, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		if m := messages["label"]; m != "" {
+			delete(messages, "label")
+			messages["note"] = m
+		}
+		v.Errors = messages
+		return d.showInvites(w, r, actor, code, v)
+	}
+	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{NewLink: d.portal.URL + "/signup?invite=" + secret})
+}
+
+func (d *Pages) revokeInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.RevokeInvitation(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/admin/invites")
+}
+
+// adminAgents lists every agent, listed in the directory or not.
+func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	q := r.URL.Query()
+	v := templates.AdminAgents{Query: strings.TrimSpace(q.Get("q"))}
+	words, after, last := strings.ToLower(v.Query), q.Get("after"), ""
+	err := d.hub.Each(r.Context(), actor, func(a hub.Agent) bool {
+		if a.ID <= after || !strings.Contains(strings.ToLower(a.Name+" "+a.Title+" "+a.OwnerName), words) {
+			return true
+		}
+		if len(v.Rows) == adminPage {
+			more := url.Values{"after": {last}}
+			if v.Query != "" {
+				more.Set("q", v.Query)
+			}
+			v.MoreHref = "/admin/agents?" + more.Encode()
+			return false
+		}
+		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName, Kind: pages.KindTexts(a.Kind).Label, Visibility: string(a.Visibility),
+			Provenance: d.site.Provenance(a), Withdrawn: a.Status.State == hub.Withdrawn, Builtin: a.Kind == hub.Builtin, Updated: pages.FormatMoment(a.UpdatedAt)})
+		last = a.ID
+		return r.Context().Err() == nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "agents", Agents: &v})
+}
+
+// Routes declares the routes of the network and the pages of the operator.
+func (d *Pages) Routes(r chi.Router) {
+	r.Get("/network", d.site.Page(d.network))
+	r.Get("/network/{peer}", d.site.Page(d.portalPage))
+	r.Get("/admin", d.site.Page(operatorOnly(d.overview)))
+	r.Get("/admin/people", d.site.Page(operatorOnly(d.people)))
+	r.Post("/admin/people/{name}/reset", d.site.Page(operatorOnly(d.resetPerson)))
+	r.Post("/admin/people/{name}/disable", d.site.Page(operatorOnly(d.disablePerson)))
+	r.Post("/admin/people/{name}/enable", d.site.Page(operatorOnly(d.enablePerson)))
+	r.Get("/admin/invites", d.site.Page(operatorOnly(d.invites)))
+	r.Post("/admin/invites", d.site.Page(operatorOnly(d.createInvite)))
+	r.Post("/admin/invites/{id}/revoke", d.site.Page(operatorOnly(d.revokeInvite)))
+	r.Get("/admin/agents", d.site.Page(operatorOnly(d.adminAgents)))
+	r.Post("/admin/agents/{name}/withdraw", d.site.Page(operatorOnly(d.withdrawAgent)))
+	r.Post("/admin/agents/{name}/restore", d.site.Page(operatorOnly(d.restoreAgent)))
+	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
+	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))
+	d.declarePeers(r)
+}
+
+// Stats counts what is stored, for the operator.
+type Stats interface {
+	Stats(ctx context.Context) (map[string]int64, error)
+}

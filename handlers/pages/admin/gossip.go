@@ -1,0 +1,50 @@
+package admin
+
+import (
+	"net/http"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+)
+
+// gossipView says how this portal stands in the pool that gossips, nothing where
+// it does not.
+func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error) {
+	g, err := d.peers.GossipStanding(r.Context(), actor)
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return gossipLines(g), nil
+}
+
+// gossipLines say how a portal stands in its pool.
+func gossipLines(g federation.GossipStanding) []string {
+	if !g.Running {
+		return []string{"Gossip does not run now; the log says why. Others are heard of late, nothing is lost."}
+	}
+	first := pages.FormatCounted(g.Members, "portal tells", "portals tell") + " this one who is there and whose agents changed"
+	if g.By != "https" {
+		first += ", by UDP and TCP at " + g.By
+	}
+	if g.Gone > 0 {
+		first += "; " + pages.FormatCounted(g.Gone, "other", "others") + " went of late or are missed"
+	}
+	if g.Zone != "" {
+		first += ". The network is large: its zone are the portals whose ids begin with the bits " + g.Zone
+	}
+	second := "Since the start it told of " + pages.FormatCounted(int(g.Told), "change", "changes") + " and heard of " + pages.FormatNumber(g.Heard) + "; " + pages.FormatCounted(int(g.Sent), "request", "requests") + " went to others (" + pages.FormatBytes(g.Out) + "), "
+	if g.Failed == 0 {
+		second += "and all were answered"
+	} else {
+		second += "and " + pages.FormatNumber(g.Failed) + " of them failed"
+	}
+	if g.Refused > 0 {
+		second += "; " + pages.FormatCounted(int(g.Refused), "message was", "messages were") + " refused"
+	}
+	return []string{first + ".", second + "."}
+}

@@ -1,0 +1,110 @@
+// Package agents has the pages about agents: finding them, one agent, its form,
+// and its pages for owners.
+package agents
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/markup"
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/search"
+	"agentsite/internal/account"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/limit"
+	"agentsite/internal/registry"
+)
+
+// Config is what the pages about agents need of a portal.
+type Config struct {
+	Portal   address.Portal
+	Accounts *account.Service
+	Hub      *hub.Service
+	Peers    *federation.Peers
+	Servers  *registry.Service // names agents as the MCP registry does
+	Sessions *request.Sessions
+	Searches *search.Searches
+	Site     *pages.Site
+	Markup   *markup.Renderer
+	Log      *slog.Logger
+}
+
+// Pages are the pages about agents. Create them with New.
+type Pages struct {
+	directory *Directory
+	form      *Form
+	owner     *Owner
+	// Profile is the page of one agent, where conversations begin.
+	Profile *Profile
+}
+
+// Directory is the home page, the list of agents, feeds and saved searches.
+type Directory struct {
+	portal   address.Portal
+	hub      *hub.Service
+	peers    *federation.Peers
+	searches *search.Searches
+	site     *pages.Site
+	markup   *markup.Renderer
+}
+
+// Profile is the pages of one agent that are open to all who may see it.
+type Profile struct {
+	portal   address.Portal
+	accounts *account.Service
+	hub      *hub.Service
+	peers    *federation.Peers
+	servers  *registry.Service
+	sessions *request.Sessions
+	site     *pages.Site
+	markup   *markup.Renderer
+	codes    *limit.Keyed // of QR codes, each 10 ms and more of a processor
+	log      *slog.Logger
+}
+
+// Form registers and edits agents.
+type Form struct {
+	portal   address.Portal
+	accounts *account.Service
+	hub      *hub.Service
+	site     *pages.Site
+	markup   *markup.Renderer
+}
+
+// Owner is the pages of an agent for its owners.
+type Owner struct {
+	portal    address.Portal
+	accounts  *account.Service
+	hub       *hub.Service
+	published func(a hub.Agent) federation.Published
+	profile   *Profile
+	site      *pages.Site
+}
+
+// New returns the pages about agents over the services of a portal. published
+// says how an agent of this portal stands in the network; it is nil where there
+// is none.
+func New(cfg Config, published func(a hub.Agent) federation.Published) *Pages {
+	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
+		markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
+	return &Pages{
+		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches, site: cfg.Site, markup: cfg.Markup},
+		form:      &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup},
+		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, published: published, profile: profile,
+			site: cfg.Site},
+		Profile: profile,
+	}
+}
+
+// Routes declares the routes of the pages about agents.
+func (p *Pages) Routes(r chi.Router) {
+	p.directory.declareRoutes(r)
+	p.Profile.declareRoutes(r)
+	p.form.declareRoutes(r)
+	p.owner.declareRoutes(r)
+}

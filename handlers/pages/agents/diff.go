@@ -1,0 +1,146 @@
+package agents
+
+import (
+	"strings"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/hub"
+	"agentsite/templates"
+)
+
+const (
+	// diffCells bounds the work of comparing two texts line by line; what is
+	// larger is shown as all removed and all added.
+	diffCells = 1 << 20
+	// diffAround is how many unchanged lines stand beside a change.
+	diffAround = 2
+)
+
+func diffView(list []hub.Change) []templates.ChangeView {
+	var out []templates.ChangeView
+	for _, c := range list {
+		if c.Field == "Icon" {
+			c.Before, c.After = iconWords(c.Before, "a picture"), iconWords(c.After, "another picture")
+			if c.Before == "none" {
+				c.After = "a picture"
+			}
+		}
+		out = append(out, templates.ChangeView{Field: c.Field, Lines: folded(lineDiff(splitLines(readable(c.Before)), splitLines(readable(c.After))))})
+	}
+	return out
+}
+
+func iconWords(hash, words string) string {
+	if hash == "" {
+		return "none"
+	}
+	return words
+}
+
+// readable puts JSON on lines; other text stays as it is.
+func readable(s string) string {
+	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
+		return s
+	}
+	return indented(s)
+}
+
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// lineDiff marks which lines went and which came, by the longest common
+// sequence.
+func lineDiff(before, after []string) []templates.DiffLine {
+	var out []templates.DiffLine
+	add := func(mark string, list ...string) {
+		for _, l := range list {
+			out = append(out, templates.DiffLine{Mark: mark, Text: l})
+		}
+	}
+	head := 0
+	for head < min(len(before), len(after)) && before[head] == after[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
+		tail++
+	}
+	add(templates.Same, before[:head]...)
+	b, a := before[head:len(before)-tail], after[head:len(after)-tail]
+	if (len(b)+1)*(len(a)+1) > diffCells {
+		add(templates.Removed, b...)
+		add(templates.Added, a...)
+	} else {
+		for _, l := range common(b, a) {
+			add(l.Mark, l.Text)
+		}
+	}
+	add(templates.Same, before[len(before)-tail:]...)
+	return out
+}
+
+// common is lineDiff by a table of how long a common sequence the rest of both
+// has.
+func common(b, a []string) []templates.DiffLine {
+	wide := len(a) + 1
+	rest := make([]uint16, (len(b)+1)*wide) // diffCells keeps the lesser side below 1024 lines
+	for i := len(b) - 1; i >= 0; i-- {
+		for j := len(a) - 1; j >= 0; j-- {
+			if b[i] == a[j] {
+				rest[i*wide+j] = rest[(i+1)*wide+j+1] + 1
+			} else {
+				rest[i*wide+j] = max(rest[(i+1)*wide+j], rest[i*wide+j+1])
+			}
+		}
+	}
+	var out []templates.DiffLine
+	i, j := 0, 0
+	for i < len(b) || j < len(a) {
+		switch {
+		case i < len(b) && j < len(a) && b[i] == a[j]:
+			out = append(out, templates.DiffLine{Mark: templates.Same, Text: b[i]})
+			i, j = i+1, j+1
+		case j == len(a) || i < len(b) && rest[(i+1)*wide+j] >= rest[i*wide+j+1]:
+			out = append(out, templates.DiffLine{Mark: templates.Removed, Text: b[i]})
+			i++
+		default:
+			out = append(out, templates.DiffLine{Mark: templates.Added, Text: a[j]})
+			j++
+		}
+	}
+	return out
+}
+
+// folded leaves out unchanged lines that are far from every change.
+func folded(list []templates.DiffLine) []templates.DiffLine {
+	near := make([]bool, len(list))
+	for i, l := range list {
+		if l.Mark != templates.Same {
+			for k := max(0, i-diffAround); k <= min(len(list)-1, i+diffAround); k++ {
+				near[k] = true
+			}
+		}
+	}
+	var out []templates.DiffLine
+	for i := 0; i < len(list); i++ {
+		if near[i] {
+			out = append(out, list[i])
+			continue
+		}
+		n := i
+		for n < len(list) && !near[n] {
+			n++
+		}
+		if n == i+1 { // one line says more than a word about it
+			out = append(out, list[i])
+			continue
+		}
+		out = append(out, templates.DiffLine{Mark: templates.Left, Text: pages.FormatCounted(n-i, "line", "lines") + " as before"})
+		i = n - 1
+	}
+	return out
+}

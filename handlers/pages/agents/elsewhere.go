@@ -1,0 +1,125 @@
+package agents
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/pages"
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// showElsewhere renders the profile of an agent of another portal: what that
+// portal signed, and what shows that it did.
+func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+	evidence, err := d.hub.Evidence(r.Context(), a, false)
+	if err != nil {
+		return err
+	}
+	now := clock.Now()
+	source := d.hub.Source(a)
+	kind := pages.KindTexts(a.Kind)
+	v := templates.AgentView{
+		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.Label, Provenance: d.site.Provenance(a), KindHelp: kindElsewhere(a.Kind),
+		Tags: a.Tags(), Examples: pages.Examples(a, 3), TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
+		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt), Proof: a.Proof.State, ProofText: proofText(a),
+		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes), Text: text, Error: wrong,
+		Banners: statusBanners(a, false), From: fromView(a, source, evidence, now),
+	}
+	v.Provenance.Verified = source.Verified
+	silent := source.Silent
+	if p, ok := d.peers.Portal(r.Context(), cmp.Or(source.ID, a.Portal)); ok {
+		v.From.Here = address.NetworkPath(p)
+		if silent = p.Mute(); silent {
+			v.Banners = append(v.Banners, silentBanner(p, now))
+		}
+	}
+	v.Tagline, v.Description = d.site.Describe(a.Description)
+	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
+	v.OwnerHandle = a.OwnerName
+	for _, s := range a.Skills {
+		left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
+		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
+	}
+	v.Health = templates.Health{Provenance: v.Provenance, Checked: pages.FormatMoment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
+		Latency: pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
+	d.voices(&v, a, now)
+	if silent { // whatever others told, it cannot be reached from here
+		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), pages.NoAnswer
+		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now", pages.NoAnswer
+	}
+	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)
+	v.Share = new(d.shareView(a))
+	p := d.site.Frame(r, actor, a.Title)
+	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
+	if p.Preview != nil && source.URL != "" {
+		p.Preview.URL = v.From.Home // where it is first of all
+	}
+	if wrong != "" && v.NoTalk != "" {
+		p.Flash, p.FlashKind = wrong, "error"
+	}
+	return d.site.Render(w, r, code, templates.Agent(p, v))
+}
+
+// silentBanner says that the portal an agent lives on does not answer.
+func silentBanner(p federation.Peer, now time.Time) templates.Banner {
+	text := cmp.Or(p.Name, p.Host()) + ", the portal it lives on, does not answer now."
+	if !p.LastSeen.IsZero() && now.Sub(p.LastSeen) >= time.Minute {
+		text += " It last did " + agoWords(p.LastSeen, now) + "."
+	}
+	return templates.Banner{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}
+}
+
+// kindElsewhere says how an agent of another portal is reached there.
+func kindElsewhere(k hub.Kind) string {
+	switch k {
+	case hub.Builtin:
+		return "Part of its portal."
+	case hub.A2A, hub.OpenAI, hub.MCP:
+		return "Its portal reaches it at its owner’s own address."
+	case hub.Prompt:
+		return "Instructions that its portal runs on a model."
+	case hub.Link:
+		return "A program that dials in to its portal."
+	}
+	return ""
+}
+
+// liveElsewhere says in a few words whether an agent of another portal is
+// alive, as far as anybody told.
+func liveElsewhere(l hub.Liveness) string {
+	switch l.State {
+	case hub.Alive:
+		return "Alive"
+	case hub.NeedsAuth:
+		return "It wants credentials"
+	case hub.WrongProtocol:
+		return "Something else answers"
+	case hub.Unreachable:
+		return "It did not answer"
+	}
+	return "Nobody has told lately"
+}
+
+// fromView is where an agent comes from and what shows it.
+func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templates.FromView {
+	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name, Verified: s.Verified, PortalID: s.ID,
+		HeadAge: pages.FormatAge(s.HeadAge(now)), Record: e.Hash, Key: e.Key, Issued: pages.FormatMoment(e.Issued), Expires: pages.FormatMoment(e.Expires),
+		HeadSeq: pages.FormatNumber(e.HeadSeq), HeadHash: e.HeadHash, HeadCount: pages.FormatCounted(int(e.HeadCount), "agent", "agents"), HeadIssued: pages.FormatMoment(e.HeadIssued), HeadExpires: pages.FormatMoment(e.HeadExpires),
+		RecordHref: "/api/v1/agents/" + a.Handle() + "/record", CardURL: e.CardURL, Terms: e.Terms, Pricing: e.Pricing, Publisher: a.Proof.Publisher, Also: s.Also,
+		ReportHref: s.URL + "/agents/" + a.Name + "/report"}
+	if !s.Sought.IsZero() {
+		v.Sought = agoWords(s.Sought, now)
+	}
+	for _, p := range e.Endpoints {
+		v.Addresses = append(v.Addresses, templates.Fact{Label: strings.ToUpper(p.Protocol), Value: p.URL})
+	}
+	return v
+}

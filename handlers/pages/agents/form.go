@@ -1,0 +1,297 @@
+package agents
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// newAgent shows the empty form to whoever may register; ?kind= opens it for
+// that kind.
+func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
+	}
+	v := templates.AgentFormView{}
+	if k := hub.Kind(r.URL.Query().Get("kind")); slices.Contains(d.hub.Kinds(), k) {
+		v.Kind = string(k)
+	}
+	return d.showAgentForm(w, r, actor, http.StatusOK, v)
+}
+
+// showAgentForm renders the form, with what every one has.
+func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AgentFormView) error {
+	for _, k := range d.hub.Kinds() {
+		t := pages.KindTexts(k)
+		v.Kinds = append(v.Kinds, templates.KindOption{Value: string(k), Label: t.Choice, When: t.When, Example: t.Example})
+	}
+	if len(v.Skills) == 0 {
+		v.Skills = []templates.SkillRow{{}}
+	}
+	if len(v.Exchanges) == 0 {
+		v.Exchanges = []templates.ExchangeRow{{}}
+	}
+	if v.PortalModel = d.hub.Model(); v.PortalModel == "" {
+		v.OwnModel = true
+	}
+	if v.Icon != "" {
+		v.IconImage = d.iconImage(r, v.Icon)
+	}
+	for i, t := range v.Tries {
+		v.Tries[i].HTML = d.markup.Message(t.Answer)
+	}
+	if actor.IsPerson() {
+		if err := d.offer(r, actor, &v); err != nil {
+			return err
+		}
+	}
+	title := "Register an agent"
+	if v.Ref != "" {
+		title = "Edit " + v.Ref
+	}
+	return d.site.Render(w, r, code, templates.AgentForm(d.site.Frame(r, actor, title), v))
+}
+
+// offer adds the choices that are the actor's own: tools and domains.
+func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
+	chosen := request.SplitValues([]string{v.OtherTools})
+	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
+		mine, err := d.hub.Mine(r.Context(), actor)
+		if err != nil {
+			return err
+		}
+		for _, a := range mine {
+			if a.Kind == hub.MCP && len(v.ToolAgents) < maxRows {
+				i := slices.Index(chosen, a.Name)
+				if i >= 0 {
+					chosen = slices.Delete(chosen, i, i+1)
+				}
+				v.ToolAgents = append(v.ToolAgents, templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description), Selected: i >= 0})
+			}
+		}
+	}
+	v.OtherTools = strings.Join(chosen, ", ")
+	domains, err := d.hub.Domains(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	if len(domains) > 0 || v.Publisher != "" {
+		v.Domains = []templates.Option{{Value: "", Label: "Your name on this portal"}}
+	}
+	for _, dom := range domains {
+		v.Domains = append(v.Domains, templates.Option{Value: dom.Domain, Label: dom.Domain, Selected: dom.Domain == v.Publisher})
+	}
+	if v.Publisher != "" && !slices.ContainsFunc(domains, func(dom hub.Domain) bool { return dom.Domain == v.Publisher }) {
+		v.Domains = append(v.Domains, templates.Option{Value: v.Publisher, Label: v.Publisher, Selected: true})
+	}
+	return nil
+}
+
+// iconImage is a picture as an address that needs no request; empty when it
+// is gone.
+func (d *Form) iconImage(r *http.Request, hash string) string {
+	b, err := d.hub.Icon(r.Context(), hash)
+	if err != nil {
+		return ""
+	}
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
+}
+
+// sheet is the form as somebody sent it.
+type sheet struct {
+	view  templates.AgentFormView
+	draft hub.Draft
+	rows  []int // which row of the form each skill came from
+	// bad are mistakes that a draft cannot carry.
+	bad templates.FieldErrors
+	// name is the agent's that is edited, empty for a new one.
+	name string
+	// pressed is the button: save, draft, publish, preview, more, reread.
+	pressed string
+}
+
+// readSheet reads the form for a new agent, or for an edit of a.
+func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) (sheet, error) {
+	in, file, err := agentForm(w, r)
+	if err != nil {
+		return sheet{}, err
+	}
+	s := sheet{view: typed(in), bad: templates.FieldErrors{}}
+	if a != nil {
+		now := formOf(*a)
+		s.name, s.view.Ref, s.view.Name, s.view.HasKey, s.view.HasToken = a.Name, a.Name, a.Name, now.HasKey, now.HasToken
+		s.view.Draft, s.view.Server, s.view.Tools = now.Draft, now.Server, now.Tools
+	}
+	for _, button := range []string{"more", "preview", "reread", "publish", "draft", "save"} {
+		if in.Has(button) {
+			s.pressed = button
+			break
+		}
+	}
+	if file != nil {
+		hash, err := d.hub.PutIcon(r.Context(), actor, file)
+		if err != nil {
+			messages, _, ok := pages.FieldErrors(w, err)
+			if !ok {
+				return s, err
+			}
+			s.bad["icon"] = messages["icon"]
+			if s.bad["icon"] == "" {
+				s.bad["icon"] = messages[""]
+			}
+		} else {
+			s.view.Icon = hash
+		}
+	}
+	s.draft, s.rows = draftOf(s.view, in, s.bad)
+	switch {
+	case s.name != "":
+		s.draft.Name = nil
+		s.draft.BaseVersion, _ = strconv.Atoi(s.view.Base)
+		if s.pressed == "publish" {
+			s.draft.Status = &hub.Status{State: hub.Active}
+		}
+	case s.pressed == "draft":
+		s.draft.Status = &hub.Status{State: hub.StatusDraft}
+	}
+	switch in.Get("more") {
+	case "":
+	case "example":
+		s.view.Exchanges = append(s.view.Exchanges, templates.ExchangeRow{})
+	default:
+		s.view.Skills = append(s.view.Skills, templates.SkillRow{})
+	}
+	return s, nil
+}
+
+// flawed are all mistakes of a sheet that has some a draft cannot carry; nil
+// when it has none.
+func (d *Form) flawed(r *http.Request, actor ident.Actor, s sheet) error {
+	if len(s.bad) == 0 {
+		return nil
+	}
+	f := &fault.Error{Kind: fault.Invalid, Safe: "Some fields need another look.", Fields: map[string]string{}}
+	if _, err := d.hub.Preview(r.Context(), actor, s.name, unasked(s.draft)); err != nil {
+		for name, text := range fault.As(err).Fields {
+			f.Fields[name] = text
+		}
+	}
+	for name, text := range s.bad {
+		f.Fields[name] = text
+	}
+	return f
+}
+
+func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := d.readSheet(w, r, actor, nil)
+	if err != nil {
+		return err
+	}
+	switch s.pressed {
+	case "more":
+		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "preview":
+		return d.previewAgent(w, r, actor, s)
+	}
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	a, err := d.hub.Publish(r.Context(), actor, s.draft)
+	if err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	return respond.SeeOther(w, r, "/agents/"+a.Name)
+}
+
+// agentFormAgain shows the form with what was typed and what is wrong with it.
+func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet, err error) error {
+	messages, code, ok := pages.FieldErrors(w, err)
+	if !ok {
+		return err
+	}
+	s.view.Errors = formFields(messages, s.view.Kind, s.rows)
+	if code == http.StatusConflict && s.view.Errors["name"] != "" {
+		s.view.FreeNames = d.freeNames(r.Context(), actor, s.view.Name)
+	}
+	return d.showAgentForm(w, r, actor, code, s.view)
+}
+
+// editable is an agent that the actor may change.
+func (d *Form) editable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
+	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
+	if err != nil {
+		return a, err
+	}
+	if !actor.IsPerson() {
+		return a, fault.New(fault.Unauthenticated, "Log in to change this agent.")
+	}
+	if !d.hub.MayEdit(actor, a) {
+		return a, fault.New(fault.Forbidden, "Only the owner of %s may do that.", a.Name)
+	}
+	return a, nil
+}
+
+func (d *Form) editAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.editable(r, actor)
+	if err != nil {
+		return err
+	}
+	return d.showAgentForm(w, r, actor, http.StatusOK, formOf(a))
+}
+
+func (d *Form) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.editable(r, actor)
+	if err != nil {
+		return err
+	}
+	s, err := d.readSheet(w, r, actor, &a)
+	if err != nil {
+		return err
+	}
+	next := "/agents/" + a.Name
+	switch s.pressed {
+	case "more":
+		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "preview":
+		return d.previewAgent(w, r, actor, s)
+	case "reread":
+		if err := d.reread(r, actor, a, &s); err != nil {
+			return d.agentFormAgain(w, r, actor, s, err)
+		}
+		next += "/edit"
+	}
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	if _, err := d.hub.Update(r.Context(), actor, a.Name, s.draft); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	return respond.SeeOther(w, r, next)
+}
+
+// declareRoutes declares the routes of registering and editing an agent.
+func (d *Form) declareRoutes(r chi.Router) {
+	r.Get("/agents/new", d.site.Page(d.newAgent))
+	r.Post("/agents/new", d.site.Page(d.registerAgent))
+	r.Post("/agents/new/fetch", d.site.Page(d.fetchAgent))
+	r.Post("/agents/new/card", d.site.Page(d.cardAgent))
+	r.Post("/agents/new/check", d.site.Page(d.checkForm))
+	r.Post("/agents/new/try", d.site.Page(d.tryNew))
+	r.Get("/agents/{name}/edit", d.site.Page(d.editAgent))
+	r.Post("/agents/{name}/edit", d.site.Page(d.saveAgent))
+	r.Post("/agents/{name}/edit/check", d.site.Page(d.checkEdit))
+	r.Post("/agents/{name}/edit/try", d.site.Page(d.tryEdit))
+	r.Post("/agents/{name}/connect", d.site.Page(d.connectAgent))
+}

@@ -1,0 +1,135 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// checkJSON is what the form's script shows beside its fields.
+type checkJSON struct {
+	// Fields are the mistakes, by the name of the field.
+	Fields   map[string]string `json:"fields"`
+	NameFree bool              `json:"name_free"`
+	// Names are free ones like the one that is taken.
+	Names []string `json:"names,omitempty"`
+	// Found is what answers at the address, when that was asked for.
+	Found string `json:"found,omitempty"`
+}
+
+// checkForm says what is wrong with a form that is being filled in. It stores
+// nothing, and asks an address only when the form says that it is new.
+func (d *Form) checkForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.answerCheck(w, r, actor, nil)
+}
+
+// checkEdit is checkForm for an agent that is there already.
+func (d *Form) checkEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.editable(r, actor)
+	if err != nil {
+		return err
+	}
+	return d.answerCheck(w, r, actor, &a)
+}
+
+func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
+	}
+	in, err := request.Form(w, r)
+	if err != nil {
+		return err
+	}
+	s := sheet{view: typed(in), bad: map[string]string{}}
+	if a != nil {
+		s.name, s.view.Name = a.Name, a.Name
+	}
+	s.draft, s.rows = draftOf(s.view, in, s.bad)
+	messages := map[string]string{}
+	if _, err := d.hub.Preview(r.Context(), actor, s.name, unasked(s.draft)); err != nil {
+		m, _, ok := pages.FieldErrors(w, err)
+		if !ok {
+			return err
+		}
+		messages = m
+	}
+	maps.Copy(messages, s.bad)
+	out := checkJSON{Fields: formFields(messages, s.view.Kind, s.rows), NameFree: true}
+	if name := strings.TrimSpace(s.view.Name); a == nil && name != "" && out.Fields["name"] == "" {
+		if out.NameFree, err = d.hub.NameFree(r.Context(), actor, name); err != nil {
+			return err
+		}
+		if !out.NameFree {
+			out.Fields["name"] = "taken; choose another"
+			out.Names = d.freeNames(r.Context(), actor, name)
+		}
+	}
+	if in.Has("ask_address") && s.view.Endpoint != "" && out.Fields["endpoint"] == "" && (s.view.Kind == string(hub.A2A) || s.view.Kind == string(hub.MCP)) {
+		out.Found = d.whatAnswers(r.Context(), actor, s.view.Endpoint, hub.Kind(s.view.Kind))
+	}
+	respond.JSON(w, http.StatusOK, encoded(out)) // which leaves no tag in what was typed
+	return nil
+}
+
+// whatAnswers says in a sentence what is found at an address.
+func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address string, kind hub.Kind) string {
+	found, err := d.hub.Read(ctx, actor, address)
+	switch {
+	case err != nil:
+		return fault.As(err).Safe + " You can register it all the same."
+	case found.Kind != kind:
+		return "What answers there looks like another kind: " + pages.KindTexts(found.Kind).Choice + "."
+	}
+	return "Found “" + found.Title + "”."
+}
+
+// unasked is a draft about whose address nobody is asked: it says itself what
+// the service would want to know.
+func unasked(d hub.Draft) hub.Draft {
+	key := map[hub.Kind]string{hub.A2A: "binding", hub.MCP: "tools"}[value(d.Kind)]
+	if key == "" {
+		return d
+	}
+	config := maps.Clone(d.Config)
+	if config == nil {
+		config = map[string]json.RawMessage{}
+	}
+	if _, told := config[key]; !told {
+		config[key] = encoded(nil)
+	}
+	d.Config = config
+	return d
+}
+
+// maxFreeNames is how many free names stand in for a taken one.
+const maxFreeNames = 3
+
+// freeNames are names like one that is taken.
+func (d *Form) freeNames(ctx context.Context, actor ident.Actor, name string) []string {
+	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
+	cut := func(s string, room int) string { return strings.TrimRight(s[:min(len(s), max(40-room, 0))], "-") }
+	tries := []string{cut(name, len(actor.Name)+1) + "-" + actor.Name, cut(name, 6) + "-agent"}
+	for n := 2; n <= 9; n++ {
+		tries = append(tries, cut(name, 2)+"-"+strconv.Itoa(n))
+	}
+	var out []string
+	for _, t := range tries {
+		if len(out) == maxFreeNames {
+			break
+		}
+		if free, err := d.hub.NameFree(ctx, actor, t); err == nil && free {
+			out = append(out, t)
+		}
+	}
+	return out
+}

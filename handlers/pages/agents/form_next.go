@@ -1,0 +1,62 @@
+package agents
+
+import (
+	"net/http"
+	"time"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// isNew is how long an agent's owner is told what to do with it next.
+const isNew = 15 * time.Minute
+
+// next is what an owner does with an agent that was just registered; nil once
+// it is no longer new.
+func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
+	if a.Status.State != hub.Active || !d.hub.Owns(actor, a) || !d.hub.MayEdit(actor, a) || clock.Now().Sub(a.CreatedAt) > isNew {
+		return nil
+	}
+	v := &templates.NextView{Ref: a.Name, Link: a.Kind == hub.Link, Live: string(a.Liveness.State), Reason: a.Liveness.Reason}
+	if a.Visibility != hub.Private {
+		v.Share = d.portal.URL + "/agents/" + a.Name
+	}
+	if a.Endpoint != "" && a.Kind != hub.Prompt && a.Proof.State != hub.Hosted && a.Proof.State != hub.Proved {
+		v.Prove = "/agents/" + a.Name + "/owner#proof"
+	}
+	// Nobody is sent to ask what is known not to answer.
+	if !v.Link && a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol {
+		v.Examples = pages.Examples(a, 2)
+	}
+	return v
+}
+
+// connectLife is how long the token of a linked program works.
+const connectLife = 365 * 24 * time.Hour
+
+// connectAgent makes a token and shows the command that connects a program
+// with it. The token is kept nowhere, so the answer itself shows it.
+func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.editable(r, actor)
+	if err != nil {
+		return err
+	}
+	if !d.hub.Owns(actor, a) { // the program would dial in as somebody else
+		return fault.New(fault.Forbidden, "Only an owner of %s may connect its program.", a.Name)
+	}
+	if a.Kind != hub.Link {
+		return fault.New(fault.Invalid, "Only a linked agent is connected by a command; %s is reached at its address.", a.Name)
+	}
+	token, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: "link " + a.Name, Scopes: []ident.Scope{ident.AgentsWrite}, Life: connectLife})
+	if err != nil {
+		return err
+	}
+	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Token: token,
+		Command: "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token " + token + " -- cat"}
+	return d.site.Render(w, r, http.StatusOK, templates.Connect(d.site.Frame(r, actor, "Connect "+a.Title), v))
+}

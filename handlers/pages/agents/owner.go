@@ -1,0 +1,154 @@
+package agents
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/api"
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// ownerDone are the sentences the owner's view says after a form, by ?done=.
+var ownerDone = map[string]string{
+	"shared":   "It is shared.",
+	"unshared": "It is no longer shared with them.",
+	"offered":  "It is offered. You are told when they answer.",
+	"kept":     "The offer is taken back.",
+	"proved":   "The proof was found: its page says so now.",
+	"status":   "The status is set.",
+	"sites":    "The sites that may show it are set.",
+	"yours":    "It is yours now. Look whether everything is as you want it.",
+}
+
+// manageable is an agent whose owner's view the actor may see.
+func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
+	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
+	if err != nil {
+		return a, err
+	}
+	if !actor.IsPerson() {
+		return a, fault.New(fault.Unauthenticated, "Log in to manage this agent.")
+	}
+	if !d.hub.MayEdit(actor, a) {
+		return a, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
+	}
+	return a, nil
+}
+
+func (d *Owner) ownerPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showOwner(w, r, actor, http.StatusOK, templates.OwnerView{})
+}
+
+// showOwner renders the owner's view with what was typed and what was wrong
+// with it.
+func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.OwnerView) error {
+	a, err := d.manageable(r, actor)
+	if err != nil {
+		return err
+	}
+	v.Ref, v.Title, v.Icon, v.Owner, v.Me = a.Name, a.Title, a.Icon, a.OwnerName, actor.Name
+	v.MayGive, v.Limits = d.hub.MayGive(actor, a), d.profile.limitTexts(a)
+	stats, err := d.hub.Stats(r.Context(), actor, a.Name)
+	if err != nil {
+		return err
+	}
+	v.Tiles, v.Chart = statTiles(stats), statChart(stats.Days)
+	for _, c := range stats.Calls[:min(len(stats.Calls), callsShown)] {
+		v.Calls = append(v.Calls, callRow(a, c, d.hub.Owns(actor, a)))
+	}
+	shared, err := d.hub.CoOwners(r.Context(), actor, a.Name)
+	if err != nil {
+		return err
+	}
+	for _, o := range shared {
+		v.CoOwners = append(v.CoOwners, o.Name)
+		v.CoOwner = v.CoOwner || o.ID == actor.ID
+	}
+	to, offered, err := d.hub.Offered(r.Context(), actor, a.Name)
+	if err != nil {
+		return err
+	}
+	if offered {
+		v.OfferedTo = to.Name
+	}
+	v.Proof, v.Network = d.proofView(actor, a), d.publicationView(a)
+	v.Embed = d.embedSettings(a, v.Embed)
+	typed := v.Status.State != ""
+	v.Status.Held, v.Status.MayRestore = a.Status.Held, actor.IsOperator()
+	if !typed || v.Status.Held {
+		v.Status.State, v.Status.Message = a.Status.State, a.Status.Message
+	}
+	p := d.site.Frame(r, actor, "Manage "+a.Title)
+	p.Flash = ownerDone[r.URL.Query().Get("done")]
+	return d.site.Render(w, r, code, templates.Owner(p, v))
+}
+
+// proofView is how the agent's owner proves that they may list it.
+func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
+	v := templates.ProofView{State: a.Proof.State, Text: proofText(a), Card: a.Kind == hub.A2A, Checked: pages.FormatMoment(a.Proof.At)}
+	v.Address = strings.TrimSuffix(api.Origin(a.Endpoint), "/") + hub.ProofPath
+	if a.OwnerID == actor.ID {
+		v.Token = d.hub.OwnerToken(actor)
+	}
+	return v
+}
+
+// ownerAgain shows the owner's view with what is wrong; the service's field
+// name is field there.
+func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.OwnerView, field string, err error) error {
+	// What the actor may not see or do at all is no matter of a form.
+	if _, merr := d.manageable(r, actor); merr != nil {
+		return err
+	}
+	messages, code, ok := pages.FieldErrors(w, err)
+	if !ok || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
+		return err
+	}
+	v.Errors = templates.FieldErrors{field: pages.FirstError(messages, "account", "status", "status.message", field, "")}
+	return d.showOwner(w, r, actor, code, v)
+}
+
+// ownerChange reads a form, makes the change and shows the owner's view.
+func (d *Owner) ownerChange(field, done string, typed func(in map[string]string) templates.OwnerView, change func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error)) request.Handler {
+	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		posted, err := request.Form(w, r)
+		if err != nil {
+			return err
+		}
+		in := make(map[string]string, len(posted))
+		for name := range posted {
+			in[name] = strings.TrimSpace(request.NormalizeLines(posted.Get(name)))
+		}
+		name := request.PathName(r)
+		to, err := change(r, actor, name, in)
+		if err != nil {
+			return d.ownerAgain(w, r, actor, typed(in), field, err)
+		}
+		if to == "" {
+			to = "/agents/" + name + "/owner?done=" + done
+		}
+		return respond.SeeOther(w, r, to)
+	}
+}
+
+// declareRoutes declares the routes of the pages of an agent for its owners.
+func (d *Owner) declareRoutes(r chi.Router) {
+	r.Get("/agents/{name}/owner", d.site.Page(d.ownerPage))
+	r.Get("/agents/{name}/owner/calls/{task}", d.site.Page(d.wireLog))
+	r.Post("/agents/{name}/owners", d.site.Page(d.shareAgent()))
+	r.Post("/agents/{name}/owners/remove", d.site.Page(d.unshareAgent()))
+	r.Post("/agents/{name}/offer", d.site.Page(d.offerAgent()))
+	r.Post("/agents/{name}/answer", d.site.Page(d.answerOffer))
+	r.Post("/agents/{name}/prove", d.site.Page(d.proveAgent()))
+	r.Post("/agents/{name}/status", d.site.Page(d.setStatus()))
+	r.Post("/agents/{name}/delete", d.site.Page(d.deleteAgent()))
+	r.Post("/agents/{name}/sites", d.site.Page(d.embedSites()))
+}

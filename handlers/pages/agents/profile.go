@@ -1,0 +1,195 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// profileDone are the sentences a profile says after a form, by ?done=.
+var profileDone = map[string]string{
+	"published": "It is published: everybody you allow can find it now.",
+	"left":      "You no longer share this agent.",
+}
+
+// agent shows the profile of an agent.
+func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	name := request.PathName(r)
+	a, err := d.hub.Anywhere(r.Context(), actor, name)
+	if err != nil {
+		return err
+	}
+	if a.Elsewhere() && !strings.Contains(name, "@") { // its id in the network
+		http.Redirect(w, r, "/agents/"+a.Handle(), http.StatusFound)
+		return nil
+	}
+	if a.Elsewhere() {
+		return d.showElsewhere(w, r, actor, a, http.StatusOK, HandedOver(r), "")
+	}
+	if pages.Anonymous(actor) && r.URL.RawQuery == "" {
+		// What it shows to all of them alike is kept for a minute, because it
+		// says how long ago something was.
+		key := fmt.Sprintf("agent %s %d %d %s %s %s", a.ID, a.Version, a.Liveness.CheckedAt.UnixMilli(), a.OwnerName, a.Proof.State, clock.Now().Format("15:04"))
+		if d.site.RenderKept(w, key) {
+			return nil
+		}
+		r = r.WithContext(context.WithValue(r.Context(), keepKey{}, key))
+	}
+	return d.ShowAgent(w, r, actor, a, http.StatusOK, HandedOver(r), "")
+}
+
+// keepKey is under what a profile is kept for visitors.
+type keepKey struct{}
+
+// maxHandedOver is how many characters a link may put into the form to talk.
+const maxHandedOver = 2000
+
+// HandedOver is the text that a link brought along, as the guide's do. It only
+// fills the form: the reader sends it, or not.
+func HandedOver(r *http.Request) string {
+	text := []rune(strings.ToValidUTF8(request.NormalizeLines(r.URL.Query().Get("text")), ""))
+	return string(text[:min(len(text), maxHandedOver)])
+}
+
+// ShowAgent renders a profile with what was typed to the agent and what was
+// wrong with it.
+func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+	if a.Elsewhere() {
+		return d.showElsewhere(w, r, actor, a, code, text, wrong)
+	}
+	kind := pages.KindTexts(a.Kind)
+	server, err := d.servers.ServerName(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	v := templates.AgentView{
+		Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon, Kind: kind.Label, Provenance: d.site.Provenance(a), KindHelp: kind.Help,
+		Tags: a.Tags(), Examples: pages.Examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, server), TokenHint: d.tokenHint(a),
+		Version: pages.FormatNumber(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions", Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt),
+		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
+		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
+		Mine: d.hub.MayEdit(actor, a), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin && !d.hub.Owns(actor, a), Text: text, Error: wrong,
+	}
+	v.Tagline, v.Description = d.site.Describe(a.Description)
+	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
+		return err
+	}
+	d.voices(&v, a, clock.Now())
+	if use, err := d.hub.Usage(r.Context(), a); err == nil {
+		v.Used = usedText(use)
+	} else if r.Context().Err() == nil {
+		d.log.Warn("count calls", "agent", a.ID, "error", err)
+	}
+	if a.Kind == hub.Builtin {
+		v.Owner = "this portal"
+	} else if a.OwnerName != "" {
+		v.OwnerHandle = d.site.FullHandle(a.OwnerName)
+	}
+	if v.Mine {
+		v.Endpoint = a.Endpoint
+	}
+	v.Tools = toolsOf(a)
+	if len(v.Tools) == 0 {
+		for _, s := range a.Skills {
+			left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
+			v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
+		}
+	}
+	v.Banners = statusBanners(a, v.Mine)
+	v.Offered, v.Next = d.offeredTo(r.Context(), actor, a), d.next(actor, a)
+	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)
+	if a.Status.State == hub.Withdrawn {
+		v.Uses = nil
+	}
+	if a.Kind == hub.Link && d.hub.Owns(actor, a) && a.Liveness.State != hub.Alive {
+		v.Start = d.startCommand(a)
+	}
+	if a.Status.State != hub.Withdrawn {
+		v.Share = new(d.shareView(a))
+	}
+	p := d.site.Frame(r, actor, a.Title)
+	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
+	p.Flash = profileDone[r.URL.Query().Get("done")]
+	if wrong != "" && v.NoTalk != "" {
+		p.Flash, p.FlashKind = wrong, "error"
+	}
+	if key, ok := r.Context().Value(keepKey{}).(string); ok {
+		return d.site.RenderShared(w, r, key, templates.Agent(p, v))
+	}
+	return d.site.Render(w, r, code, templates.Agent(p, v))
+}
+
+// health is what the contacts with an agent showed.
+func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (templates.Health, error) {
+	h := templates.Health{Provenance: d.site.Provenance(a)}
+	if a.Kind == hub.Builtin {
+		h.Line = "It runs on this portal and is there while the portal is."
+		return h, nil
+	}
+	now := clock.Now()
+	h.Checked, h.CheckedAgo = pages.FormatMoment(a.Liveness.CheckedAt), agoWords(a.Liveness.CheckedAt, now)
+	h.Latency, h.Reason = pages.FormatLatency(a.Liveness.Latency), a.Liveness.Reason
+	switch a.Liveness.State {
+	case hub.Alive:
+		h.Reason = ""
+	case hub.Unreachable:
+		h.Latency = "" // how long the silence was waited for
+	}
+	list, err := d.hub.HistoryOf(ctx, a)
+	if err != nil {
+		return h, err
+	}
+	h.Line, h.Since = sinceText(list, a.Liveness)
+	if strings.TrimSuffix(h.Reason, ".") == h.Line {
+		h.Reason = "" // once is enough
+	}
+	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable && d.hub.MayEdit(actor, a) {
+		h.Reason = strings.TrimSpace(h.Reason + " Look whether it runs and whether its address is right, then check again.")
+	}
+	h.Picture = historyPicture(list)
+	h.Uptime = uptimeTexts(list, now)
+	return h, nil
+}
+
+// offeredTo reports whether somebody wants to give the agent to the actor.
+func (d *Profile) offeredTo(ctx context.Context, actor ident.Actor, a hub.Agent) bool {
+	if !actor.IsPerson() || a.OwnerID == actor.ID || a.Kind == hub.Builtin {
+		return false
+	}
+	list, err := d.hub.Offers(ctx, actor)
+	return err == nil && slices.ContainsFunc(list, func(o hub.Offer) bool { return o.Agent.ID == a.ID })
+}
+
+func (d *Profile) checkAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.hub.Check(r.Context(), actor, request.PathName(r))
+	if err != nil {
+		return err
+	}
+	return respond.SeeOther(w, r, "/agents/"+a.Name+"#alive")
+}
+
+// declareRoutes declares the routes of the pages of one agent that are open to all who may see it.
+func (d *Profile) declareRoutes(r chi.Router) {
+	r.Get("/agents/{name}", d.site.Page(d.agent))
+	r.Get("/agents/{name}/icon", d.site.Page(d.agentIcon))
+	r.Get("/agents/{name}/versions", d.site.Page(d.agentVersions))
+	r.Get("/agents/{name}/versions/{version}", d.site.Page(d.agentVersion))
+	r.Post("/agents/{name}/rollback", d.site.Page(d.rollbackAgent))
+	r.Post("/agents/{name}/check", d.site.Page(d.checkAgent))
+	r.Get("/agents/{name}/report", d.site.Page(d.reportForm))
+	r.Post("/agents/{name}/report", d.site.Page(d.reportAgent))
+	r.Get("/agents/{name}/qr.svg", d.site.Page(d.agentQR))
+	r.Get("/chat/new", d.site.Page(d.newChat))
+}

@@ -1,0 +1,93 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"agentsite/handlers/pages"
+	"agentsite/handlers/respond"
+	"agentsite/handlers/search"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// What other portals answer comes later than what is held here. Whoever accepts
+// server-sent events gets each answer when it is there: programs as results,
+// the page as cards. Others get one answer when all have answered or the time
+// is up.
+
+// lateJSON is what a page is told of answers that come late.
+type lateJSON struct {
+	// HTML are cards, Count how many there are so far, in words.
+	HTML  string `json:"html,omitempty"`
+	Count string `json:"count"`
+	// Coverage is that of the whole search, of the last event.
+	Coverage string `json:"coverage,omitempty"`
+}
+
+// browseEach sends a page the cards of what other portals have.
+func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
+	var e *respond.Events
+	first, n := true, 0
+	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
+		if first { // the page has it
+			first = false
+			e, err = respond.OpenEvents(w)
+			return err
+		}
+		var event string
+		var out lateJSON
+		n += len(page.Results)
+		if event, out.Count = "late", pages.FormatCounted(n, "more agent", "more agents"); len(page.Results) == 0 {
+			event, out.Coverage = "end", search.CoverageText(page.Coverage)
+			if n == 0 {
+				out.Count = "No more agents"
+			}
+			out.Count += " from other portals"
+			if s := len(page.Coverage.Silent); s > 0 {
+				out.Count += fmt.Sprintf("; %s did not answer", pages.FormatCounted(s, "portal", "portals"))
+			}
+		} else {
+			buf := respond.NewBuffer()
+			defer respond.FreeBuffer(buf)
+			if err := templates.AgentItems(d.cards(page.Results), 4).Render(r.Context(), buf); err != nil {
+				return err
+			}
+			out.HTML = buf.String()
+		}
+		b, err := json.Marshal(out)
+		if err != nil {
+			return err
+		}
+		return e.Write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b))
+	})
+	return respond.IgnoreGone(e, err)
+}
+
+// cards shows results.
+func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
+	out := make([]templates.AgentCard, len(list))
+	for i, res := range list {
+		out[i] = d.site.Card(res.Agent, res.Matched...)
+		out[i].Why = why(res.Why)
+		if res.Copies > 0 {
+			out[i].Copies, out[i].CopiesHref = pages.FormatCounted(res.Copies, "other portal", "other portals"), search.SameAs(res.Agent.Handle())
+		}
+	}
+	return out
+}
+
+// lateView is how a page asks the other portals: with scripts by itself, else
+// when somebody follows the link, which waits for them.
+func lateView(f search.Filters, asking int) *templates.LateView {
+	v := f.Values()
+	at := search.BrowseAddress(v)
+	v.Set("wait", "1")
+	return &templates.LateView{Portals: pages.FormatCounted(asking, "other portal", "other portals"), Href: at, WaitHref: "/agents?" + v.Encode()}
+}
+
+// waits reports whether a page was asked to wait for other portals.
+func waits(v url.Values) bool { return v.Get("wait") != "" }

@@ -1,0 +1,54 @@
+package agents
+
+import (
+	"time"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/hub"
+	"agentsite/templates"
+)
+
+// voices puts on a profile which portals have reached an agent. Of an own agent
+// it is shown once another portal says something: what this one saw stands
+// there already.
+func (d *Profile) voices(v *templates.AgentView, a hub.Agent, now time.Time) {
+	l, list := d.hub.Voices(a)
+	own := a.Portal == ""
+	if own && len(list) < 2 || len(list) == 0 {
+		return
+	}
+	for _, s := range list {
+		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: whose(s.Role, own), Live: string(s.State), What: saw(s.State),
+			Ago: agoWords(s.At, now), At: pages.FormatMoment(s.At), Called: s.Called, Counts: s.Role != ""})
+	}
+	if !own && l.State != a.Liveness.State { // it changed since it was listed
+		v.Health.Live, v.Health.Line, v.Health.Reason = string(l.State), liveElsewhere(l), l.Reason
+		v.Health.Checked, v.Health.CheckedAgo = pages.FormatMoment(l.CheckedAt), agoWords(l.CheckedAt, now)
+	}
+}
+
+// whose says whose voice one is.
+func whose(role string, own bool) string {
+	switch {
+	case role == hub.RoleHere:
+		return "(this portal)"
+	case role == hub.RoleHome && !own:
+		return "(its own portal)"
+	case role == hub.RolePinned:
+		return "(believed by the operator)"
+	}
+	return ""
+}
+
+// saw says in words what a portal saw.
+func saw(s hub.Live) string {
+	switch s {
+	case hub.Alive:
+		return "reached it"
+	case hub.NeedsAuth:
+		return "was asked for a credential"
+	case hub.WrongProtocol:
+		return "got an answer in another protocol"
+	}
+	return "could not reach it"
+}

@@ -1,0 +1,132 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/handlers/pages/message"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// messageViews are messages as one reader sees them.
+func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
+	out := make([]templates.MessageView, 0, len(list))
+	for _, m := range list {
+		out = append(out, d.readerView(ctx, actor, m, list, who))
+	}
+	return out
+}
+
+// readerView is one of them.
+func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, who message.Speakers) templates.MessageView {
+	v := d.messages.MessageView(m, who)
+	v.Mine = message.Said(actor, m.Sender)
+	for i, x := range m.Now.Reactions {
+		v.Reactions[i].Mine = reacted(actor, x)
+	}
+	if v.Quote != nil {
+		d.quote(ctx, actor, m, list, v.Quote, who)
+	}
+	v.Retry = d.retry(ctx, actor, m, list)
+	return v
+}
+
+// rowViews are the same for a transcript: rendered once for all who see a
+// message alike.
+func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
+	out := make([]templates.MessageView, 0, len(list))
+	today := clock.Now().UTC().Format(time.DateOnly) // times are told as of it
+	for i := range list {
+		m := &list[i]
+		var quote templates.QuoteView
+		var v templates.MessageView
+		if own(actor, *m) {
+			v = d.readerView(ctx, actor, *m, list, who)
+		} else {
+			if answers(*m) {
+				quote.Seq = int(m.Target)
+				d.quote(ctx, actor, *m, list, &quote, who)
+			}
+			v = templates.MessageView{Seq: int(m.Seq), Mine: message.Said(actor, m.Sender), HTML: d.messages.RowHTML(*m, quote, today, who)}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// own reports whether a message may show the reader what it shows nobody else.
+func own(actor ident.Actor, m chat.Message) bool {
+	if slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) }) {
+		return true
+	}
+	switch message.Mark(m) {
+	case "failed", "interrupted", "canceled":
+		return true // they can try again
+	}
+	return false
+}
+
+// answers reports whether a message quotes what it answers.
+func answers(m chat.Message) bool {
+	return m.Target > 0 && m.Kind == chat.Text && m.Sender.Kind != "agent" && m.Now.UnsaidAt.IsZero()
+}
+
+func reacted(actor ident.Actor, x chat.Reaction) bool {
+	for _, by := range x.By {
+		if by.ID == actor.ID && by.Kind != "agent" {
+			return true
+		}
+	}
+	return false
+}
+
+// quote fills in what a message answers to, as far as the reader sees it.
+func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, q *templates.QuoteView, who message.Speakers) {
+	var quoted *chat.Message
+	for i := range list {
+		if list[i].Seq == m.Target {
+			quoted = &list[i]
+		}
+	}
+	if quoted == nil {
+		x, err := d.chat.Message(ctx, actor, m.ConversationID, m.Target)
+		if err != nil {
+			return // not for them to see
+		}
+		quoted = &x
+	}
+	q.From = who(quoted.Sender).Title
+	if q.Text = "taken away"; quoted.Now.UnsaidAt.IsZero() {
+		q.Text = d.messages.Gist(*quoted)
+	}
+}
+
+// retry is the text that asked for work which did not come to its end, for the
+// one who asked.
+func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message) string {
+	switch message.Mark(m) {
+	case "failed", "interrupted", "canceled":
+	default:
+		return ""
+	}
+	t, err := d.tasks.Get(ctx, actor, m.TaskID)
+	if err != nil || t.MessageSeq < 1 {
+		return ""
+	}
+	if ask, ok := d.asked(ctx, actor, t, list); ok && message.Said(actor, ask.Sender) {
+		return asking(ask)
+	}
+	return ""
+}
+
+// asking is the text of a message that is nothing but text.
+func asking(m chat.Message) string {
+	if len(m.Parts) != 1 {
+		return ""
+	}
+	return m.Parts[0].Text
+}

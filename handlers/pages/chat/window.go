@@ -1,0 +1,203 @@
+package chat
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/request"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// TranscriptPage is how many messages a page shows.
+const TranscriptPage = 50
+
+// Bounds of a window that a script asks for, and of how often the store is
+// read to fill it: what only amends others takes a seq without being a line.
+const (
+	maxWindow   = 100
+	windowReads = 4
+)
+
+// place says which part of a transcript is wanted: around At, else after
+// After, else the last before Before, 0 being the end.
+type place struct {
+	at, after, before int64
+	forward           bool
+	limit             int
+}
+
+func placeOf(r *http.Request) (p place, err error) {
+	p.limit = TranscriptPage
+	for name, v := range map[string]*int64{"at": &p.at, "after": &p.after, "before": &p.before} {
+		if *v, err = request.QueryInt(r, name, 0); err != nil {
+			return p, err
+		}
+		if *v < 0 {
+			return p, fault.Field(name, "must not be negative")
+		}
+	}
+	p.forward = r.URL.Query().Has("after") && p.before == 0 && p.at == 0
+	return p, nil
+}
+
+// window is a part of a transcript: the messages that are lines of their own,
+// and the range of seqs they were found in.
+type window struct {
+	list        []chat.Message
+	first, last int64
+	begin, end  bool // nothing before, nothing after
+}
+
+func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
+	switch {
+	case p.at > 0:
+		before, err := d.stretch(ctx, actor, id, place{before: p.at + 1, limit: p.limit/2 + 1})
+		if err != nil {
+			return w, err
+		}
+		after, err := d.stretch(ctx, actor, id, place{after: p.at, forward: true, limit: p.limit / 2})
+		if err != nil {
+			return w, err
+		}
+		w = before
+		w.list = append(w.list, after.list...)
+		w.end = after.end
+		if after.last > 0 {
+			w.last = after.last
+		}
+		if w.first == 0 {
+			w.first, w.begin = after.first, before.begin
+		}
+		return w, nil
+	default:
+		return d.stretch(ctx, actor, id, p)
+	}
+}
+
+// stretch reads on in one direction until it has enough lines.
+func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
+	after, before := p.after, p.before
+	for range windowReads {
+		list, err := d.chat.Messages(ctx, actor, id, after, before, p.limit, !p.forward)
+		if err != nil {
+			return w, err
+		}
+		if len(list) > 0 {
+			first, last := list[0].Seq, list[len(list)-1].Seq
+			if w.first == 0 || first < w.first {
+				w.first = first
+			}
+			w.last = max(w.last, last)
+			if p.forward {
+				after = last
+			} else {
+				before = first
+			}
+		}
+		read := len(list)
+		list = slices.DeleteFunc(list, func(m chat.Message) bool { return m.Kind.Amends() })
+		if p.forward {
+			w.list = append(w.list, list...)
+		} else {
+			w.list = append(list, w.list...)
+		}
+		if read < p.limit || !p.forward && w.first == 1 {
+			if p.forward {
+				w.end = true
+			} else {
+				w.begin = true
+			}
+			break
+		}
+		if len(w.list) >= p.limit {
+			break
+		}
+	}
+	if p.forward {
+		w.begin = p.after == 0
+	} else {
+		w.end = p.before == 0
+	}
+	return w, nil
+}
+
+// rows answers a script with a part of the transcript, as the reader sees it.
+func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	p, err := placeOf(r)
+	if err != nil {
+		return err
+	}
+	limit, err := request.QueryInt(r, "limit", TranscriptPage)
+	if err != nil {
+		return err
+	}
+	if limit < 1 || limit > maxWindow {
+		return fault.Field("limit", "use 1 to 100")
+	}
+	p.limit = int(limit)
+	id := chi.URLParam(r, "id")
+	part, err := d.window(r.Context(), actor, id, p)
+	if err != nil {
+		return err
+	}
+	v := templates.RowsView{First: part.first, Last: part.last, Begin: part.begin, End: part.end,
+		Messages: d.rowViews(r.Context(), actor, part.list, d.messages.Speakers(r.Context(), actor))}
+	return d.site.Render(w, r, http.StatusOK, templates.Rows(v))
+}
+
+// sameBreath is the longest pause after which a speaker's next message stands
+// under the same head.
+const sameBreath = 5 * time.Minute
+
+// arrange sets what depends on the place a message stands at: where days and
+// what is new begin, and which ones go on under the head before them.
+func arrange(views []templates.MessageView, list []chat.Message, read, at int64) {
+	fresh := false
+	for i := range views {
+		m, v := list[i], &views[i]
+		day := i == 0 || !sameDay(list[i-1].CreatedAt, m.CreatedAt)
+		if day {
+			v.Day = &templates.Time{Text: dayText(m.CreatedAt), ISO: m.CreatedAt.UTC().Format(time.DateOnly)}
+		}
+		if !fresh && read > 0 && i > 0 && m.Seq > read && m.Kind == chat.Text && !v.Mine {
+			v.Unread, fresh = true, true
+		}
+		v.Target = m.Seq == at
+		v.Follows = i > 0 && !day && !v.Unread && continues(list[i-1], m)
+	}
+}
+
+// continues reports whether a message goes on with what the one before said.
+func continues(before, m chat.Message) bool {
+	return before.Kind == chat.Text && m.Kind == chat.Text &&
+		before.Sender.Kind == m.Sender.Kind && before.Sender.ID == m.Sender.ID && before.Sender.Handle == m.Sender.Handle &&
+		m.CreatedAt.Sub(before.CreatedAt) < sameBreath &&
+		m.Target == 0 && m.Now.UnsaidAt.IsZero() && m.Now.NewerSeq == 0
+}
+
+func sameDay(a, b time.Time) bool {
+	const day = 24 * 60 * 60 // of UTC
+	return a.Unix()/day == b.Unix()/day
+}
+
+// dayText names a day as people do.
+func dayText(t time.Time) string {
+	now := clock.Now().UTC()
+	switch t = t.UTC(); {
+	case sameDay(t, now):
+		return "Today"
+	case sameDay(t, now.AddDate(0, 0, -1)):
+		return "Yesterday"
+	case t.Year() == now.Year():
+		return t.Format("Monday, 2 January")
+	}
+	return t.Format("Monday, 2 January 2006")
+}

@@ -1,0 +1,48 @@
+package pages
+
+import (
+	"net/http"
+
+	"agentsite/handlers/respond"
+	"agentsite/internal/fault"
+	"agentsite/templates"
+)
+
+// FirstError is the first message there is, by field.
+func FirstError(messages templates.FieldErrors, names ...string) string {
+	for _, n := range names {
+		if m := messages[n]; m != "" {
+			return m
+		}
+	}
+	for _, m := range messages {
+		return m
+	}
+	return ""
+}
+
+// FormErrors turns a fault into the messages beside the fields of a form; ok is
+// false for faults that are no matter of the form.
+func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
+	f := fault.As(err)
+	switch f.Kind {
+	case fault.Invalid, fault.Conflict, fault.Forbidden, fault.RateLimited, fault.Unauthenticated, fault.Unavailable, fault.NotFound:
+	default:
+		return nil, 0, false
+	}
+	messages = templates.FieldErrors{}
+	for name, text := range f.Fields {
+		messages[name] = text
+	}
+	if len(messages) == 0 {
+		messages[""] = f.Safe
+	}
+	return messages, respond.Status(f.Kind), true
+}
+
+// FieldErrors is errorsOf for a form that is about to be shown again: it also tells
+// when to come back.
+func FieldErrors(w http.ResponseWriter, err error) (messages templates.FieldErrors, code int, ok bool) {
+	respond.RetryAfter(w.Header(), fault.As(err).RetryAfter)
+	return FormErrors(err)
+}

@@ -1,0 +1,226 @@
+// Package message renders messages of conversations as HTML, for pages, frames
+// and live delivery.
+package message
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/markup"
+	"agentsite/handlers/pages"
+	"agentsite/internal/a2a"
+	"agentsite/internal/chat"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/templates"
+)
+
+// Renderer renders messages, and keeps the result for all who see a message
+// alike. Create it with New.
+type Renderer struct {
+	hub    *hub.Service
+	site   *pages.Site
+	markup *markup.Renderer
+	log    *slog.Logger
+}
+
+// New returns a Renderer of the messages of a portal.
+func New(agents *hub.Service, site *pages.Site, renderer *markup.Renderer, log *slog.Logger) *Renderer {
+	return &Renderer{hub: agents, site: site, markup: renderer, log: log}
+}
+
+// Speakers tells how pages show whoever said something. It remembers agents
+// it has looked up, so it serves one page only.
+type Speakers func(chat.Sender) templates.Sender
+
+func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
+	known := make(map[string]templates.Sender)
+	return func(s chat.Sender) templates.Sender {
+		if s.Kind != "agent" {
+			return templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Person: true, Provenance: templates.Provenance{Verified: true}}
+		}
+		if v, ok := known[s.Handle]; ok {
+			return v
+		}
+		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Provenance: templates.Provenance{Verified: true}}
+		if _, portal, elsewhere := strings.Cut(s.Handle, "@"); elsewhere {
+			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown), LiveReason: "This portal shows nothing of it now."}
+		}
+		// One that was removed, or is private to somebody else, keeps its handle.
+		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
+			v.Title, v.Provenance = a.Title, d.site.Provenance(a)
+		}
+		known[s.Handle] = v
+		return v
+	}
+}
+
+// MessageView is a message as every reader sees it; what depends on the
+// reader is left out.
+func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageView {
+	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: pages.FormatMoment(m.CreatedAt), TaskID: m.TaskID, ChatID: m.ConversationID}
+	if m.Sender.Kind == "agent" {
+		v.State = string(m.TaskState)
+	}
+	v.Mark = Mark(m)
+	if m.Kind == chat.Event && v.Mark == "" {
+		v.Event = d.event(m, who)
+		return v
+	}
+	v.Sender = who(m.Sender)
+	if !m.Now.UnsaidAt.IsZero() {
+		v.Gone, v.Mark, v.TaskID = cmp.Or(m.Now.UnsaidBy, "somebody"), "", ""
+		return v
+	}
+	v.Edited = m.Now.EditSeq > 0
+	v.Newer = int(m.Now.NewerSeq)
+	for _, x := range m.Now.Reactions {
+		re := templates.ReactionView{Emoji: x.Emoji}
+		for _, by := range x.By {
+			re.By = append(re.By, by.Handle)
+		}
+		v.Reactions = append(v.Reactions, re)
+	}
+	switch {
+	case m.Target == 0:
+	case m.Sender.Kind == "agent":
+		v.Again = int(m.Target)
+	default:
+		v.Quote = &templates.QuoteView{Seq: int(m.Target)}
+	}
+	if v.Mark != "" {
+		v.Reason = m.Reason
+	}
+	if m.Kind == chat.Event {
+		return v // its text is the reason
+	}
+	asks := m.TaskState == task.InputRequired && m.Sender.Kind == "agent"
+	for _, p := range m.Parts {
+		if asks && p.Data != nil {
+			if _, ok := AskedForm(p.Data); ok {
+				v.FormHref = address.ChatPath(m.ConversationID) + "?form=" + strconv.FormatInt(m.Seq, 10) + "#tool"
+				continue
+			}
+		}
+		d.Part(&v.Body, &v.Data, &v.Files, p)
+	}
+	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
+	if v.YesNo || v.FormHref != "" {
+		v.Reason = "" // the message says it
+	}
+	return v
+}
+
+// yesAsked is how an agent asks for a yes, in small letters.
+const yesAsked = "answer yes"
+
+func (d *Renderer) event(m chat.Message, who Speakers) string {
+	text := strings.TrimSpace(task.PlainText(m.Parts))
+	if m.Sender.Kind == "agent" {
+		if text == "" {
+			text = m.Reason
+		}
+		text = who(m.Sender).Title + ": " + text
+	}
+	return text
+}
+
+// RowHTML renders a message as those see it who know its sender, and what it
+// quotes, by the same words.
+func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today string, who Speakers) templates.SafeHTML {
+	s := who(m.Sender)
+	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text}, "\x00")
+	if h, ok := d.markup.Fragments.Get(key); ok {
+		return templates.SafeHTML(h)
+	}
+	v := d.MessageView(m, who)
+	if v.Quote != nil {
+		v.Quote = &quote
+	}
+	return templates.SafeHTML(d.fragment(key, m.ID, v))
+}
+
+// Said reports whether the actor is the sender.
+func Said(actor ident.Actor, s chat.Sender) bool {
+	return s.Kind != "agent" && s.Kind != "system" && s.ID == actor.ID
+}
+
+// gistRunes bounds the line that stands for a message.
+const gistRunes = 140
+
+// Gist is one line that stands for a message.
+func (d *Renderer) Gist(m chat.Message) string {
+	for _, p := range m.Parts {
+		if p.Text != "" {
+			return a2a.Line(d.markup.Line(p.Text), gistRunes)
+		}
+	}
+	for _, p := range m.Parts {
+		switch {
+		case p.Filename != "":
+			return a2a.Line(p.Filename, gistRunes)
+		case p.URL != "":
+			return a2a.Line(p.URL, gistRunes)
+		case p.Data != nil:
+			return "data"
+		}
+	}
+	return ""
+}
+
+// Mark says how the work that a message ends went, when not well.
+func Mark(m chat.Message) string {
+	if m.Sender.Kind != "agent" {
+		return ""
+	}
+	switch m.TaskState {
+	case task.Failed:
+		if m.Kind == chat.Text {
+			return "interrupted" // what there was of the answer is shown
+		}
+		return "failed"
+	case task.Canceled, task.Rejected, task.InputRequired, task.AuthRequired:
+		return string(m.TaskState)
+	}
+	return ""
+}
+
+// fragmentKey names a rendered message in the state it is in.
+func fragmentKey(m chat.Message) string {
+	key := m.ConversationID + "/" + strconv.FormatInt(m.Seq, 10)
+	n := m.Now
+	if n.EditSeq == 0 && n.UnsaidAt.IsZero() && n.NewerSeq == 0 && len(n.Reactions) == 0 {
+		return key
+	}
+	return fmt.Sprintf("%s/%d/%d/%d/%v", key, n.EditSeq, n.UnsaidAt.UnixMilli(), n.NewerSeq, n.Reactions)
+}
+
+// MessageHTML renders a message for the live readers of a conversation, once
+// for all of them.
+func (d *Renderer) MessageHTML(m chat.Message) string {
+	key := fragmentKey(m)
+	if h, ok := d.markup.Fragments.Get(key); ok {
+		return h
+	}
+	// As somebody without rights: what one reader alone may know stays out.
+	return d.fragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
+}
+
+// fragment renders a message and keeps it under key.
+func (d *Renderer) fragment(key, id string, v templates.MessageView) string {
+	var buf bytes.Buffer
+	// The outcome is for others too, whoever goes away.
+	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
+		d.log.Error("render message", "message", id, "error", err)
+		return ""
+	}
+	d.markup.Fragments.Put(key, buf.String())
+	return buf.String()
+}

@@ -1,0 +1,123 @@
+// Package pages has what the pages of all packages below share: the frame around
+// a page, pages of errors, agents on cards, and the forms of numbers and times.
+package pages
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/markup"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// Site renders the pages of a portal: the frame around each, its errors, and the
+// parts that pages of several packages show. Create it with NewSite.
+type Site struct {
+	portal   address.Portal
+	accounts *account.Service
+	hub      *hub.Service
+	sessions *request.Sessions
+	markup   *markup.Renderer
+	shared   shared
+	log      *slog.Logger
+}
+
+// NewSite returns the pages' common part over the services of a portal.
+func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions, renderer *markup.Renderer,
+	log *slog.Logger) *Site {
+	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer, shared: newShared(), log: log}
+}
+
+// Frame fills what every page has around its content.
+func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates.Page {
+	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
+		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.portal.Version}
+	if actor.IsPerson() {
+		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
+		p.Notices = d.countUnread(r.Context(), actor)
+	}
+	return p
+}
+
+// Render writes a page. It is rendered into a buffer first, so that a failure
+// is an error page and never half of one.
+func (d *Site) Render(w http.ResponseWriter, r *http.Request, code int, c templ.Component) error {
+	nonce := respond.NewNonce()
+	buf := respond.NewBuffer()
+	defer respond.FreeBuffer(buf)
+	if err := c.Render(templ.WithNonce(r.Context(), nonce), buf); err != nil {
+		return err
+	}
+	respond.WritePage(w, code, nonce, buf)
+	return nil
+}
+
+// PageError shows what went wrong as a page of its own.
+func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
+	f, _ := respond.PrepareError(w, r, d.log, err)
+	id := middleware.GetReqID(r.Context())
+	if f.Kind == fault.Unauthenticated && r.Method == http.MethodGet && !actor.IsPerson() {
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	code := respond.Status(f.Kind)
+	// When the request was given up, nobody waits for a page and none can be
+	// rendered.
+	if r.Context().Err() == nil {
+		v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
+		if err = d.Render(w, r, code, templates.Error(d.Frame(r, actor, "Error"), v)); err == nil {
+			return
+		}
+		if r.Context().Err() == nil {
+			d.log.Error("render error page", "error", err)
+		}
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
+}
+
+// countUnread counts for the header; a page is shown even when that fails.
+func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
+	n, err := d.hub.Unread(ctx, actor)
+	if err != nil {
+		d.log.Warn("count notices", "error", err)
+	}
+	return n
+}
+
+// Page adapts a handler of a browser page: sessions count, API tokens do not.
+func (d *Site) Page(h request.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		actor, err := d.sessions.Visitor(r)
+		if err == nil {
+			err = h(w, r, actor)
+		}
+		if err != nil {
+			d.PageError(w, r, actor, err)
+		}
+	}
+}
+
+func (d *Site) notFound(http.ResponseWriter, *http.Request, ident.Actor) error {
+	return fault.New(fault.NotFound, "There is no such page. It may have been moved or removed.")
+}
+
+// Routes declares the answers of addresses that have no page.
+func (d *Site) Routes(r chi.Router) {
+	r.NotFound(d.Page(d.notFound))
+	r.MethodNotAllowed(d.Page(d.notFound))
+}

@@ -1,0 +1,37 @@
+package request
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/fault"
+)
+
+// MaxForm bounds the body of a form.
+const MaxForm = 1 << 20
+
+// Form parses a posted form.
+func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
+	if err := r.ParseForm(); err != nil {
+		if strings.Contains(err.Error(), "too large") {
+			return nil, fault.New(fault.Invalid, "What you sent is too large. Send less at once.")
+		}
+		return nil, fault.Wrap(fault.Invalid, err, "The form could not be read.")
+	}
+	return r.PostForm, nil
+}
+
+// OwnPath returns next if it is a path on this portal, else fallback: a
+// redirect never leaves it.
+func OwnPath(next, fallback string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return fallback
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/\\") {
+		return fallback
+	}
+	return next
+}

@@ -1,0 +1,103 @@
+package request
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"agentsite/handlers/respond"
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Sessions finds the actor of a browser or of a program that calls the API, and
+// sets the cookie of a session. Create it with NewSessions.
+type Sessions struct {
+	accounts   *account.Service
+	cookieName string
+	secure     bool
+	log        *slog.Logger
+}
+
+// NewSessions returns Sessions over the accounts of a portal. cookieName holds
+// the portal's id, because cookies ignore ports; secure is for portals that are
+// reached by https.
+func NewSessions(accounts *account.Service, cookieName string, secure bool, log *slog.Logger) *Sessions {
+	return &Sessions{accounts: accounts, cookieName: cookieName, secure: secure, log: log}
+}
+
+// Handler is a route of ours: it answers, or returns the error to be shown.
+type Handler func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error
+
+// API adapts a handler of the API: a bearer token counts, else the session of
+// the browser whose page calls it.
+func (d *Sessions) API(h Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		actor, err := d.Caller(r)
+		if err == nil {
+			err = h(w, r, actor)
+		}
+		if err != nil {
+			respond.Error(w, r, d.log, err)
+		}
+	}
+}
+
+// Visitor is the actor of a browser: who the session cookie proves, else a
+// guest without an id. A cookie that has ended is the same as none, and so is
+// one that holds an API token: tokens are for the API alone.
+func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
+	addr := ClientAddr(r)
+	c, err := r.Cookie(d.cookieName)
+	// Only a session's secret counts here: an API token in a cookie would
+	// open pages, which tokens must not.
+	if err != nil || !strings.HasPrefix(c.Value, ident.SessionPrefix) {
+		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+	}
+	actor, err := d.accounts.Authenticate(r.Context(), c.Value, addr)
+	if fault.Is(err, fault.Unauthenticated) {
+		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+	}
+	return actor, err
+}
+
+// Caller is the actor of an API request. A bad token is an error: falling
+// back to somebody else would be worse than telling.
+func (d *Sessions) Caller(r *http.Request) (ident.Actor, error) {
+	if h := r.Header.Get("Authorization"); h != "" {
+		token := ident.BearerToken(h)
+		if !strings.HasPrefix(token, ident.TokenPrefix) {
+			token = "" // a session's secret is for cookies only
+		}
+		return d.accounts.Authenticate(r.Context(), token, ClientAddr(r))
+	}
+	return d.Visitor(r)
+}
+
+// EnsureGuest gives a visitor without a session a guest session, so that what
+// they start stays theirs.
+func (d *Sessions) EnsureGuest(w http.ResponseWriter, r *http.Request, actor ident.Actor) (ident.Actor, error) {
+	if actor.ID != "" {
+		return actor, nil
+	}
+	secret, actor, err := d.accounts.StartGuest(r.Context(), actor)
+	if err != nil {
+		return actor, err
+	}
+	d.SetCookie(w, secret)
+	return actor, nil
+}
+
+// sessionSeconds is how long a browser keeps the cookie; the server decides
+// when the session ends.
+const sessionSeconds = 30 * 24 * 3600
+
+func (d *Sessions) SetCookie(w http.ResponseWriter, secret string) {
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Value: secret, Path: "/", MaxAge: sessionSeconds,
+		HttpOnly: true, Secure: d.secure, SameSite: http.SameSiteLaxMode})
+}
+
+func (d *Sessions) ClearCookie(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.secure, SameSite: http.SameSiteLaxMode})
+}

@@ -1,0 +1,66 @@
+package respond
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+func JSON(w http.ResponseWriter, code int, v any) {
+	buf := NewBuffer()
+	defer FreeBuffer(buf)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		code = http.StatusInternalServerError
+		buf.Reset()
+		buf.WriteString(`{"error":{"kind":"internal","message":"The answer could not be encoded."}}`)
+	}
+	SendJSON(w, code, buf)
+}
+
+// SendJSON answers with what is in buf.
+func SendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.WriteHeader(code)
+	w.Write(buf.Bytes())
+}
+
+// timeLayout is how the API writes times.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// FormatTime formats a time as the API does; the zero time is empty. A page of
+// search has sixty of them, and package time is fast for its own layouts only.
+func FormatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format(timeLayout)
+	}
+	hour, minute, second := t.Clock()
+	b := []byte(timeLayout)
+	digits := func(from, to, n int) {
+		for i := to - 1; i >= from; i-- {
+			b[i] = byte('0' + n%10)
+			n /= 10
+		}
+	}
+	digits(0, 4, year)
+	digits(5, 7, int(month))
+	digits(8, 10, day)
+	digits(11, 13, hour)
+	digits(14, 16, minute)
+	digits(17, 19, second)
+	digits(20, 23, t.Nanosecond()/1e6)
+	return string(b)
+}

@@ -1,0 +1,259 @@
+package search
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"agentsite/handlers/pages"
+	"agentsite/internal/hub"
+	"agentsite/templates"
+)
+
+// PathWithQuery is a path with its query, if it has one.
+func PathWithQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// facetOptions is how many values of a facet a page offers.
+const facetOptions = 10
+
+// Filters are those of a query as addresses of the page.
+type Filters struct{ Q hub.Query }
+
+// FilterNames are the parameters, in the order pages show them.
+var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"language", "Language"},
+	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Verified"}}
+
+func (f Filters) Of(param string) []string { return *field(&f.Q, param) }
+
+// field is the filter of a query with that parameter.
+func field(q *hub.Query, param string) *[]string {
+	switch param {
+	case "kind":
+		return &q.Kinds
+	case "live":
+		return &q.Live
+	case "tag":
+		return &q.Tags
+	case "skill":
+		return &q.Skills
+	case "language":
+		return &q.Languages
+	case "modality":
+		return &q.Modalities
+	case "proof":
+		return &q.Proofs
+	case "publisher":
+		return &q.Publishers
+	case "signed":
+		return &q.Signed
+	}
+	return &q.Portals
+}
+
+// Without is the query without one of its filters.
+func (f Filters) Without(param string) hub.Query {
+	*field(&f.Q, param) = nil
+	return f.Q
+}
+
+// title names a search for those who keep it; "" when it is all agents.
+func (f Filters) title() string {
+	var out []string
+	if f.Q.Text != "" {
+		out = append(out, f.Q.Text)
+	}
+	for _, a := range f.Active() {
+		out = append(out, a.Value)
+	}
+	title := strings.Join(out, ", ")
+	if r := []rune(title); len(r) > maxSavedTitle {
+		title = string(r[:maxSavedTitle-1]) + "…"
+	}
+	return title
+}
+
+// maxSavedTitle is how many characters of a search name it.
+const maxSavedTitle = 80
+
+// Values are the query as parameters, without a cursor.
+func (f Filters) Values() url.Values {
+	v := url.Values{}
+	if f.Q.Text != "" {
+		v.Set("q", f.Q.Text)
+	}
+	for _, n := range FilterNames {
+		if list := f.Of(n.Param); len(list) > 0 {
+			v[n.Param] = slices.Clone(list)
+		}
+	}
+	if f.Q.Sort != "" {
+		v.Set("sort", f.Q.Sort)
+	}
+	for name, value := range map[string]string{"scope": f.Q.Scope, "same": f.Q.Same} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if f.Q.Copies {
+		v.Set("copies", "true")
+	}
+	return v
+}
+
+// sortTexts are the orders a list can have; the first of each is the usual.
+var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"}, {hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
+
+func (f Filters) Sorts() []templates.Option {
+	now := f.Q.Sort
+	if now == "" {
+		now = hub.SortName
+		if f.Q.Text != "" {
+			now = hub.SortRelevance
+		}
+	}
+	var out []templates.Option
+	for _, s := range sortTexts {
+		if s.value == hub.SortRelevance && f.Q.Text == "" {
+			continue
+		}
+		out = append(out, templates.Option{Value: s.value, Label: s.label, Selected: s.value == now})
+	}
+	return out
+}
+
+// toggled is the address with one filter switched on, or off when it is on.
+func (f Filters) toggled(param, value string) string {
+	v := f.Values()
+	if i := slices.Index(v[param], value); i >= 0 {
+		v[param] = slices.Delete(v[param], i, i+1)
+	} else {
+		v[param] = append(v[param], value)
+	}
+	if len(v[param]) == 0 {
+		delete(v, param)
+	}
+	return BrowseAddress(v)
+}
+
+// None is the same search without filters.
+func (f Filters) None() Filters {
+	return Filters{hub.Query{Text: f.Q.Text, Sort: f.Q.Sort, Limit: f.Q.Limit}}
+}
+
+// Here is the same search on this portal alone, everywhere the one without that
+// bound.
+func (f Filters) Here() string {
+	f.Q.Scope = hub.ScopePortal
+	return f.Address()
+}
+
+func (f Filters) everywhere() string {
+	f.Q.Scope = ""
+	return f.Address()
+}
+
+// SameAs lists the equals of an agent.
+func SameAs(handle string) string {
+	return Filters{hub.Query{Same: handle}}.Address()
+}
+
+// Address is that of the page the filters are from.
+func (f Filters) Address() string { return BrowseAddress(f.Values()) }
+
+func BrowseAddress(v url.Values) string {
+	if len(v) == 0 {
+		return "/agents"
+	}
+	return "/agents?" + v.Encode()
+}
+
+func FilterLabel(param, value string) string {
+	switch {
+	case param == "kind":
+		return pages.KindTexts(hub.Kind(value)).Label
+	case param == "live":
+		return strings.ReplaceAll(value, "_", " ")
+	case param == "portal" && value == "local":
+		return "here"
+	case param == "language":
+		return pages.LanguageName(value)
+	case param == "signed":
+		return map[string]string{"true": "verified", "false": "portal not proved"}[value]
+	case param == "proof":
+		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Claimed: "says its portal", hub.Unproven: "unproven"}[value]
+	}
+	return value
+}
+
+func (f Filters) Facets(counts map[string][]hub.FacetCount) []templates.Facet {
+	var out []templates.Facet
+	for _, n := range FilterNames {
+		on := f.Of(n.Param)
+		values := counts[n.Param]
+		// A skill is as particular as an agent, and one portal is no choice.
+		// So is what all of them have.
+		single := n.Param == "portal" || n.Param == "language" || n.Param == "modality" || n.Param == "proof" || n.Param == "signed"
+		if len(on) == 0 && (n.Param == "skill" || single && len(values) < 2) {
+			continue
+		}
+		facet := templates.Facet{Name: n.Title}
+		add := func(value string, count int) {
+			facet.Options = append(facet.Options, templates.FacetOption{Label: FilterLabel(n.Param, value), Count: count,
+				Href: f.toggled(n.Param, value), Active: slices.Contains(on, value)})
+		}
+		shown := make(map[string]bool)
+		for _, c := range values {
+			if slices.Contains(on, c.Value) || len(facet.Options) < facetOptions {
+				add(c.Value, c.Count)
+				shown[c.Value] = true
+			}
+		}
+		for _, value := range on {
+			if !shown[value] {
+				add(value, 0)
+			}
+		}
+		if len(facet.Options) > 0 {
+			out = append(out, facet)
+		}
+	}
+	return out
+}
+
+func (f Filters) Active() []templates.ActiveFilter {
+	var out []templates.ActiveFilter
+	for _, n := range FilterNames {
+		for _, value := range f.Of(n.Param) {
+			out = append(out, templates.ActiveFilter{Name: n.Title, Value: FilterLabel(n.Param, value), RemoveHref: f.toggled(n.Param, value)})
+		}
+	}
+	if f.Q.Same != "" {
+		other := f
+		other.Q.Same = ""
+		out = append(out, templates.ActiveFilter{Name: "The same as", Value: f.Q.Same, RemoveHref: other.Address()})
+	}
+	if f.Q.Scope == hub.ScopePortal {
+		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhere()})
+	}
+	return out
+}
+
+func (f Filters) Kept() []templates.Hidden {
+	var out []templates.Hidden
+	for _, n := range FilterNames {
+		for _, value := range f.Of(n.Param) {
+			out = append(out, templates.Hidden{Name: n.Param, Value: value})
+		}
+	}
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope}, {Name: "same", Value: f.Q.Same}} {
+		if h.Value != "" {
+			out = append(out, h)
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+// Package search reads searches for agents from the addresses of pages and of
+// the API, and writes them back as addresses.
+package search
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"agentsite/handlers/address"
+	"agentsite/handlers/request"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// Searches reads searches from addresses and keeps those that people save.
+// Create it with New.
+type Searches struct {
+	portal address.Portal
+	hub    *hub.Service
+}
+
+// New returns Searches in the directory of a portal.
+func New(portal address.Portal, agents *hub.Service) *Searches {
+	return &Searches{portal: portal, hub: agents}
+}
+
+// FeedEntries is how many agents a feed holds.
+const FeedEntries = 50
+
+// CountNew counts what a saved search finds that was registered after a time,
+// up to a feed's worth.
+func (d *Searches) CountNew(r *http.Request, query string, since time.Time) int {
+	q, err := d.ParseQuery(r, query)
+	if err != nil {
+		return 0
+	}
+	q.Sort, q.Limit, q.Cursor = hub.SortNewest, FeedEntries, ""
+	page, err := d.hub.Search(r.Context(), ident.Actor{Kind: ident.Guest}, q)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, res := range page.Results {
+		if res.Agent.CreatedAt.After(since) {
+			n++
+		}
+	}
+	return n
+}
+
+// ParseQuery reads a search out of the encoded query of a browse page.
+func (d *Searches) ParseQuery(r *http.Request, query string) (hub.Query, error) {
+	probe := r.Clone(r.Context())
+	probe.URL.RawQuery = query
+	return d.Query(probe)
+}
+
+// Save keeps a search, named by what it asks for unless it has a title.
+func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string) (hub.Saved, error) {
+	if title == "" {
+		q, err := d.ParseQuery(r, query)
+		if err != nil {
+			return hub.Saved{}, err
+		}
+		title = Filters{q}.title()
+	}
+	return d.hub.SaveSearch(r.Context(), actor, title, query)
+}
+
+// Query reads the filters of search and browse.
+func (d *Searches) Query(r *http.Request) (hub.Query, error) {
+	v := r.URL.Query()
+	limit, err := request.QueryInt(r, "limit", 20)
+	if err != nil {
+		return hub.Query{}, err
+	}
+	q := hub.Query{Text: strings.TrimSpace(v.Get("q")), Kinds: request.SplitValues(v["kind"]), Tags: request.SplitValues(v["tag"]), Skills: request.NonEmptyValues(v["skill"]),
+		Portals: request.SplitValues(v["portal"]), Live: request.SplitValues(v["live"]), Languages: request.SplitValues(v["language"]), Modalities: request.SplitValues(v["modality"]),
+		Signed: request.SplitValues(v["signed"]), Proofs: request.SplitValues(v["proof"]), Publishers: request.SplitValues(v["publisher"]), Sort: v.Get("sort"),
+		Limit: int(limit), Cursor: v.Get("cursor")}
+	for i, s := range q.Signed {
+		switch s {
+		case "1", "yes":
+			q.Signed[i] = "true"
+		case "0", "no":
+			q.Signed[i] = "false"
+		}
+	}
+	for i, p := range q.Portals {
+		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.portal.Host {
+			q.Portals[i] = "local"
+		}
+	}
+	// live=true asks for agents that are alive, live=false for the others.
+	if len(q.Live) == 1 {
+		switch q.Live[0] {
+		case "true", "1", "yes":
+			q.Live = []string{string(hub.Alive)}
+		case "false", "0", "no":
+			q.Live = []string{string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)}
+		}
+	}
+	q.Scope, q.Same = v.Get("scope"), v.Get("same")
+	switch v.Get("copies") {
+	case "", "false", "0", "no":
+	case "true", "1", "yes":
+		q.Copies = true
+	default:
+		return hub.Query{}, fault.New(fault.Invalid, "copies: use true or false")
+	}
+	return q, nil
+}

@@ -1,0 +1,151 @@
+package sitetest
+
+import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"agentsite/handlers/address"
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Same fails when two pages differ in more than the name that was asked for.
+func Same(t *testing.T, a, b Page, nameA, nameB string) {
+	t.Helper()
+	clean := func(p Page, name string) string {
+		main := p.One("main")
+		q := Page{T: t, Doc: main}
+		for _, c := range q.All("*", "class", "error-request") {
+			c.Parent.RemoveChild(c)
+		}
+		return strings.ReplaceAll(Words(main), name, "NAME")
+	}
+	if x, y := clean(a, nameA), clean(b, nameB); x != y {
+		t.Errorf("they differ:\n%s\n%s", x, y)
+	}
+}
+
+// LinkTo makes a link to a conversation and returns its path.
+func (b *Browser) LinkTo(path string, kind chat.LinkKind) string {
+	b.t.Helper()
+	_, secret, err := b.Chat.NewLink(b.t.Context(), b.Actor, strings.TrimPrefix(path, "/chat/"), chat.LinkDraft{Kind: kind})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return address.Portal{}.LinkURL(kind, secret)
+}
+
+// Counts says how many of everything is stored.
+func (s *Site) Counts() string {
+	s.T.Helper()
+	n, err := s.DB.Stats(s.T.Context())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return fmt.Sprintf("accounts=%d agents=%d conversations=%d messages=%d", n["accounts"], n["agents"], n["conversations"], n["messages"])
+}
+
+// Talk is a conversation of ada and bob with n messages in Markdown, and what
+// their browsers get at a path.
+func (s *Site) Talk(n int) (path string, ofAda, ofBob func(path string) *httptest.ResponseRecorder) {
+	s.T.Helper()
+	ada, bob := s.Person("ada"), s.Person("bob")
+	c, err := s.Chat.Create(s.T.Context(), ada.Actor, "Talk", []string{"bob"})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	senders := []chat.Sender{{Kind: "person", ID: ada.Actor.ID, Handle: "ada"}, {Kind: "person", ID: bob.Actor.ID, Handle: "bob"}}
+	at := time.Now().Add(-time.Hour)
+	for i := range n {
+		m := chat.Message{ConversationID: c.ID, ID: ident.NewID(), ClientID: ident.NewID(), Sender: senders[i%2], Kind: chat.Text, CreatedAt: at.Add(time.Duration(i) * time.Second),
+			Parts: []task.Part{task.TextPart(fmt.Sprintf("Message %d says **something** about [this](https://example.org/%d), with `code`.\n\n- one\n- two\n", i, i))}}
+		if _, err := s.DB.Append(s.T.Context(), chat.Post{Message: m}); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	visit := func(b *Browser) func(string) *httptest.ResponseRecorder {
+		return func(path string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = b.Addr
+			r.AddCookie(&http.Cookie{Name: "agentsite-test", Value: b.Cookie})
+			w := httptest.NewRecorder()
+			s.Router.ServeHTTP(w, r)
+			return w
+		}
+	}
+	return address.ChatPath(c.ID), visit(ada), visit(bob)
+}
+
+// Send posts the composer's form as a browser does, with files.
+func (b *Browser) Send(path string, files map[string]string, pairs ...string) Page {
+	b.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for i := 0; i < len(pairs); i += 2 {
+		w.WriteField(pairs[i], pairs[i+1])
+	}
+	if len(files) == 0 {
+		w.CreateFormFile("file", "") // an input without a file
+	}
+	for name, content := range files {
+		f, err := w.CreateFormFile("file", name)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		f.Write([]byte(content))
+	}
+	w.Close()
+	r := httptest.NewRequest(http.MethodPost, path, &body)
+	r.RemoteAddr = b.Addr
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	r.AddCookie(&http.Cookie{Name: "agentsite-test", Value: b.Cookie})
+	rec := httptest.NewRecorder()
+	b.Router.ServeHTTP(rec, r)
+	p := Page{T: b.t, Status: rec.Code, Location: rec.Header().Get("Location"), Header: rec.Header(), Body: rec.Body.String()}
+	doc, err := html.Parse(strings.NewReader(p.Body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p.Doc = doc
+	return p
+}
+
+// Within is the part of a page below one of its elements.
+func (p Page) Within(n *html.Node) Page { p.Doc = n; return p }
+
+// MessageRow is what stands on the page under a seq.
+func (p Page) MessageRow(seq int) Page {
+	p.T.Helper()
+	return p.Within(p.One("article", "id", fmt.Sprint("m", seq)))
+}
+
+// Notes opens a conversation of the person alone and says so much in it.
+func (b *Browser) Notes(texts ...string) string {
+	b.t.Helper()
+	path := b.Post("/chat", "agent", "", "text", texts[0]).Is(http.StatusSeeOther).Location
+	for i, text := range texts[1:] {
+		b.Post(path, "text", text, "client_id", fmt.Sprint("n", i)).Leads(path)
+	}
+	return path
+}
+
+// Rows is the element around a window.
+func (p Page) Rows() *html.Node {
+	p.T.Helper()
+	for _, n := range p.All("div") {
+		if Attribute(n, "data-first") != "" {
+			return n
+		}
+	}
+	p.T.Fatalf("no window: %.300s", p.Body)
+	return nil
+}

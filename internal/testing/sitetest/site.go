@@ -1,0 +1,384 @@
+// Package sitetest builds the handlers over real services and a real database,
+// and visits their pages as browsers do.
+package sitetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"golang.org/x/net/html"
+
+	"agentsite/handlers"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/internal/notify"
+	"agentsite/internal/registry"
+	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
+	"agentsite/store"
+)
+
+// Site is a portal of real services on a real database; only what would call
+// outward is a fake.
+type Site struct {
+	T        *testing.T
+	DB       *storetest.DB
+	Accounts *account.Service
+	Hub      *hub.Service
+	Chat     *chat.Service
+	Tasks    *task.Service
+	Routes   *handlers.Routes
+	Router   http.Handler
+}
+
+// alive finds every agent alive and describes one at every address.
+type alive struct{}
+
+func (alive) Probe(context.Context, hub.Target) hub.Liveness {
+	return hub.Liveness{State: hub.Alive, Reason: "Answered."}
+}
+
+func (a alive) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	return a.Read(ctx, t.Endpoint)
+}
+
+func (alive) Read(_ context.Context, address string) (hub.Described, error) {
+	if strings.Contains(address, "nobody") {
+		return hub.Described{}, &fault.Error{Kind: fault.Invalid, Safe: "Nothing answered there.", Fields: map[string]string{"endpoint": "nothing answered there"}}
+	}
+	return hub.Described{Name: "reader", Title: "Invoice reader", Description: "Reads invoices.", Kind: hub.A2A, Endpoint: address,
+		Skills: []hub.Skill{{ID: "read", Name: "Read", Tags: []string{"pdf"}, Examples: []string{"Read this"}}}}, nil
+}
+
+// idle is a runtime that never gets to work.
+type idle struct{}
+
+func (idle) Wake()            {}
+func (idle) Stop(string) bool { return false }
+func (idle) Ended(task.Task)  {}
+
+// book finds agents and people as the portal does.
+type book struct {
+	hub *hub.Service
+	db  *storetest.DB
+}
+
+func (b book) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
+	a, err := b.hub.Callable(ctx, actor, handle)
+	if err != nil {
+		return chat.AgentRef{}, err
+	}
+	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: b.hub.TextGoesTo(a)}, nil
+}
+
+func (b book) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
+	a, err := b.db.AccountByName(ctx, name)
+	if err != nil {
+		return chat.Member{}, fault.New(fault.NotFound, "There is nobody called %q here.", name)
+	}
+	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
+}
+
+// Hosts implements chat.Directory.
+func (b book) Hosts(ctx context.Context, agentIDs []string) (map[string]string, error) {
+	out := make(map[string]string)
+	for _, id := range agentIDs {
+		if a, err := b.db.AgentByID(ctx, id); err == nil {
+			out[id] = b.hub.TextGoesTo(a)
+		}
+	}
+	return out, nil
+}
+
+func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
+	return b.hub.Admit(ctx, actor, handle, size)
+}
+
+// NewSite returns a portal with that policy of sign-up.
+func NewSite(t *testing.T, policy account.Policy, change ...func(*account.Config)) *Site {
+	t.Helper()
+	return NewSiteWith(t, policy, func(*handlers.Config) {}, change...)
+}
+
+// NewSiteWith is NewSite with another configuration of the handlers.
+func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config), change ...func(*account.Config)) *Site {
+	t.Helper()
+	ctx, dir, log := t.Context(), t.TempDir(), slog.New(slog.DiscardHandler)
+	opened, err := store.Open(ctx, dir, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Join(opened)
+	keys, err := ident.CreateKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base = "http://portal.test"
+	s := &Site{T: t, DB: db}
+	people := account.Config{Policy: policy, Guests: true, URL: base, Log: log, CheapHashes: true}
+	for _, c := range change {
+		c(&people)
+	}
+	s.Accounts = account.New(db, people)
+	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Prober: alive{}, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
+		CheckURL: func(u string) error {
+			if !strings.HasPrefix(u, "https://") {
+				return errors.New("begin with https://")
+			}
+			return nil
+		}})
+	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Log: log})
+	s.Tasks = task.NewService(db, idle{}, s.Chat)
+	hooks := notify.New(notify.Ports{Store: db, Chat: s.Chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, CheckURL: func(string) error { return nil }, Log: log})
+	peers, err := federation.NewPeers(ctx, db, federation.PeersConfig{Name: "Test", Agents: s.Hub.Own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log}
+	edit(&cfg)
+	s.Routes = handlers.New(s.Accounts, s.Hub, s.Chat, s.Tasks, db, cfg)
+	r := chi.NewRouter()
+	r.Use(middleware.RequestID, middleware.ClientIPFromRemoteAddr)
+	r.Route("/api/v1", s.Routes.API)
+	s.Routes.Pages(r)
+	s.Router = r
+	work, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { s.Hub.Run(work); close(ended) }()
+	t.Cleanup(func() { stop(); <-ended; db.Close() })
+
+	str := func(s string) *string { return &s }
+	if err := s.Hub.EnsureBuiltin(ctx, hub.Draft{Name: str("guide"), Title: str("Guide"), Description: str("Knows who is here. Ask it **anything**."),
+		Skills: &[]hub.Skill{{Name: "Find", Tags: []string{"help"}, Examples: []string{"Who reads invoices?"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Hub.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var System = ident.Actor{Kind: ident.System}
+
+// lastAddr gives every browser an address of its own, so that limits of one do
+// not meet another.
+var lastAddr atomic.Int64
+
+// Browser is a visitor with a cookie jar.
+type Browser struct {
+	*Site
+	t      *testing.T
+	Addr   string
+	Cookie string
+	Actor  ident.Actor // of a person
+}
+
+func (s *Site) Guest() *Browser {
+	n := lastAddr.Add(1)
+	return &Browser{Site: s, t: s.T, Addr: "192.0." + strconv.FormatInt(n/250, 10) + "." + strconv.FormatInt(n%250+1, 10) + ":4711"}
+}
+
+const GoodPassword = "correct horse battery"
+
+// Person is a signed-in visitor with a new account.
+func (s *Site) Person(name string) *Browser { return s.signedIn(name, false) }
+
+func (s *Site) Operator(name string) *Browser { return s.signedIn(name, true) }
+
+func (s *Site) signedIn(name string, operator bool) *Browser {
+	s.T.Helper()
+	a, err := s.Accounts.Add(s.T.Context(), System, account.SignUp{Name: name, Password: GoodPassword}, operator)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	secret, err := s.Accounts.StartSession(s.T.Context(), a)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	b := s.Guest()
+	b.Cookie = secret
+	if b.Actor, err = s.Accounts.Authenticate(s.T.Context(), secret, "192.0.2.1"); err != nil {
+		s.T.Fatal(err)
+	}
+	return b
+}
+
+// AgentOf registers an agent of the person.
+func (s *Site) AgentOf(b *Browser, name string, visibility hub.Visibility) hub.Agent {
+	s.T.Helper()
+	title, text, endpoint, kind := "Title of "+name, "Says "+name+". And more.", "https://"+name+".example/a2a", hub.A2A
+	a, err := s.Hub.Publish(s.T.Context(), b.Actor, hub.Draft{Name: &name, Title: &title, Description: &text, Kind: &kind, Endpoint: &endpoint, Visibility: &visibility,
+		Skills: &[]hub.Skill{{Name: "Talk", Tags: []string{"talk"}, Examples: []string{"Say " + name}}}})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return a
+}
+
+// Page is an answer, read as a browser would.
+type Page struct {
+	T        *testing.T
+	Status   int
+	Location string
+	Header   http.Header
+	Doc      *html.Node
+	Body     string
+}
+
+func (b *Browser) Get(path string) Page { return b.Do(http.MethodGet, path, nil) }
+
+// Post sends a form; pairs are names and values.
+func (b *Browser) Post(path string, pairs ...string) Page {
+	in := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		in.Add(pairs[i], pairs[i+1])
+	}
+	return b.Do(http.MethodPost, path, in)
+}
+
+func (b *Browser) Do(method, path string, in url.Values) Page {
+	b.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(in.Encode()))
+	r.RemoteAddr = b.Addr
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if b.Cookie != "" {
+		r.AddCookie(&http.Cookie{Name: "agentsite-test", Value: b.Cookie})
+	}
+	w := httptest.NewRecorder()
+	b.Router.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		if c.Name == "agentsite-test" {
+			if b.Cookie = c.Value; c.MaxAge < 0 {
+				b.Cookie = ""
+			}
+		}
+	}
+	p := Page{T: b.t, Status: w.Code, Location: w.Header().Get("Location"), Header: w.Header(), Body: w.Body.String()}
+	doc, err := html.Parse(strings.NewReader(p.Body))
+	if err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	p.Doc = doc
+	return p
+}
+
+func (p Page) Is(status int) Page {
+	p.T.Helper()
+	if p.Status != status {
+		p.T.Fatalf("status %d, want %d; says: %.600s", p.Status, status, Words(p.Doc))
+	}
+	return p
+}
+
+// Leads fails unless the answer sends the browser to path.
+func (p Page) Leads(path string) Page {
+	p.T.Helper()
+	if p.Is(http.StatusSeeOther); p.Location != path {
+		p.T.Fatalf("leads to %q, want %q", p.Location, path)
+	}
+	return p
+}
+
+// All are the elements with that name and those attributes, pairs of key and
+// value.
+func (p Page) All(name string, attrs ...string) []*html.Node {
+	var out []*html.Node
+	var visit func(*html.Node)
+	visit = func(n *html.Node) {
+		if n.Type == html.ElementNode && (n.Data == name || name == "*") {
+			fits := true
+			for i := 0; i < len(attrs); i += 2 {
+				have := Attribute(n, attrs[i])
+				fits = fits && (have == attrs[i+1] || attrs[i] == "class" && slices.Contains(strings.Fields(have), attrs[i+1]))
+			}
+			if fits {
+				out = append(out, n)
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			visit(c)
+		}
+	}
+	visit(p.Doc)
+	return out
+}
+
+// One is the only such element.
+func (p Page) One(name string, attrs ...string) *html.Node {
+	p.T.Helper()
+	list := p.All(name, attrs...)
+	if len(list) != 1 {
+		p.T.Fatalf("%d elements <%s %v>, want one; says: %.600s", len(list), name, attrs, Words(p.Doc))
+	}
+	return list[0]
+}
+
+func (p Page) Has(name string, attrs ...string) bool { return len(p.All(name, attrs...)) > 0 }
+
+func (p Page) Says(text string) bool { return strings.Contains(Words(p.Doc), text) }
+
+func Attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// Words are the text below a node, on one line.
+func Words(n *html.Node) string {
+	var b strings.Builder
+	var visit func(*html.Node)
+	visit = func(n *html.Node) {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data + " ")
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			visit(c)
+		}
+	}
+	visit(n)
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// Field fails unless the form shows again what was typed in the named field,
+// and says what is wrong with it when wrong is not empty.
+func (p Page) Field(id, value, wrong string) {
+	p.T.Helper()
+	n := p.One("*", "id", id)
+	have := Attribute(n, "value")
+	if n.Data == "textarea" {
+		have = Words(n)
+	}
+	if have != value {
+		p.T.Errorf("field %s holds %q, want %q", id, have, value)
+	}
+	if wrong == "" {
+		return
+	}
+	if Attribute(n, "aria-invalid") != "true" {
+		p.T.Errorf("field %s is not marked as wrong", id)
+	}
+	if said := Words(p.One("*", "id", id+"-error")); !strings.Contains(said, wrong) {
+		p.T.Errorf("field %s: says %q, want %q", id, said, wrong)
+	}
+}
