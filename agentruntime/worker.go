@@ -44,6 +44,7 @@ type Worker struct {
 	store   Store
 	chat    *chat.Service
 	hub     *hub.Service
+	calls   CallObserver
 	drivers map[hub.Kind]task.Agent
 	log     *slog.Logger
 	fence   int64
@@ -51,10 +52,15 @@ type Worker struct {
 	finished chan string // ids of ended runs, for the dispatch loop
 }
 
+// CallObserver learns from calls whether agents can be reached.
+type CallObserver interface {
+	Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration)
+}
+
 // New returns a worker that runs agents of the kinds in drivers.
-func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, drivers map[hub.Kind]task.Agent,
-	log *slog.Logger) *Worker {
-	return &Worker{queue: queue, store: store, chat: chats, hub: agents, drivers: drivers, log: log,
+func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, calls CallObserver,
+	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
+	return &Worker{queue: queue, store: store, chat: chats, hub: agents, calls: calls, drivers: drivers, log: log,
 		// Unique per start: rows claimed under another fence belong to a process that has ended,
 		// because one process owns the data folder.
 		fence: time.Now().UnixNano(), finished: make(chan string, maxRunning)}
@@ -232,9 +238,9 @@ func (w *Worker) reportCall(ctx context.Context, t task.Task, r task.Result, too
 	switch r.State {
 	case task.Canceled:
 	case task.Failed:
-		w.hub.Called(ctx, t.AgentID, false, r.Reason, took)
+		w.calls.Called(ctx, t.AgentID, false, r.Reason, took)
 	default:
-		w.hub.Called(ctx, t.AgentID, true, "", took)
+		w.calls.Called(ctx, t.AgentID, true, "", took)
 	}
 }
 

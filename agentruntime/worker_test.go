@@ -41,6 +41,7 @@ type house struct {
 	chat  *chat.Service
 	tasks *task.Service
 	hub   *hub.Service
+	calls *hub.Monitor
 	queue *agentruntime.Queue
 	ada   ident.Actor
 	agent hub.Agent
@@ -93,6 +94,7 @@ func build(t *testing.T) *house {
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
 	log := slog.New(slog.DiscardHandler)
 	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
+	h.calls = hub.NewMonitor(hub.MonitorPorts{Queue: hub.NewProbeQueue(h.db, log), Directory: h.hub})
 	h.chat = chat.New(chatStore{h.db, h}, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
 	h.tasks = task.NewService(h.db, h.queue, h.chat)
 	owner := storetest.Account(t, h.db, "ada")
@@ -112,7 +114,7 @@ func (h *house) start(f agentFunc) {
 func (h *house) startAs(a task.Agent) {
 	h.t.Helper()
 	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
-	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, drivers, slog.New(slog.DiscardHandler))
+	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	go func() {

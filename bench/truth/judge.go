@@ -63,14 +63,16 @@ func judge(t testing.TB) []row {
 	})
 	t.Cleanup(out.CloseIdle)
 	rt := out.RoundTripper()
-	h := hub.New(hub.Ports{Store: db, Index: index.New(), Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)},
+	queue := hub.NewProbeQueue(db, slog.New(slog.DiscardHandler))
+	h := hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue,
 		Reader: readers{remote.NewReader(rt), mcp.NewReader(rt)}, Sealer: keys}, hub.Config{
 		Portal: "truth.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Loopback: true, Log: slog.New(slog.DiscardHandler),
 		CheckURL: func(s string) error { _, err := out.CheckURL(s); return err },
 	})
+	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)}, Directory: h})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
+	go func() { done <- monitor.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

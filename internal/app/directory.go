@@ -2,12 +2,17 @@ package app
 
 import (
 	"context"
+	"net/http"
 
 	"agentsite/agentruntime"
+	toolserver "agentsite/agentruntime/mcp"
+	"agentsite/agentruntime/remote"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/settings"
+	"agentsite/internal/task"
 	"agentsite/store"
 )
 
@@ -65,4 +70,23 @@ func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]str
 // Admit implements chat.Directory.
 func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
 	return d.hub.Admit(ctx, actor, handle, size)
+}
+
+// openDirectory makes the directory of agents and the monitor of their liveness.
+func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent, words hub.Index) {
+	queue := hub.NewProbeQueue(p.db.Hub, p.log)
+	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: queue, Reader: newReaders(rt),
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
+	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log, CheckURL: p.checkURL,
+		Kinds:    []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link},
+		Loopback: settings.LoopbackHost(p.url.Hostname()), Told: p.teller.told, Moved: p.drivers.link.Drop,
+		Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
+	p.connectHub(&ports, &cfg)
+	p.hub = hub.New(ports, cfg)
+	monitor := hub.MonitorPorts{Queue: queue, Directory: p.hub, Proofs: p.hub,
+		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
+	if p.node != nil {
+		monitor.Contacted = p.node.OwnContacted
+	}
+	p.monitor = hub.NewMonitor(monitor)
 }

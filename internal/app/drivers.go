@@ -51,8 +51,7 @@ func (d *drivers) close() {
 // anywhere lets the portal's own model be wherever the operator put it.
 var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// newDrivers builds what runs agents. The hub comes after them: they ask it
-// only once it is there.
+// newDrivers builds the drivers. They use the hub, which is made later, only when they run.
 func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	// Agents may think for long before they say anything.
 	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
@@ -65,7 +64,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
 		link: link.New(link.Config{Portal: host, Log: p.log,
-			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.hub.Observe(ctx, id, l) }}),
+			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.monitor.Observe(ctx, id, l) }}),
 		build: builtin.New(builtin.Config{
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
 			Manual: manual(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,

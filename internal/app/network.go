@@ -76,7 +76,7 @@ func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
 	ports.Ways = noWay{}
 	if n := p.node; n != nil {
 		ports.Network, ports.Ways, ports.Wider, ports.Seeker = n.Network, n, n.Searcher, n.Resolver
-		cfg.Contacted, cfg.Elsewhere, cfg.Voices = n.OwnContacted, n.RemoteCalled, n.Reports
+		cfg.Elsewhere, cfg.Voices = n.RemoteCalled, n.Reports
 	}
 	if p.set.RemoteAgents != nil {
 		ports.Network = p.set.RemoteAgents

@@ -22,8 +22,6 @@ import (
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
 	"agentsite/agentruntime/conformance"
-	toolserver "agentsite/agentruntime/mcp"
-	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
 	"agentsite/handlers/a2a"
@@ -98,6 +96,7 @@ type clients struct {
 type services struct {
 	accounts *account.Service
 	hub      *hub.Service
+	monitor  *hub.Monitor
 	peers    *federation.Peers
 	tasks    *task.Service
 	chats    *chat.Service
@@ -235,12 +234,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	ports := hub.Ports{Store: p.db.Hub, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
-	hcfg := hub.Config{Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
-		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
-	p.connectHub(&ports, &hcfg)
-	p.hub = hub.New(ports, hcfg)
+	p.openDirectory(keys, rt, byKind, words)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
@@ -251,7 +245,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Notified: p.teller.told, Log: p.log})
-	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, byKind, p.log)
+	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())
@@ -332,7 +326,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	stopWork := func() { cancelWork(task.ErrShutdown) }
 	defer stopWork()
 	workers, work := errgroup.WithContext(work)
-	workers.Go(func() error { return p.hub.Run(work) })
+	workers.Go(func() error { return p.monitor.Run(work) })
 	workers.Go(func() error { return p.worker.Run(work) })
 	workers.Go(func() error { return p.accounts.Run(work) })
 	workers.Go(func() error { p.endWork(work); return nil })

@@ -65,7 +65,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	if next.Status.Held && !a.Status.Held {
 		s.moved(next.ID)
-		s.tellOwners(ctx, next, Notice{Kind: NoticeHeld, Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
+		s.TellOwners(ctx, next, Notice{Kind: NoticeHeld, Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
 	}
 	if published {
 		s.cfg.Log.Info("agent published", "agent", next.ID, "name", next.Name)

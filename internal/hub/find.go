@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
 	"agentsite/internal/fault"
@@ -82,4 +83,13 @@ func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d 
 		}
 	}
 	return s.read(ctx, actor, t)
+}
+
+// origin is scheme, host and port of an address.
+func origin(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	return u.Scheme + "://" + u.Host
 }

@@ -71,6 +71,7 @@ func (r *reader) Read(_ context.Context, address string) (hub.Described, error) 
 // world is a hub on a database and an index of its own, which runs.
 type world struct {
 	*hub.Service
+	*hub.Monitor
 	t       *testing.T
 	db      *storetest.DB
 	keys    *ident.Keys
@@ -93,7 +94,8 @@ func open(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
-	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Prober: w.prober, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
+	queue := hub.NewProbeQueue(db, slog.New(slog.DiscardHandler))
+	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
 		Moved: func(id string) {
 			w.movedMu.Lock()
 			defer w.movedMu.Unlock()
@@ -112,8 +114,9 @@ func open(t *testing.T) *world {
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	s := w.Service // tests may put another in its place
-	go func() { done <- s.Run(ctx) }()
+	m := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: w.prober, Directory: w.Service, Proofs: w.Service})
+	w.Monitor = m
+	go func() { done <- m.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"agentsite/internal/fault"
 	"context"
 	"iter"
 	"maps"
@@ -20,7 +21,7 @@ func (s *Service) Load(ctx context.Context) error {
 	stop()
 	// What was read may be older than what was edited meanwhile.
 	for _, id := range s.edits.end() {
-		s.reindex(ctx, id)
+		s.Reindex(ctx, id)
 	}
 	if err == nil && s.network != nil {
 		err = s.network.Load(ctx)
@@ -107,4 +108,22 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 		}
 	}
 	return nil
+}
+
+// Reindex puts the agent into the index as it is now. It looks again after
+// each Put, so that an edit or removal that came in between, whose own Put or
+// Remove went before, has the last word.
+func (s *Service) Reindex(ctx context.Context, agentID string) {
+	for last := 0; ; {
+		a, err := s.store.AgentByID(ctx, agentID)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			s.unlist(agentID)
+			return
+		case err != nil || a.Version == last:
+			return
+		}
+		s.list(a)
+		last = a.Version
+	}
 }

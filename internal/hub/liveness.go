@@ -4,46 +4,42 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http/httptrace"
-	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/internal/ident"
 )
 
 const (
 	// probeTimeout bounds one exchange.
 	probeTimeout = 10 * time.Second
-	// publishWait is how long a registration waits for its first verdict.
-	publishWait = 1500 * time.Millisecond
-	// checkWait is how long somebody who asked for an exchange waits.
-	checkWait = probeTimeout + consultWait + 2*time.Second
 	// maxReason bounds the sentence of a verdict, in bytes.
 	maxReason = 300
 )
 
 // contact makes one exchange and stores what it showed. No prober makes an
 // agent work.
-func (s *Service) contact(ctx context.Context, c Checkup) (Liveness, reach) {
+func (m *Monitor) contact(ctx context.Context, c Checkup) (Liveness, reach) {
 	if c.Agent.Status.State == Withdrawn || c.Agent.Kind == Builtin || c.Agent.Kind == Link {
 		return c.Agent.Liveness, nothing
 	}
-	a := s.learn(ctx, c.Agent)
+	a := m.agents.LearnCard(ctx, c.Agent)
 	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
 		// What is known of the agent may be older than the last edit: a new
 		// credential must not go to the old address.
-		if now, secret, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
+		if now, secret, err := m.agents.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
 	}
-	l, showed := s.exchange(ctx, t)
+	l, showed := m.exchange(ctx, t)
 	if ctx.Err() != nil {
 		return a.Liveness, nothing
 	}
-	now, err := s.store.Checkup(ctx, a.ID)
+	now, err := m.queue.store.Checkup(ctx, a.ID)
 	switch {
 	case err != nil:
 		return l, nothing
@@ -52,19 +48,19 @@ func (s *Service) contact(ctx context.Context, c Checkup) (Liveness, reach) {
 		return now.Agent.Liveness, nothing
 	}
 	l.CheckedAt = clock.Now()
-	s.record(ctx, now, l)
+	m.record(ctx, now, l)
 	return l, showed
 }
 
 // exchange asks the prober, and watches whether a connection came about: that
 // is all the hub wants to know of how an agent is reached.
-func (s *Service) exchange(ctx context.Context, t Target) (Liveness, reach) {
+func (m *Monitor) exchange(ctx context.Context, t Target) (Liveness, reach) {
 	var got atomic.Bool
 	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
 	}), probeTimeout)
 	defer cancel()
-	l := s.prober.Probe(ctx, t)
+	l := m.prober.Probe(ctx, t)
 	l.Reason = shortReason(l.Reason)
 	switch {
 	case got.Load():
@@ -76,40 +72,40 @@ func (s *Service) exchange(ctx context.Context, t Target) (Liveness, reach) {
 }
 
 // Observe stores what was seen of an agent by those who hold its connection.
-func (s *Service) Observe(ctx context.Context, agentID string, l Liveness) {
-	c, err := s.store.Checkup(ctx, agentID)
+func (m *Monitor) Observe(ctx context.Context, agentID string, l Liveness) {
+	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil {
 		if !fault.Is(err, fault.NotFound) {
-			s.cfg.Log.Warn("read an agent", "agent", agentID, "error", err)
+			m.queue.log.Warn("read an agent", "agent", agentID, "error", err)
 		}
 		return
 	}
 	if l.CheckedAt.IsZero() {
 		l.CheckedAt = clock.Now()
 	}
-	s.record(ctx, c, l)
+	m.record(ctx, c, l)
 }
 
 // record stores a verdict, plans the next contact and tells the owners. c is
 // how the agent stood before.
-func (s *Service) record(ctx context.Context, c Checkup, l Liveness) {
+func (m *Monitor) record(ctx context.Context, c Checkup, l Liveness) {
 	next, failures := plan(c, l.State, l.CheckedAt, rand.Float64())
-	s.keep(ctx, c, l, next, failures)
+	m.keep(ctx, c, l, next, failures)
 }
 
-func (s *Service) keep(ctx context.Context, c Checkup, l Liveness, next time.Time, failures int) {
+func (m *Monitor) keep(ctx context.Context, c Checkup, l Liveness, next time.Time, failures int) {
 	l.Reason = shortReason(l.Reason)
-	if err := s.store.SetLiveness(ctx, c.Agent.ID, l, next, failures); err != nil {
+	if err := m.queue.store.SetLiveness(ctx, c.Agent.ID, l, next, failures); err != nil {
 		if ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
-			s.cfg.Log.Warn("store liveness", "agent", c.Agent.ID, "error", err)
+			m.queue.log.Warn("store liveness", "agent", c.Agent.ID, "error", err)
 		}
 		return
 	}
-	s.reindex(ctx, c.Agent.ID)
-	s.contacted(c.Agent, l)
-	if at := s.follow(ctx, c, l); !at.IsZero() {
+	m.agents.Reindex(ctx, c.Agent.ID)
+	m.reportContact(c.Agent, l)
+	if at := m.follow(ctx, c, l); !at.IsZero() {
 		select {
-		case s.probes <- probeJob{agent: c.Agent, away: at}:
+		case m.queue.jobs <- probeJob{agent: c.Agent, away: at}:
 		default:
 		}
 	}
@@ -118,19 +114,19 @@ func (s *Service) keep(ctx context.Context, c Checkup, l Liveness, next time.Tim
 // Called takes note of a task that was given to an agent. One that reached it
 // shows that it is alive; one that did not makes it be contacted at once: what
 // a call showed is no verdict, for it may have been the call's fault.
-func (s *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
-	a, err := s.store.AgentByID(ctx, agentID)
+func (m *Monitor) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
+	a, err := m.queue.store.AgentByID(ctx, agentID)
 	if err != nil || a.Kind == Builtin || a.Kind == Link {
 		return
 	}
 	now, last := clock.Now(), a.Liveness
 	if !reached || last.State != Alive {
-		s.cfg.Log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason, "took", took)
+		m.queue.log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason, "took", took)
 		at := last.CheckedAt.Add(hastyAfter)
 		if reached && !at.After(now) {
 			// Its host may rest; this says that it need not.
 			select {
-			case s.probes <- probeJob{agent: a, done: make(chan Liveness, 1)}:
+			case m.queue.jobs <- probeJob{agent: a, done: make(chan Liveness, 1)}:
 				return
 			default:
 			}
@@ -138,7 +134,7 @@ func (s *Service) Called(ctx context.Context, agentID string, reached bool, reas
 		if at.Before(now) {
 			at = now
 		}
-		s.soon(ctx, agentID, at)
+		m.queue.dueAt(ctx, agentID, at)
 		return
 	}
 	if now.Sub(last.CheckedAt) < calledEvery {
@@ -147,102 +143,34 @@ func (s *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	// How long the work took says nothing of how quickly it answers. It is
 	// contacted again soon: somebody relies on it.
 	next := now.Add(jittered(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
-	s.keep(ctx, Checkup{Agent: a}, Liveness{State: Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
+	m.keep(ctx, Checkup{Agent: a}, Liveness{State: Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
-// soon makes an agent due at a time, if it would be later.
-func (s *Service) soon(ctx context.Context, agentID string, at time.Time) {
-	if err := s.store.DueAt(ctx, agentID, at); err != nil && ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
-		s.cfg.Log.Warn("make an agent due", "agent", agentID, "error", err)
-	}
-}
-
-// reindex puts the agent into the index as it is now. It looks again after
-// each Put, so that an edit or removal that came in between, whose own Put or
-// Remove went before, has the last word.
-func (s *Service) reindex(ctx context.Context, agentID string) {
-	for last := 0; ; {
-		a, err := s.store.AgentByID(ctx, agentID)
-		switch {
-		case fault.Is(err, fault.NotFound):
-			s.unlist(agentID)
-			return
-		case err != nil || a.Version == last:
-			return
-		}
-		s.list(a)
-		last = a.Version
+// reportContact tells other portals what an exchange with an own agent showed.
+func (m *Monitor) reportContact(a Agent, l Liveness) {
+	if m.ports.Contacted != nil {
+		a.Liveness = l
+		m.ports.Contacted(a)
 	}
 }
 
-// checked waits a moment for the first verdict on a new version.
-func (s *Service) checked(ctx context.Context, a Agent) Agent {
-	if a.Kind == Builtin || a.Kind == Link {
-		return a
+// relearn reads an agent that just answered again, once a day. before is the
+// contact before that.
+func (m *Monitor) relearn(ctx context.Context, a Agent, before time.Time) {
+	if !before.IsZero() && daily(a.ID, before, clock.Now()) {
+		m.agents.Relearn(ctx, a)
 	}
-	done := make(chan Liveness, 1)
-	select {
-	case s.probes <- probeJob{agent: a, done: done}:
-	default:
-		s.soon(ctx, a.ID, clock.Now())
-		return a
-	}
-	wait := time.NewTimer(publishWait)
-	defer wait.Stop()
-	select {
-	case a.Liveness = <-done:
-		// The exchange may have taught a new version.
-		if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
-			return now
-		}
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return a
 }
 
-// Check makes an exchange now, for the agent's owner or the operator, and
-// returns the agent with the verdict.
-func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
-	if err != nil {
-		return Agent{}, err
+// shortReason makes a plain sentence of a reason, within maxReason bytes.
+func shortReason(s string) string {
+	if s = OneLine(s); len(s) <= maxReason {
+		return s
 	}
-	if wait, ok := s.reads.Allow(actor.ID); !ok {
-		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
+	const more = "…"
+	s = s[:maxReason-len(more)]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
 	}
-	if a.Kind == Builtin || a.Kind == Link {
-		return a, nil // nobody has to ask
-	}
-	wait := time.NewTimer(checkWait)
-	defer wait.Stop()
-	done := make(chan Liveness, 1)
-	var verdict Liveness
-	select {
-	case s.probes <- probeJob{agent: a, done: done}:
-		select {
-		case verdict = <-done:
-		case <-wait.C:
-			return Agent{}, fault.New(fault.Unavailable, "%s was not contacted in time. Try again in a moment.", a.Name)
-		case <-ctx.Done():
-			return Agent{}, ctx.Err()
-		}
-	case <-wait.C:
-		return Agent{}, fault.New(fault.Unavailable, "Too many agents are being contacted. Try again in a moment.")
-	case <-ctx.Done():
-		return Agent{}, ctx.Err()
-	}
-	if a, err = s.store.AgentByID(ctx, a.ID); err == nil {
-		a.Liveness = verdict // also when it could not be stored
-	}
-	return a, err
-}
-
-// origin is scheme, host and port of an address.
-func origin(endpoint string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return endpoint
-	}
-	return u.Scheme + "://" + u.Host
+	return strings.TrimRight(s, " ") + more
 }

@@ -77,34 +77,34 @@ func (p *reproofs) found(a Agent) {
 }
 
 // reprove looks again for the proof of an agent that just answered.
-func (s *Service) reprove(ctx context.Context, a Agent, proofs *reproofs) {
-	if s.witness == nil || a.Proof.State != Proved || !proofs.turn(a, clock.Now()) {
+func (m *Monitor) reprove(ctx context.Context, a Agent, proofs *reproofs) {
+	if m.proofs == nil || a.Proof.State != Proved || !proofs.turn(a, clock.Now()) {
 		return
 	}
-	err := s.prove(ctx, a)
+	err := m.proofs.ProveAgain(ctx, a)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
 		proofs.found(a)
-		s.reindex(ctx, a.ID)
+		m.agents.Reindex(ctx, a.ID)
 		return
 	}
-	now, lerr := s.store.AgentByID(ctx, a.ID)
+	now, lerr := m.queue.store.AgentByID(ctx, a.ID)
 	if lerr != nil || now.Proof != a.Proof || !proofs.missed(a, clock.Now()) {
 		return
 	}
-	if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
-		s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
+	if err := m.queue.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
+		m.queue.log.Warn("end a proof", "agent", a.ID, "error", err)
 		return
 	}
-	s.reindex(ctx, a.ID)
-	s.tellOwners(ctx, a, Notice{Kind: NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
+	m.agents.Reindex(ctx, a.ID)
+	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
 }
 
 // keepDomains looks again at proved domains until ctx ends.
-func (s *Service) keepDomains(ctx context.Context) {
-	if s.witness == nil {
+func (m *Monitor) keepDomains(ctx context.Context) {
+	if m.proofs == nil {
 		return
 	}
 	tick := time.NewTicker(domainsEvery)
@@ -112,7 +112,7 @@ func (s *Service) keepDomains(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			s.recheckDomains(ctx)
+			m.proofs.RecheckDomains(ctx)
 		case <-ctx.Done():
 			return
 		}

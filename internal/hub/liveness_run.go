@@ -42,10 +42,10 @@ type report struct {
 
 // Run makes the exchanges that liveness rests on, until ctx ends. It returns
 // when all of its goroutines have.
-func (s *Service) Run(ctx context.Context) error {
+func (m *Monitor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { s.keepDomains(ctx) })
+	wg.Go(func() { m.keepDomains(ctx) })
 	var (
 		r       = newRounds()
 		proofs  = newReproofs()
@@ -67,7 +67,7 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		now := time.Now()
 		if more && r.waiting < sweepBatch/4 {
-			more, looked = s.refill(ctx, r), now
+			more, looked = m.refill(ctx, r), now
 		}
 		var wait time.Duration
 		for {
@@ -75,13 +75,13 @@ func (s *Service) Run(ctx context.Context) error {
 			if v, wait = r.next(now); v == nil {
 				break
 			}
-			wg.Go(func() { s.visit(ctx, v, proofs, send) })
+			wg.Go(func() { m.visit(ctx, v, proofs, send) })
 		}
 		if timer.Stop(); wait > 0 {
 			timer.Reset(wait)
 		}
 		select {
-		case job := <-s.probes:
+		case job := <-m.queue.jobs:
 			if !job.away.IsZero() {
 				away[job.agent.ID] = job.away
 				break
@@ -92,14 +92,14 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 			r.add(v)
 		case rep := <-reports:
-			s.note(ctx, &wg, r, rep, send)
+			m.note(ctx, &wg, r, rep, send)
 		case <-tick.C:
 			if r.waiting < sweepBatch || time.Since(looked) >= busySweep {
-				more, looked = s.refill(ctx, r), time.Now()
+				more, looked = m.refill(ctx, r), time.Now()
 			}
 			for id, at := range away {
 				if now := clock.Now(); !now.Before(at) {
-					if away[id] = s.missing(ctx, id, now); away[id].IsZero() {
+					if away[id] = m.missing(ctx, id, now); away[id].IsZero() {
 						delete(away, id)
 					}
 				}
@@ -113,12 +113,12 @@ func (s *Service) Run(ctx context.Context) error {
 
 // refill queues agents that are due. It reports whether there may be more:
 // those that wait are due as well, so a batch is read beyond them.
-func (s *Service) refill(ctx context.Context, r *rounds) bool {
+func (m *Monitor) refill(ctx context.Context, r *rounds) bool {
 	limit := min(len(r.visits)+sweepBatch, maxWaiting)
-	due, err := s.store.Due(ctx, clock.Now(), limit)
+	due, err := m.queue.store.Due(ctx, clock.Now(), limit)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.cfg.Log.Warn("list agents to check", "error", err)
+			m.queue.log.Warn("list agents to check", "error", err)
 		}
 		return false
 	}
@@ -130,7 +130,7 @@ func (s *Service) refill(ctx context.Context, r *rounds) bool {
 }
 
 // note takes what a visit reports.
-func (s *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
+func (m *Monitor) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
 	v := rep.visit
 	switch {
 	case len(rep.same) > 0:
@@ -148,24 +148,24 @@ func (s *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep r
 	same, back := r.met(v, rep.live, rep.reach, rep.took, time.Now())
 	if len(same) > 0 {
 		wg.Go(func() {
-			s.sameHost(ctx, same, rep.live)
+			m.sameHost(ctx, same, rep.live)
 			send(report{same: same})
 		})
 	}
 	if len(back) > 0 {
 		wg.Go(func() {
 			for _, id := range back {
-				s.soon(ctx, id, clock.Now())
+				m.queue.dueAt(ctx, id, clock.Now())
 			}
 		})
 	}
 }
 
 // visit contacts one agent and reports twice.
-func (s *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
+func (m *Monitor) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
 	rep := report{visit: v}
 	defer func() { send(report{visit: v, over: true, host: rep.host}) }()
-	c, err := s.store.Checkup(ctx, v.agent)
+	c, err := m.queue.store.Checkup(ctx, v.agent)
 	if err != nil {
 		send(report{visit: v, live: Liveness{State: Unknown, Reason: "The agent is gone."}})
 		return
@@ -175,7 +175,7 @@ func (s *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 		return
 	}
 	began := time.Now()
-	rep.live, rep.reach = s.contact(ctx, c)
+	rep.live, rep.reach = m.contact(ctx, c)
 	rep.took = time.Since(began)
 	send(rep)
 	rep.host = ""
@@ -183,7 +183,7 @@ func (s *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 		return
 	}
 	// What follows from its being there. Nobody waits for it.
-	a, err := s.store.AgentByID(ctx, v.agent)
+	a, err := m.queue.store.AgentByID(ctx, v.agent)
 	if err != nil {
 		return
 	}
@@ -191,17 +191,17 @@ func (s *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 	if n := len(c.History); n > 0 {
 		before = c.History[n-1].At
 	}
-	s.relearn(ctx, a, before)
-	s.reprove(ctx, a, proofs)
+	m.relearn(ctx, a, before)
+	m.reprove(ctx, a, proofs)
 }
 
 // sameHost stores for agents that waited for a host what was just seen of it.
-func (s *Service) sameHost(ctx context.Context, list []*visit, l Liveness) {
+func (m *Monitor) sameHost(ctx context.Context, list []*visit, l Liveness) {
 	l.Latency, l.Reason = 0, l.Reason+" Another agent of the same host was asked."
 	for _, v := range list {
 		l.CheckedAt = clock.Now()
-		if c, err := s.store.Checkup(ctx, v.agent); err == nil && hostOf(c.Agent) == v.host {
-			s.record(ctx, c, l)
+		if c, err := m.queue.store.Checkup(ctx, v.agent); err == nil && hostOf(c.Agent) == v.host {
+			m.record(ctx, c, l)
 		}
 	}
 }

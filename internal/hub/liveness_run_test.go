@@ -122,6 +122,7 @@ func (f *far) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 // pass at once.
 type bubble struct {
 	*hub.Service
+	*hub.Monitor
 	t       *testing.T
 	db      *storetest.DB
 	far     *far
@@ -149,11 +150,14 @@ func (b *bubble) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.Service = hub.New(hub.Ports{Store: b.db, Index: index.New(), Prober: b.far, Reader: b.reader, Witness: b.witness, Sealer: keys}, hub.Config{
+	queue := hub.NewProbeQueue(b.db, slog.New(slog.DiscardHandler))
+	b.Service = hub.New(hub.Ports{Store: b.db, Index: index.New(), Probes: queue, Reader: b.reader, Witness: b.witness, Sealer: keys}, hub.Config{
 		Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Link}, CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	m := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: b.far, Directory: b.Service, Proofs: b.Service})
+	b.Monitor = m
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- b.Run(ctx) }()
+	go func() { done <- m.Run(ctx) }()
 	b.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -87,15 +87,15 @@ func (o *outage) due() (time.Time, bool) {
 
 // follow tells the owners what a contact means to them. c is how the agent
 // stood before. It returns when a linked agent is to be looked at again.
-func (s *Service) follow(ctx context.Context, c Checkup, l Liveness) (again time.Time) {
+func (m *Monitor) follow(ctx context.Context, c Checkup, l Liveness) (again time.Time) {
 	o := replay(c)
 	since := o.since
 	// A history holds whole seconds.
 	switch o.add(Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
 	case NoticeDown:
-		s.tellDown(ctx, c.Agent, l, o.since)
+		m.tellDown(ctx, c.Agent, l, o.since)
 	case NoticeUp:
-		s.tellUp(ctx, c.Agent, l, since)
+		m.tellUp(ctx, c.Agent, l, since)
 	}
 	if at, ok := o.due(); ok && o.link && !l.CheckedAt.After(at) {
 		return at
@@ -105,8 +105,8 @@ func (s *Service) follow(ctx context.Context, c Checkup, l Liveness) (again time
 
 // missing tells the owners of a linked agent that has stayed away. It returns
 // when to look again if it is too early to tell.
-func (s *Service) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
-	c, err := s.store.Checkup(ctx, agentID)
+func (m *Monitor) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
+	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil || c.Agent.Kind != Link || c.Agent.Liveness.State == Alive {
 		return time.Time{}
 	}
@@ -116,12 +116,12 @@ func (s *Service) missing(ctx context.Context, agentID string, now time.Time) (a
 		return at
 	}
 	if ok {
-		s.tellDown(ctx, c.Agent, c.Agent.Liveness, o.since)
+		m.tellDown(ctx, c.Agent, c.Agent.Liveness, o.since)
 	}
 	return time.Time{}
 }
 
-func (s *Service) tellDown(ctx context.Context, a Agent, l Liveness, since time.Time) {
+func (m *Monitor) tellDown(ctx context.Context, a Agent, l Liveness, since time.Time) {
 	if a.Status.State != Active && a.Status.State != Deprecated {
 		return
 	}
@@ -135,10 +135,10 @@ func (s *Service) tellDown(ctx context.Context, a Agent, l Liveness, since time.
 	case what == "":
 		what = "could not be reached"
 	}
-	s.tellOwners(ctx, a, Notice{Kind: NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
+	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
 }
 
-func (s *Service) tellUp(ctx context.Context, a Agent, l Liveness, since time.Time) {
+func (m *Monitor) tellUp(ctx context.Context, a Agent, l Liveness, since time.Time) {
 	if a.Status.State != Active && a.Status.State != Deprecated {
 		return
 	}
@@ -146,7 +146,7 @@ func (s *Service) tellUp(ctx context.Context, a Agent, l Liveness, since time.Ti
 	if !since.IsZero() {
 		text += " after " + roughly(l.CheckedAt.Sub(since))
 	}
-	s.tellOwners(ctx, a, Notice{Kind: NoticeUp, Text: text + "."})
+	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeUp, Text: text + "."})
 }
 
 // roughly says how long something took, in one unit.

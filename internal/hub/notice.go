@@ -97,8 +97,8 @@ func (s *Service) tell(ctx context.Context, accounts []string, n Notice) {
 	}
 }
 
-// tellOwners leaves a notice with the owner and co-owners of an agent.
-func (s *Service) tellOwners(ctx context.Context, a Agent, n Notice) {
+// TellOwners leaves a notice with the owner and co-owners of an agent.
+func (s *Service) TellOwners(ctx context.Context, a Agent, n Notice) {
 	to := []string{a.OwnerID}
 	list, err := s.store.CoOwners(ctx, a.ID)
 	if err != nil {

@@ -56,6 +56,6 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 		return Agent{}, err
 	}
 	s.moved(a.ID)
-	s.tellOwners(ctx, a, Notice{Kind: NoticeHeld, Text: text})
+	s.TellOwners(ctx, a, Notice{Kind: NoticeHeld, Text: text})
 	return a, nil
 }

@@ -125,7 +125,7 @@ func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who s
 	if err := s.store.AddCoOwner(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
-	s.reindex(ctx, a.ID)
+	s.Reindex(ctx, a.ID)
 	s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name, Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 	if err := s.store.RemoveCoOwner(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
-	s.reindex(ctx, a.ID)
+	s.Reindex(ctx, a.ID)
 	s.moved(a.ID)
 	if o.ID != actor.ID {
 		s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name, Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
@@ -271,5 +271,5 @@ func (s *Service) afterTransfer(ctx context.Context, agentID string, former iden
 		}
 		s.cfg.Log.Warn("end what rested on the former owner", "agent", a.ID, "error", err)
 	}
-	s.reindex(ctx, agentID)
+	s.Reindex(ctx, agentID)
 }

@@ -14,13 +14,6 @@ type Target struct {
 	Secret   string
 }
 
-// Prober makes a real protocol exchange with an agent that never makes the
-// agent work: GetTask of an unknown id, a list of models. It returns within
-// its own deadline and never an error: what went wrong is the liveness.
-type Prober interface {
-	Probe(ctx context.Context, t Target) Liveness
-}
-
 // Reader reads what an address says of itself, for registration by URL.
 type Reader interface {
 	// Read fetches the agent card at or below the address. It returns an

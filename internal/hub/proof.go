@@ -81,14 +81,15 @@ func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Ag
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
-	if err := s.prove(ctx, a); err != nil {
+	if err := s.ProveAgain(ctx, a); err != nil {
 		return Agent{}, err
 	}
-	s.reindex(ctx, a.ID)
+	s.Reindex(ctx, a.ID)
 	return s.store.AgentByID(ctx, a.ID)
 }
 
-func (s *Service) prove(ctx context.Context, a Agent) error {
+// ProveAgain looks for the proof of an agent and stores it.
+func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	at := origin(a.Endpoint)
@@ -232,8 +233,8 @@ func (s *Service) unpublish(ctx context.Context, accountID, domain string) {
 	}
 }
 
-// recheckDomains looks again at domains that were proved a while ago.
-func (s *Service) recheckDomains(ctx context.Context) {
+// RecheckDomains looks again at domains that were proved a while ago.
+func (s *Service) RecheckDomains(ctx context.Context) {
 	list, err := s.store.StaleDomains(ctx, clock.Now().Add(-domainEvery), 8)
 	if err != nil {
 		s.cfg.Log.Warn("list domains to check", "error", err)

@@ -31,9 +31,6 @@ type Config struct {
 	// Told, when set, is called after accounts were left a notice. It must
 	// not block.
 	Told func(n Notice, accounts []string)
-	// Contacted, when set, is told of an own agent as an exchange just showed
-	// it. It must not block.
-	Contacted func(a Agent)
 	// Elsewhere, when set, is told whether a call reached an agent of another
 	// portal. It must not block.
 	Elsewhere func(a Agent, reached bool)
@@ -43,13 +40,13 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Service is the directory of one portal. Create it with New, fill the index
-// with Load, and keep Run running for liveness.
+// Service is the directory of one portal. Create it with New and fill the
+// index with Load.
 type Service struct {
 	RemoteAgents
 	store   Store
 	index   Index
-	prober  Prober
+	probes  Probes
 	reader  Reader
 	witness Witness
 	trier   Trier
@@ -72,16 +69,16 @@ type Service struct {
 	// shares bounds how often somebody makes others co-owners or offers them
 	// agents: each of that is a notice.
 	shares  *limit.Keyed
-	probes  chan probeJob
 	drawing chan struct{} // the place for a picture being drawn
 	edits   edits
 }
 
 // Ports is what the service needs of others.
 type Ports struct {
-	Store   Store
-	Index   Index
-	Prober  Prober
+	Store Store
+	Index Index
+	// Probes may be nil; then no agent is probed.
+	Probes  Probes
 	Reader  Reader
 	Witness Witness
 	Trier   Trier
@@ -99,7 +96,7 @@ type Ports struct {
 func New(ports Ports, cfg Config) *Service {
 	return &Service{
 		RemoteAgents: NewRemoteAgents(ports.Index, cfg.Portal),
-		store:        ports.Store, index: ports.Index, prober: ports.Prober, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
+		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
 		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker, cfg: cfg,
 		reads:     limit.New(2*time.Second, 20, 50_000),
 		looks:     limit.New(200*time.Millisecond, 100, 50_000),
@@ -109,7 +106,6 @@ func New(ports Ports, cfg Config) *Service {
 		shares:    limit.New(30*time.Second, 40, 50_000),
 		reportsBy: limit.New(10*time.Minute, 5, 50_000),
 		callsBy:   limit.New(time.Second, 60, 200_000),
-		probes:    make(chan probeJob, 256),
 		drawing:   make(chan struct{}, 1),
 	}
 }

@@ -47,18 +47,8 @@ type Secrets interface {
 	SealedSecret(ctx context.Context, agentID string) ([]byte, error)
 }
 
-// Health stores liveness.
+// Health reads liveness.
 type Health interface {
-	// SetLiveness stores a verdict, adds it to the history and sets when the
-	// agent is due again and how often in a row it did not answer.
-	SetLiveness(ctx context.Context, agentID string, l Liveness, next time.Time, failures int) error
-	// Due returns agents that somebody else runs and that are to be checked
-	// by now, longest due first, with how often in a row they failed.
-	Due(ctx context.Context, now time.Time, limit int) ([]Checkup, error)
-	// Checkup returns one agent as Due does, due or not.
-	Checkup(ctx context.Context, agentID string) (Checkup, error)
-	// DueAt makes an agent due at a time, if it would be later.
-	DueAt(ctx context.Context, agentID string, at time.Time) error
 	// History returns the last verdicts, oldest first.
 	History(ctx context.Context, agentID string) ([]Contact, error)
 }

@@ -56,7 +56,7 @@ func (s *Service) AllowStore(key string, bytes int) (wait time.Duration, ok bool
 // AfterChange updates the index after the MCP registry changed an agent, and
 // probes the agent; if it was withdrawn, rights to act as it may have ended.
 func (s *Service) AfterChange(ctx context.Context, a Agent) {
-	s.reindex(ctx, a.ID)
+	s.Reindex(ctx, a.ID)
 	if a.Status.State == Withdrawn {
 		s.moved(a.ID)
 		return

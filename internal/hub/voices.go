@@ -46,14 +46,6 @@ func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 	return l, list[:min(len(list), maxVoices)]
 }
 
-// contacted tells others what an exchange with an own agent showed.
-func (s *Service) contacted(a Agent, l Liveness) {
-	if s.cfg.Contacted != nil {
-		a.Liveness = l
-		s.cfg.Contacted(a)
-	}
-}
-
 // CalledElsewhere takes note of a task that was given to an agent of another
 // portal: whether that portal brought an answer, or nobody was reached.
 func (s *Service) CalledElsewhere(ctx context.Context, agentID string, reached bool) {

@@ -48,7 +48,8 @@ func open(t *testing.T) *world {
 	must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	w := &world{t: t, db: db}
-	w.directory = hub.New(hub.Ports{Store: db, Index: index.New(), Prober: prober{}, Reader: reader{}, Sealer: keys},
+	queue := hub.NewProbeQueue(db, log)
+	w.directory = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: reader{}, Sealer: keys},
 		hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Log: log,
 			CheckURL: func(s string) error {
 				if !strings.HasPrefix(s, "https://") {
@@ -62,9 +63,10 @@ func open(t *testing.T) *world {
 		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
 	}
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
+	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: prober{}, Directory: w.directory})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- w.directory.Run(ctx) }()
+	go func() { done <- monitor.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		must(t, <-done)

@@ -136,7 +136,8 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 		c(&people)
 	}
 	s.Accounts = account.New(db, people)
-	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Prober: alive{}, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
+	queue := hub.NewProbeQueue(db, log)
+	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
 				return errors.New("begin with https://")
@@ -160,7 +161,8 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	s.Router = r
 	work, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { s.Hub.Run(work); close(ended) }()
+	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: alive{}, Directory: s.Hub})
+	go func() { monitor.Run(work); close(ended) }()
 	t.Cleanup(func() { stop(); <-ended; db.Close() })
 
 	str := func(s string) *string { return &s }

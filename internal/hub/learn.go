@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
-	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 )
 
@@ -18,11 +15,11 @@ const (
 	noteTools = "Learnt from its list of tools"
 )
 
-// learn reads what an agent says of itself when that is not known yet, because
+// LearnCard reads what an agent says of itself when that is not known yet, because
 // it did not answer when it was registered: until then nobody knows how it is
 // spoken to. What it says becomes a new version; nothing changes while it says
 // nothing.
-func (s *Service) learn(ctx context.Context, a Agent) Agent {
+func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 	switch a.Kind {
 	case A2A:
 		var conf A2AConfig
@@ -40,12 +37,9 @@ func (s *Service) learn(ctx context.Context, a Agent) Agent {
 	return a
 }
 
-// relearn reads again, once a day, what changes by itself or was not learnt
-// before, of an agent that just answered. before is the contact before that.
-func (s *Service) relearn(ctx context.Context, a Agent, before time.Time) {
-	if before.IsZero() || !daily(a.ID, before, clock.Now()) {
-		return
-	}
+// Relearn reads again the parts of an agent that change by themselves, and those
+// that were not known before.
+func (s *Service) Relearn(ctx context.Context, a Agent) {
 	switch {
 	case a.Kind == MCP:
 		s.reread(ctx, a, noteTools)
@@ -211,17 +205,4 @@ func keptSkills(have, said []Skill, had, has []Tool) []Skill {
 		}
 	}
 	return out
-}
-
-// shortReason makes a plain sentence of a reason, within maxReason bytes.
-func shortReason(s string) string {
-	if s = OneLine(s); len(s) <= maxReason {
-		return s
-	}
-	const more = "…"
-	s = s[:maxReason-len(more)]
-	for !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return strings.TrimRight(s, " ") + more
 }

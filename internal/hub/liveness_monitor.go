@@ -1,0 +1,56 @@
+package hub
+
+import "context"
+
+// MonitorDirectory is the part of the directory that a Monitor needs.
+type MonitorDirectory interface {
+	// Open returns an agent with its credential.
+	Open(ctx context.Context, agentID string) (Agent, string, error)
+	// LearnCard reads the card of an agent that could not be read before.
+	LearnCard(ctx context.Context, a Agent) Agent
+	// Relearn reads again the parts of an agent that change by themselves.
+	Relearn(ctx context.Context, a Agent)
+	// Reindex updates the search index.
+	Reindex(ctx context.Context, agentID string)
+	// TellOwners leaves a notice with the owners of an agent.
+	TellOwners(ctx context.Context, a Agent, n Notice)
+}
+
+// MonitorProofs looks again for the proofs of agents and domains.
+type MonitorProofs interface {
+	ProveAgain(ctx context.Context, a Agent) error
+	RecheckDomains(ctx context.Context)
+}
+
+// MonitorPorts are the parts of a portal that a Monitor uses.
+type MonitorPorts struct {
+	Queue     *ProbeQueue
+	Prober    Prober
+	Directory MonitorDirectory
+	// Proofs is nil where proofs are not looked for again.
+	Proofs MonitorProofs
+	// Contacted, when set, gets an own agent after each exchange. It must not block.
+	Contacted func(a Agent)
+}
+
+// Monitor probes agents, keeps their liveness, and tells owners of outages.
+// Create it with NewMonitor, and Run it. It is safe for concurrent use.
+type Monitor struct {
+	ports  MonitorPorts
+	queue  *ProbeQueue
+	prober Prober
+	agents MonitorDirectory
+	proofs MonitorProofs
+}
+
+// NewMonitor returns a monitor of a portal's agents.
+func NewMonitor(p MonitorPorts) *Monitor {
+	return &Monitor{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
+}
+
+// Prober makes a real protocol exchange with an agent that never makes the
+// agent work: GetTask of an unknown id, a list of models. It returns within
+// its own deadline and never an error: what went wrong is the liveness.
+type Prober interface {
+	Probe(ctx context.Context, t Target) Liveness
+}
