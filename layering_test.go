@@ -60,6 +60,8 @@ var may = map[string][]string{
 	"internal/federation/archive": with(leaves, "internal/record", "internal/federation"),
 	// A server that has an address is an agent.
 	"internal/registry": with(leaves, "internal/hub"),
+	// It reads agents and their owners from the directory.
+	"internal/liveness": with(leaves, "internal/hub"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -88,8 +90,8 @@ var may = map[string][]string{
 	"store/agents":        {"internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/registry", "internal/task"},
 	"store/tasks":         {"internal/chat", "internal/clock", "internal/fault", "internal/notify", "internal/task"},
 	"store/chats":         {"internal/chat", "internal/clock", "internal/fault", "internal/task"},
-	"agentruntime":        inner,
-	"agentruntime/remote": with(inner, "internal/federation/guard"),
+	"agentruntime":        with(inner, "internal/liveness"),
+	"agentruntime/remote": with(inner, "internal/liveness", "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),
 	"peering/replication": with(leaves, "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/archive"),
@@ -265,8 +267,8 @@ func TestLayering_Refuses(t *testing.T) {
 // clockExceptions are the test files that may look at the wall clock, each with
 // the reason.
 var clockExceptions = map[string]string{
-	"agentruntime/link/hostile_test.go":  "the tests run under synctest, by bubble of lease_test.go",
-	"internal/hub/liveness_told_test.go": "the tests run under synctest, by inBubble of liveness_run_test.go",
+	"agentruntime/link/hostile_test.go":     "the tests run under synctest, by bubble of lease_test.go",
+	"internal/liveness/outage_tell_test.go": "the tests run under synctest, by inBubble of run_test.go",
 }
 
 // TestClock refuses tests, and packages of test helpers, that measure time, because the result depends on the

@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
 )
@@ -41,7 +42,7 @@ type house struct {
 	chat  *chat.Service
 	tasks *task.Service
 	hub   *hub.Service
-	calls *hub.Monitor
+	calls *liveness.Service
 	queue *agentruntime.Queue
 	ada   ident.Actor
 	agent hub.Agent
@@ -94,7 +95,7 @@ func build(t *testing.T) *house {
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
 	log := slog.New(slog.DiscardHandler)
 	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
-	h.calls = hub.NewMonitor(hub.MonitorPorts{Queue: hub.NewProbeQueue(h.db, log), Directory: h.hub})
+	h.calls = liveness.New(liveness.Ports{Queue: liveness.NewQueue(h.db, log), Directory: h.hub})
 	h.chat = chat.New(chatStore{h.db, h}, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
 	h.tasks = task.NewService(h.db, h.queue, h.chat)
 	owner := storetest.Account(t, h.db, "ada")

@@ -17,13 +17,14 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/liveness"
 	"agentsite/internal/task"
 )
 
 var (
-	_ task.Agent = (*Driver)(nil)
-	_ hub.Prober = (*Prober)(nil)
-	_ hub.Reader = (*Reader)(nil)
+	_ task.Agent      = (*Driver)(nil)
+	_ liveness.Prober = (*Prober)(nil)
+	_ hub.Reader      = (*Reader)(nil)
 )
 
 // Config holds the driver's settings besides a RoundTripper.

@@ -13,13 +13,13 @@ import (
 // probeTime is the deadline of a probe.
 const probeTime = 15 * time.Second
 
-// Prober implements hub.Prober for the kind mcp.
+// Prober implements liveness.Prober for the kind mcp.
 type Prober struct{ rt http.RoundTripper }
 
 // NewProber returns a Prober over rt.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
-// Probe implements hub.Prober. It only opens a session; no tool is called or listed.
+// Probe implements liveness.Prober. It only opens a session; no tool is called or listed.
 func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -27,7 +27,7 @@ const (
 	maxListed = 200
 )
 
-// Probe implements hub.Prober for the kind prompt. It lists the models of the model's server, which
+// Probe implements liveness.Prober for the kind prompt. It lists the models of the model's server, which
 // makes none of them work.
 func (d *Driver) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)

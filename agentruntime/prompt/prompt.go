@@ -17,12 +17,13 @@ import (
 	"agentsite/agentruntime/model"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/liveness"
 	"agentsite/internal/task"
 )
 
 var (
-	_ task.Agent = (*Driver)(nil)
-	_ hub.Prober = (*Driver)(nil)
+	_ task.Agent      = (*Driver)(nil)
+	_ liveness.Prober = (*Driver)(nil)
 )
 
 // Config holds the dependencies of a Driver.

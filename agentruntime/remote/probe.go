@@ -20,13 +20,13 @@ import (
 // probeTime is the deadline of a probe.
 const probeTime = 15 * time.Second
 
-// Prober implements hub.Prober for the kinds a2a and openai.
+// Prober implements liveness.Prober for the kinds a2a and openai.
 type Prober struct{ rt http.RoundTripper }
 
 // NewProber returns a Prober over rt.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
-// Probe implements hub.Prober. No probe makes an agent work: it asks A2A agents for a task that does
+// Probe implements liveness.Prober. No probe makes an agent work: it asks A2A agents for a task that does
 // not exist, and OpenAI servers for their models.
 func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)

@@ -16,6 +16,7 @@ import (
 
 	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
+	"agentsite/internal/liveness"
 	"agentsite/internal/task"
 )
 
@@ -24,11 +25,11 @@ import (
 const maxText = 256 << 10
 
 var (
-	_ task.Agent   = (*A2A)(nil)
-	_ task.Stopper = (*A2A)(nil)
-	_ task.Agent   = (*OpenAI)(nil)
-	_ hub.Prober   = (*Prober)(nil)
-	_ hub.Reader   = (*Reader)(nil)
+	_ task.Agent      = (*A2A)(nil)
+	_ task.Stopper    = (*A2A)(nil)
+	_ task.Agent      = (*OpenAI)(nil)
+	_ liveness.Prober = (*Prober)(nil)
+	_ hub.Reader      = (*Reader)(nil)
 )
 
 // Config holds the drivers' settings besides a RoundTripper.

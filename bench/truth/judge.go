@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/testing/storetest"
 )
 
@@ -63,13 +64,13 @@ func judge(t testing.TB) []row {
 	})
 	t.Cleanup(out.CloseIdle)
 	rt := out.RoundTripper()
-	queue := hub.NewProbeQueue(db, slog.New(slog.DiscardHandler))
+	queue := liveness.NewQueue(db, slog.New(slog.DiscardHandler))
 	h := hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue,
 		Reader: readers{remote.NewReader(rt), mcp.NewReader(rt)}, Sealer: keys}, hub.Config{
 		Portal: "truth.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Loopback: true, Log: slog.New(slog.DiscardHandler),
 		CheckURL: func(s string) error { _, err := out.CheckURL(s); return err },
 	})
-	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)}, Directory: h})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)}, Directory: h})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- monitor.Run(ctx) }()
@@ -125,7 +126,7 @@ type probers struct {
 	mcp    *mcp.Prober
 }
 
-// Probe implements hub.Prober.
+// Probe implements liveness.Prober.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	if t.Kind == hub.MCP {
 		return p.mcp.Probe(ctx, t)

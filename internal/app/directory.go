@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/liveness"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
 	"agentsite/store"
@@ -74,7 +75,7 @@ func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, 
 
 // openDirectory makes the directory of agents and the monitor of their liveness.
 func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent, words hub.Index) {
-	queue := hub.NewProbeQueue(p.db.Hub, p.log)
+	queue := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: queue, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log, CheckURL: p.checkURL,
@@ -83,10 +84,10 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 		Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.connectHub(&ports, &cfg)
 	p.hub = hub.New(ports, cfg)
-	monitor := hub.MonitorPorts{Queue: queue, Directory: p.hub, Proofs: p.hub,
+	monitor := liveness.Ports{Queue: queue, Directory: p.hub, Proofs: p.hub,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
 	if p.node != nil {
 		monitor.Contacted = p.node.OwnContacted
 	}
-	p.monitor = hub.NewMonitor(monitor)
+	p.monitor = liveness.New(monitor)
 }

@@ -88,7 +88,7 @@ type probers struct {
 	prompt *prompt.Driver
 }
 
-// Probe implements hub.Prober.
+// Probe implements liveness.Prober.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx = task.WithBehalf(ctx, probing)
 	switch t.Kind {

@@ -41,6 +41,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/limit"
+	"agentsite/internal/liveness"
 	"agentsite/internal/notify"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
@@ -96,7 +97,7 @@ type clients struct {
 type services struct {
 	accounts *account.Service
 	hub      *hub.Service
-	monitor  *hub.Monitor
+	monitor  *liveness.Service
 	peers    *federation.Peers
 	tasks    *task.Service
 	chats    *chat.Service

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/testing/storetest"
 )
 
@@ -68,10 +69,13 @@ func (r *reader) Read(_ context.Context, address string) (hub.Described, error) 
 	return r.says, r.err
 }
 
+// monitor lets a world embed the monitor beside the directory.
+type monitor = liveness.Service
+
 // world is a hub on a database and an index of its own, which runs.
 type world struct {
 	*hub.Service
-	*hub.Monitor
+	*monitor
 	t       *testing.T
 	db      *storetest.DB
 	keys    *ident.Keys
@@ -94,7 +98,7 @@ func open(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
-	queue := hub.NewProbeQueue(db, slog.New(slog.DiscardHandler))
+	queue := liveness.NewQueue(db, slog.New(slog.DiscardHandler))
 	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
 		Moved: func(id string) {
 			w.movedMu.Lock()
@@ -114,8 +118,8 @@ func open(t *testing.T) *world {
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	m := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: w.prober, Directory: w.Service, Proofs: w.Service})
-	w.Monitor = m
+	m := liveness.New(liveness.Ports{Queue: queue, Prober: w.prober, Directory: w.Service, Proofs: w.Service})
+	w.monitor = m
 	go func() { done <- m.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()

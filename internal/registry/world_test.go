@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/registry"
 	"agentsite/internal/testing/storetest"
 )
@@ -48,7 +49,7 @@ func open(t *testing.T) *world {
 	must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	w := &world{t: t, db: db}
-	queue := hub.NewProbeQueue(db, log)
+	queue := liveness.NewQueue(db, log)
 	w.directory = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: reader{}, Sealer: keys},
 		hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Log: log,
 			CheckURL: func(s string) error {
@@ -63,7 +64,7 @@ func open(t *testing.T) *world {
 		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
 	}
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
-	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: prober{}, Directory: w.directory})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: prober{}, Directory: w.directory})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- monitor.Run(ctx) }()

@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
 	"agentsite/internal/task"
@@ -136,7 +137,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 		c(&people)
 	}
 	s.Accounts = account.New(db, people)
-	queue := hub.NewProbeQueue(db, log)
+	queue := liveness.NewQueue(db, log)
 	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
@@ -161,7 +162,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	s.Router = r
 	work, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	monitor := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: alive{}, Directory: s.Hub})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: alive{}, Directory: s.Hub})
 	go func() { monitor.Run(work); close(ended) }()
 	t.Cleanup(func() { stop(); <-ended; db.Close() })
 

@@ -1,6 +1,7 @@
-package hub
+package liveness
 
 import (
+	"agentsite/internal/hub"
 	"maps"
 	"net/url"
 	"slices"
@@ -42,13 +43,13 @@ type visit struct {
 	agent   string
 	version int
 	host    string
-	waiters []chan Liveness // who waits for the verdict; buffered
+	waiters []chan hub.Liveness // who waits for the verdict; buffered
 
 	running bool
 	met     bool // it showed something, but is not over
 }
 
-func (v *visit) answer(l Liveness) {
+func (v *visit) answer(l hub.Liveness) {
 	for _, w := range v.waiters {
 		w <- l
 	}
@@ -233,7 +234,7 @@ const (
 // met notes what a visit showed. When its host turns out to be down, the other
 // visits that waited for it are returned: they see the same. When the host has
 // come back, the agents that were put off meanwhile are.
-func (r *rounds) met(v *visit, l Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
+func (r *rounds) met(v *visit, l hub.Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
 	v.met = true
 	v.answer(l)
 	h := r.hosts[v.host]
@@ -294,7 +295,7 @@ func (r *rounds) gone(v *visit) {
 
 // hostOf names what an agent's turns are counted against: host and port of its
 // address, "" for agents on the portal's own model.
-func hostOf(a Agent) string {
+func hostOf(a hub.Agent) string {
 	u, err := url.Parse(a.Endpoint)
 	if err != nil {
 		return a.Endpoint

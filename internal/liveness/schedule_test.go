@@ -1,6 +1,7 @@
-package hub
+package liveness
 
 import (
+	"agentsite/internal/hub"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +11,10 @@ import (
 
 // history is contacts a minute apart; a is alive, u unreachable, w wrong
 // protocol, n needs auth.
-func history(states string) (h []Contact) {
+func history(states string) (h []hub.Contact) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for _, c := range states {
-		h = append(h, Contact{At: at, State: map[rune]Live{'a': Alive, 'u': Unreachable, 'w': WrongProtocol, 'n': NeedsAuth, '?': Unknown}[c]})
+		h = append(h, hub.Contact{At: at, State: map[rune]hub.Live{'a': hub.Alive, 'u': hub.Unreachable, 'w': hub.WrongProtocol, 'n': hub.NeedsAuth, '?': hub.Unknown}[c]})
 		at = at.Add(time.Minute)
 	}
 	return h
@@ -24,42 +25,42 @@ func TestPlan_WaitsAsLongAsItIsBelieved(t *testing.T) {
 	for _, tt := range []struct {
 		history  string
 		failures int
-		state    Live
+		state    hub.Live
 		status   string
 		want     time.Duration
 		failed   int
 	}{
-		{"", 0, Alive, Active, 5 * time.Minute, 0},
-		{"aa", 0, Alive, Active, 5 * time.Minute, 0},
-		{"aaa", 0, Alive, Active, 10 * time.Minute, 0},
-		{"aaaaaa", 0, Alive, Active, 20 * time.Minute, 0},
-		{strings.Repeat("a", 12), 0, Alive, Active, 30 * time.Minute, 0},
-		{strings.Repeat("a", 200), 0, Alive, Active, 30 * time.Minute, 0},
-		{"", 0, Unreachable, Active, time.Minute, 1},
-		{"u", 1, Unreachable, Active, 2 * time.Minute, 2},
-		{"uu", 2, Unreachable, Active, 5 * time.Minute, 3},
-		{"uuuuu", 5, Unreachable, Active, time.Hour, 6},
-		{strings.Repeat("u", 8), 8, Unreachable, Active, 6 * time.Hour, 9},
-		{strings.Repeat("u", 200), 1000, Unreachable, Active, 6 * time.Hour, 1001},
-		{"n", 1, NeedsAuth, Active, 2 * time.Minute, 2},
-		{"", 0, Unknown, Active, time.Minute, 1},
+		{"", 0, hub.Alive, hub.Active, 5 * time.Minute, 0},
+		{"aa", 0, hub.Alive, hub.Active, 5 * time.Minute, 0},
+		{"aaa", 0, hub.Alive, hub.Active, 10 * time.Minute, 0},
+		{"aaaaaa", 0, hub.Alive, hub.Active, 20 * time.Minute, 0},
+		{strings.Repeat("a", 12), 0, hub.Alive, hub.Active, 30 * time.Minute, 0},
+		{strings.Repeat("a", 200), 0, hub.Alive, hub.Active, 30 * time.Minute, 0},
+		{"", 0, hub.Unreachable, hub.Active, time.Minute, 1},
+		{"u", 1, hub.Unreachable, hub.Active, 2 * time.Minute, 2},
+		{"uu", 2, hub.Unreachable, hub.Active, 5 * time.Minute, 3},
+		{"uuuuu", 5, hub.Unreachable, hub.Active, time.Hour, 6},
+		{strings.Repeat("u", 8), 8, hub.Unreachable, hub.Active, 6 * time.Hour, 9},
+		{strings.Repeat("u", 200), 1000, hub.Unreachable, hub.Active, 6 * time.Hour, 1001},
+		{"n", 1, hub.NeedsAuth, hub.Active, 2 * time.Minute, 2},
+		{"", 0, hub.Unknown, hub.Active, time.Minute, 1},
 		// What changed is looked at again soon, whatever it changed to.
-		{"aaaaaaaaaaaaaaa", 0, Unreachable, Active, 45 * time.Second, 1},
-		{"a", 0, WrongProtocol, Active, 45 * time.Second, 1},
-		{"uuuuuuuuuuuu", 12, Alive, Active, 45 * time.Second, 0},
-		{"uuuuuuuuuuuu", 12, NeedsAuth, Active, 45 * time.Second, 13},
-		{"uuua", 0, Alive, Active, 5 * time.Minute, 0},
+		{"aaaaaaaaaaaaaaa", 0, hub.Unreachable, hub.Active, 45 * time.Second, 1},
+		{"a", 0, hub.WrongProtocol, hub.Active, 45 * time.Second, 1},
+		{"uuuuuuuuuuuu", 12, hub.Alive, hub.Active, 45 * time.Second, 0},
+		{"uuuuuuuuuuuu", 12, hub.NeedsAuth, hub.Active, 45 * time.Second, 13},
+		{"uuua", 0, hub.Alive, hub.Active, 5 * time.Minute, 0},
 		// What changes every time does not make anybody hurry.
-		{"auau", 1, Alive, Active, 5 * time.Minute, 0},
-		{"auaua", 0, Unreachable, Active, time.Minute, 1},
-		{"uwuw", 4, Unreachable, Active, 30 * time.Minute, 5},
+		{"auau", 1, hub.Alive, hub.Active, 5 * time.Minute, 0},
+		{"auaua", 0, hub.Unreachable, hub.Active, time.Minute, 1},
+		{"uwuw", 4, hub.Unreachable, hub.Active, 30 * time.Minute, 5},
 		// Few people look for these.
-		{"aaa", 0, Alive, StatusDraft, time.Hour, 0},
-		{"aaa", 0, Unreachable, Deprecated, time.Hour, 1},
-		{"uuuuuuuuuuuu", 12, Unreachable, Deprecated, 6 * time.Hour, 13},
+		{"aaa", 0, hub.Alive, hub.StatusDraft, time.Hour, 0},
+		{"aaa", 0, hub.Unreachable, hub.Deprecated, time.Hour, 1},
+		{"uuuuuuuuuuuu", 12, hub.Unreachable, hub.Deprecated, 6 * time.Hour, 13},
 	} {
 		now := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
-		c := Checkup{Agent: Agent{Kind: A2A, Status: Status{State: tt.status}}, Failures: tt.failures, History: history(tt.history)}
+		c := hub.Checkup{Agent: hub.Agent{Kind: hub.A2A, Status: hub.Status{State: tt.status}}, Failures: tt.failures, History: history(tt.history)}
 		next, failures := plan(c, tt.state, now, 0.5)
 		if next.Sub(now) != tt.want || failures != tt.failed {
 			t.Errorf("%s then %s (%s): %v, %d; want %v, %d", tt.history, tt.state, tt.status, next.Sub(now), failures, tt.want, tt.failed)
@@ -73,8 +74,8 @@ func TestPlan_WaitsAsLongAsItIsBelieved(t *testing.T) {
 			t.Errorf("%s: latest %v", tt.history, late.Sub(now))
 		}
 	}
-	for _, k := range []Kind{Link, Builtin} {
-		if next, failures := plan(Checkup{Agent: Agent{Kind: k}, Failures: 3}, Unreachable, time.Now(), 0); !next.IsZero() || failures != 0 {
+	for _, k := range []hub.Kind{hub.Link, hub.Builtin} {
+		if next, failures := plan(hub.Checkup{Agent: hub.Agent{Kind: k}, Failures: 3}, hub.Unreachable, time.Now(), 0); !next.IsZero() || failures != 0 {
 			t.Errorf("%s is asked at %v", k, next)
 		}
 	}
@@ -160,11 +161,11 @@ func TestOutage_IsToldOnceAndWhenItIsOver(t *testing.T) {
 			t.Errorf("link %s %v: %q, want %q", tt.states, tt.minutes, got, tt.want)
 		}
 	}
-	long := replay(Checkup{History: slices.Repeat(history("u"), MaxHistory)})
-	if got := long.add(Contact{At: time.Now(), State: Unreachable}); got != "" {
+	long := replay(hub.Checkup{History: slices.Repeat(history("u"), hub.MaxHistory)})
+	if got := long.add(hub.Contact{At: time.Now(), State: hub.Unreachable}); got != "" {
 		t.Errorf("told again after a long time: %s", got)
 	}
-	if got := long.add(Contact{At: time.Now(), State: Alive}); got != NoticeUp {
+	if got := long.add(hub.Contact{At: time.Now(), State: hub.Alive}); got != hub.NoticeUp {
 		t.Errorf("back after a long time: %q", got)
 	}
 }
@@ -230,20 +231,20 @@ func TestRounds_WhoIsWaitedForGoesFirst(t *testing.T) {
 		t.Errorf("%v %v", v, wait)
 	}
 	// Waiting in the queue, under way, and under way in an older version.
-	done := make(chan Liveness, 3)
-	r.add(&visit{agent: "9", host: "h", version: 1, waiters: []chan Liveness{done}})
+	done := make(chan hub.Liveness, 3)
+	r.add(&visit{agent: "9", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
 	if v, _ := r.next(now); v == nil || v.agent != "9" {
 		t.Errorf("%+v goes first", v)
 	}
-	r.add(&visit{agent: "0", host: "h", version: 1, waiters: []chan Liveness{done}})
+	r.add(&visit{agent: "0", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
 	if v, _ := r.next(now); v != nil {
 		t.Error("an exchange is made twice")
 	}
-	r.met(first, Liveness{State: NeedsAuth}, connected, 0, now)
-	if l := <-done; l.State != NeedsAuth {
+	r.met(first, hub.Liveness{State: hub.NeedsAuth}, connected, 0, now)
+	if l := <-done; l.State != hub.NeedsAuth {
 		t.Error(l)
 	}
-	r.add(&visit{agent: "0", host: "h", version: 2, waiters: []chan Liveness{done}})
+	r.add(&visit{agent: "0", host: "h", version: 2, waiters: []chan hub.Liveness{done}})
 	if v, _ := r.next(now); v == nil || v.version != 2 {
 		t.Errorf("%+v", v)
 	}
@@ -263,7 +264,7 @@ func TestRounds_NothingIsKeptOfHostsThatAreFine(t *testing.T) {
 		if i%2 == 0 {
 			showed = missed
 		}
-		r.met(v, Liveness{State: Alive}, showed, 0, now)
+		r.met(v, hub.Liveness{State: hub.Alive}, showed, 0, now)
 		r.over(v)
 	}
 	if len(r.hosts) > maxHosts || len(r.turn) != 0 || len(r.visits) != 0 || r.busy != 0 || r.waiting != 0 {
@@ -272,28 +273,6 @@ func TestRounds_NothingIsKeptOfHostsThatAreFine(t *testing.T) {
 	for i := range maxWaiting + 10 {
 		if r.add(&visit{agent: fmt.Sprint("a", i), host: "one"}) != (i < maxWaiting) {
 			t.Fatal(i)
-		}
-	}
-}
-
-func TestToolChanges_InWords(t *testing.T) {
-	t.Parallel()
-	a, b := Tool{Name: "a", InputSchema: []byte(`{"type":"object","a":1}`)}, Tool{Name: "b"}
-	reordered := Tool{Name: "a", InputSchema: []byte(`{"a": 1, "type": "object"}`)}
-	for _, tt := range []struct {
-		had, has []Tool
-		want     string
-	}{
-		{[]Tool{a, b}, []Tool{b, a}, ""},
-		{[]Tool{a}, []Tool{reordered}, ""},
-		{[]Tool{a}, []Tool{a, b}, "Its tools changed: added b"},
-		{[]Tool{a, b}, nil, "Its tools changed: removed a, b"},
-		{[]Tool{a, b}, []Tool{{Name: "a"}, {Name: "c"}}, "Its tools changed: added c; removed b; changed a"},
-		{nil, []Tool{{Name: strings.Repeat("x", 128)}, {Name: strings.Repeat("y", 128)}, {Name: strings.Repeat("z", 128)}},
-			"Its tools changed: added " + strings.Repeat("x", 128) + ", " + strings.Repeat("y", 128) + ", " + strings.Repeat("z", 14) + "…"},
-	} {
-		if got := toolChanges(tt.had, tt.has); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

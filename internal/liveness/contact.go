@@ -1,4 +1,4 @@
-package hub
+package liveness
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 )
 
 const (
@@ -22,12 +23,12 @@ const (
 
 // contact makes one exchange and stores what it showed. No prober makes an
 // agent work.
-func (m *Monitor) contact(ctx context.Context, c Checkup) (Liveness, reach) {
-	if c.Agent.Status.State == Withdrawn || c.Agent.Kind == Builtin || c.Agent.Kind == Link {
+func (m *Service) contact(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
+	if c.Agent.Status.State == hub.Withdrawn || c.Agent.Kind == hub.Builtin || c.Agent.Kind == hub.Link {
 		return c.Agent.Liveness, nothing
 	}
 	a := m.agents.LearnCard(ctx, c.Agent)
-	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
+	t := hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
 		// What is known of the agent may be older than the last edit: a new
 		// credential must not go to the old address.
@@ -54,7 +55,7 @@ func (m *Monitor) contact(ctx context.Context, c Checkup) (Liveness, reach) {
 
 // exchange asks the prober, and watches whether a connection came about: that
 // is all the hub wants to know of how an agent is reached.
-func (m *Monitor) exchange(ctx context.Context, t Target) (Liveness, reach) {
+func (m *Service) exchange(ctx context.Context, t hub.Target) (hub.Liveness, reach) {
 	var got atomic.Bool
 	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
@@ -65,14 +66,14 @@ func (m *Monitor) exchange(ctx context.Context, t Target) (Liveness, reach) {
 	switch {
 	case got.Load():
 		return l, connected
-	case l.State == Unreachable && t.Endpoint != "":
+	case l.State == hub.Unreachable && t.Endpoint != "":
 		return l, missed
 	}
 	return l, nothing
 }
 
 // Observe stores what was seen of an agent by those who hold its connection.
-func (m *Monitor) Observe(ctx context.Context, agentID string, l Liveness) {
+func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil {
 		if !fault.Is(err, fault.NotFound) {
@@ -88,12 +89,12 @@ func (m *Monitor) Observe(ctx context.Context, agentID string, l Liveness) {
 
 // record stores a verdict, plans the next contact and tells the owners. c is
 // how the agent stood before.
-func (m *Monitor) record(ctx context.Context, c Checkup, l Liveness) {
+func (m *Service) record(ctx context.Context, c hub.Checkup, l hub.Liveness) {
 	next, failures := plan(c, l.State, l.CheckedAt, rand.Float64())
 	m.keep(ctx, c, l, next, failures)
 }
 
-func (m *Monitor) keep(ctx context.Context, c Checkup, l Liveness, next time.Time, failures int) {
+func (m *Service) keep(ctx context.Context, c hub.Checkup, l hub.Liveness, next time.Time, failures int) {
 	l.Reason = shortReason(l.Reason)
 	if err := m.queue.store.SetLiveness(ctx, c.Agent.ID, l, next, failures); err != nil {
 		if ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
@@ -114,19 +115,19 @@ func (m *Monitor) keep(ctx context.Context, c Checkup, l Liveness, next time.Tim
 // Called takes note of a task that was given to an agent. One that reached it
 // shows that it is alive; one that did not makes it be contacted at once: what
 // a call showed is no verdict, for it may have been the call's fault.
-func (m *Monitor) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
+func (m *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
 	a, err := m.queue.store.AgentByID(ctx, agentID)
-	if err != nil || a.Kind == Builtin || a.Kind == Link {
+	if err != nil || a.Kind == hub.Builtin || a.Kind == hub.Link {
 		return
 	}
 	now, last := clock.Now(), a.Liveness
-	if !reached || last.State != Alive {
+	if !reached || last.State != hub.Alive {
 		m.queue.log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason, "took", took)
 		at := last.CheckedAt.Add(hastyAfter)
 		if reached && !at.After(now) {
 			// Its host may rest; this says that it need not.
 			select {
-			case m.queue.jobs <- probeJob{agent: a, done: make(chan Liveness, 1)}:
+			case m.queue.jobs <- probeJob{agent: a, done: make(chan hub.Liveness, 1)}:
 				return
 			default:
 			}
@@ -143,11 +144,11 @@ func (m *Monitor) Called(ctx context.Context, agentID string, reached bool, reas
 	// How long the work took says nothing of how quickly it answers. It is
 	// contacted again soon: somebody relies on it.
 	next := now.Add(jittered(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
-	m.keep(ctx, Checkup{Agent: a}, Liveness{State: Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
+	m.keep(ctx, hub.Checkup{Agent: a}, hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
 // reportContact tells other portals what an exchange with an own agent showed.
-func (m *Monitor) reportContact(a Agent, l Liveness) {
+func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
 	if m.ports.Contacted != nil {
 		a.Liveness = l
 		m.ports.Contacted(a)
@@ -156,7 +157,7 @@ func (m *Monitor) reportContact(a Agent, l Liveness) {
 
 // relearn reads an agent that just answered again, once a day. before is the
 // contact before that.
-func (m *Monitor) relearn(ctx context.Context, a Agent, before time.Time) {
+func (m *Service) relearn(ctx context.Context, a hub.Agent, before time.Time) {
 	if !before.IsZero() && daily(a.ID, before, clock.Now()) {
 		m.agents.Relearn(ctx, a)
 	}
@@ -164,7 +165,7 @@ func (m *Monitor) relearn(ctx context.Context, a Agent, before time.Time) {
 
 // shortReason makes a plain sentence of a reason, within maxReason bytes.
 func shortReason(s string) string {
-	if s = OneLine(s); len(s) <= maxReason {
+	if s = hub.OneLine(s); len(s) <= maxReason {
 		return s
 	}
 	const more = "…"

@@ -1,6 +1,7 @@
-package hub
+package liveness
 
 import (
+	"agentsite/internal/hub"
 	"context"
 	"fmt"
 	"time"
@@ -30,12 +31,12 @@ type outage struct {
 }
 
 // replay returns how an outage stands after a history.
-func replay(c Checkup) *outage {
-	o := &outage{link: c.Agent.Kind == Link}
+func replay(c hub.Checkup) *outage {
+	o := &outage{link: c.Agent.Kind == hub.Link}
 	for _, contact := range c.History {
 		o.add(contact)
 	}
-	if !o.answered && o.contacts > 0 && len(c.History) >= MaxHistory {
+	if !o.answered && o.contacts > 0 && len(c.History) >= hub.MaxHistory {
 		o.told = true // so long ago that it is forgotten
 	}
 	return o
@@ -43,17 +44,17 @@ func replay(c Checkup) *outage {
 
 // add follows one more contact and returns what it is told as, NoticeDown or
 // NoticeUp, or "". A contact that shows nothing changes nothing.
-func (o *outage) add(c Contact) string {
+func (o *outage) add(c hub.Contact) string {
 	switch {
-	case c.State == Unknown:
+	case c.State == hub.Unknown:
 		return ""
-	case c.State != Alive:
+	case c.State != hub.Alive:
 		if o.contacts++; o.contacts == 1 {
 			o.since = c.At
 		}
 		if at, ok := o.due(); ok && !o.link && o.contacts >= downContacts && !c.At.Before(at) {
 			o.told, o.last = true, c.At
-			return NoticeDown
+			return hub.NoticeDown
 		}
 		return ""
 	}
@@ -65,7 +66,7 @@ func (o *outage) add(c Contact) string {
 	was := o.told
 	o.answered, o.contacts, o.told, o.since = true, 0, false, time.Time{}
 	if was {
-		return NoticeUp
+		return hub.NoticeUp
 	}
 	return ""
 }
@@ -87,14 +88,14 @@ func (o *outage) due() (time.Time, bool) {
 
 // follow tells the owners what a contact means to them. c is how the agent
 // stood before. It returns when a linked agent is to be looked at again.
-func (m *Monitor) follow(ctx context.Context, c Checkup, l Liveness) (again time.Time) {
+func (m *Service) follow(ctx context.Context, c hub.Checkup, l hub.Liveness) (again time.Time) {
 	o := replay(c)
 	since := o.since
 	// A history holds whole seconds.
-	switch o.add(Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
-	case NoticeDown:
+	switch o.add(hub.Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
+	case hub.NoticeDown:
 		m.tellDown(ctx, c.Agent, l, o.since)
-	case NoticeUp:
+	case hub.NoticeUp:
 		m.tellUp(ctx, c.Agent, l, since)
 	}
 	if at, ok := o.due(); ok && o.link && !l.CheckedAt.After(at) {
@@ -105,9 +106,9 @@ func (m *Monitor) follow(ctx context.Context, c Checkup, l Liveness) (again time
 
 // missing tells the owners of a linked agent that has stayed away. It returns
 // when to look again if it is too early to tell.
-func (m *Monitor) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
+func (m *Service) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
-	if err != nil || c.Agent.Kind != Link || c.Agent.Liveness.State == Alive {
+	if err != nil || c.Agent.Kind != hub.Link || c.Agent.Liveness.State == hub.Alive {
 		return time.Time{}
 	}
 	o := replay(c)
@@ -121,32 +122,32 @@ func (m *Monitor) missing(ctx context.Context, agentID string, now time.Time) (a
 	return time.Time{}
 }
 
-func (m *Monitor) tellDown(ctx context.Context, a Agent, l Liveness, since time.Time) {
-	if a.Status.State != Active && a.Status.State != Deprecated {
+func (m *Service) tellDown(ctx context.Context, a hub.Agent, l hub.Liveness, since time.Time) {
+	if a.Status.State != hub.Active && a.Status.State != hub.Deprecated {
 		return
 	}
-	what := map[Live]string{
-		NeedsAuth:     "has refused this portal",
-		WrongProtocol: "has not been speaking its protocol",
+	what := map[hub.Live]string{
+		hub.NeedsAuth:     "has refused this portal",
+		hub.WrongProtocol: "has not been speaking its protocol",
 	}[l.State]
 	switch {
-	case a.Kind == Link:
+	case a.Kind == hub.Link:
 		what = "has not been connected"
 	case what == "":
 		what = "could not be reached"
 	}
-	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
+	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
 }
 
-func (m *Monitor) tellUp(ctx context.Context, a Agent, l Liveness, since time.Time) {
-	if a.Status.State != Active && a.Status.State != Deprecated {
+func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since time.Time) {
+	if a.Status.State != hub.Active && a.Status.State != hub.Deprecated {
 		return
 	}
 	text := a.Name + " is back"
 	if !since.IsZero() {
 		text += " after " + roughly(l.CheckedAt.Sub(since))
 	}
-	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeUp, Text: text + "."})
+	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
 }
 
 // roughly says how long something took, in one unit.

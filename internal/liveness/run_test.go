@@ -1,4 +1,4 @@
-package hub_test
+package liveness_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/liveness"
 	"agentsite/internal/testing/storetest"
 )
 
@@ -78,7 +79,7 @@ func (f *far) total(host string) (n int) {
 	return n
 }
 
-// Probe implements hub.Prober.
+// Probe implements liveness.Prober.
 func (f *far) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	u, _ := url.Parse(t.Endpoint)
 	f.mu.Lock()
@@ -118,11 +119,14 @@ func (f *far) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	return hub.Liveness{State: state, Reason: "It is " + string(state) + "."}
 }
 
+// directory lets a bubble embed the directory beside the monitor.
+type directory = hub.Service
+
 // bubble is a hub on a real database inside a bubble of synctest, where hours
 // pass at once.
 type bubble struct {
-	*hub.Service
-	*hub.Monitor
+	*liveness.Service
+	*directory
 	t       *testing.T
 	db      *storetest.DB
 	far     *far
@@ -150,11 +154,11 @@ func (b *bubble) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	queue := hub.NewProbeQueue(b.db, slog.New(slog.DiscardHandler))
-	b.Service = hub.New(hub.Ports{Store: b.db, Index: index.New(), Probes: queue, Reader: b.reader, Witness: b.witness, Sealer: keys}, hub.Config{
+	queue := liveness.NewQueue(b.db, slog.New(slog.DiscardHandler))
+	b.directory = hub.New(hub.Ports{Store: b.db, Index: index.New(), Probes: queue, Reader: b.reader, Witness: b.witness, Sealer: keys}, hub.Config{
 		Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Link}, CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
-	m := hub.NewMonitor(hub.MonitorPorts{Queue: queue, Prober: b.far, Directory: b.Service, Proofs: b.Service})
-	b.Monitor = m
+	m := liveness.New(liveness.Ports{Queue: queue, Prober: b.far, Directory: b.directory, Proofs: b.directory})
+	b.Service = m
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- m.Run(ctx) }()

@@ -1,6 +1,9 @@
-package hub
+package liveness
 
-import "time"
+import (
+	"agentsite/internal/hub"
+	"time"
+)
 
 // When an agent is contacted next. Everything here is a function of what is
 // stored, so that a restart changes nothing.
@@ -37,14 +40,14 @@ var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute,
 // plan says when an agent is contacted after a contact that showed state, and
 // how often in a row it then was not alive. c is how the agent stood before;
 // random is 0 to 1.
-func plan(c Checkup, state Live, now time.Time, random float64) (next time.Time, failures int) {
-	if c.Agent.Kind == Link || c.Agent.Kind == Builtin {
+func plan(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
+	if c.Agent.Kind == hub.Link || c.Agent.Kind == hub.Builtin {
 		return time.Time{}, 0 // they are not asked
 	}
 	run := steady(c.History)
 	var wait time.Duration
-	if state == Alive {
-		if n := len(c.History); n == 0 || c.History[n-1].State != Alive {
+	if state == hub.Alive {
+		if n := len(c.History); n == 0 || c.History[n-1].State != hub.Alive {
 			run = 0
 		}
 		for _, step := range aliveEvery {
@@ -57,7 +60,7 @@ func plan(c Checkup, state Live, now time.Time, random float64) (next time.Time,
 		failures = c.Failures + 1
 		wait = failedEvery[min(failures, len(failedEvery))-1]
 	}
-	switch slow := c.Agent.Status.State == StatusDraft || c.Agent.Status.State == Deprecated; {
+	switch slow := c.Agent.Status.State == hub.StatusDraft || c.Agent.Status.State == hub.Deprecated; {
 	case slow:
 		wait = max(wait, slowEvery)
 	case surprising(c.History, state):
@@ -72,7 +75,7 @@ func jittered(wait time.Duration, random float64) time.Duration {
 }
 
 // steady counts the contacts at the end of a history that showed the same.
-func steady(h []Contact) int {
+func steady(h []hub.Contact) int {
 	n := 0
 	for n < len(h) && h[len(h)-1-n].State == h[len(h)-1].State {
 		n++
@@ -82,7 +85,7 @@ func steady(h []Contact) int {
 
 // surprising reports whether state differs from what an agent showed so far.
 // One that shows something else every time surprises nobody.
-func surprising(h []Contact, state Live) bool {
+func surprising(h []hub.Contact, state hub.Live) bool {
 	if len(h) == 0 || h[len(h)-1].State == state {
 		return false
 	}

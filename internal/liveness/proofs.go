@@ -1,4 +1,4 @@
-package hub
+package liveness
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 )
 
 // When a proof is looked at again, and when it ends. It ends by an agent that
@@ -43,14 +44,14 @@ type lookedFor struct {
 func newReproofs() *reproofs { return &reproofs{list: make(map[string]lookedFor)} }
 
 // turn reports whether an agent's proof is to be looked for now.
-func (p *reproofs) turn(a Agent, now time.Time) bool {
+func (p *reproofs) turn(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(a.Proof.At) >= proofEvery && now.Sub(p.list[a.ID].last) >= proofAgain
 }
 
 // missed notes that a proof was not found and reports whether it ends.
-func (p *reproofs) missed(a Agent, now time.Time) bool {
+func (p *reproofs) missed(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.list[a.ID]
@@ -70,15 +71,15 @@ func (p *reproofs) missed(a Agent, now time.Time) bool {
 	return false
 }
 
-func (p *reproofs) found(a Agent) {
+func (p *reproofs) found(a hub.Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.list, a.ID)
 }
 
 // reprove looks again for the proof of an agent that just answered.
-func (m *Monitor) reprove(ctx context.Context, a Agent, proofs *reproofs) {
-	if m.proofs == nil || a.Proof.State != Proved || !proofs.turn(a, clock.Now()) {
+func (m *Service) reprove(ctx context.Context, a hub.Agent, proofs *reproofs) {
+	if m.proofs == nil || a.Proof.State != hub.Proved || !proofs.turn(a, clock.Now()) {
 		return
 	}
 	err := m.proofs.ProveAgain(ctx, a)
@@ -94,16 +95,16 @@ func (m *Monitor) reprove(ctx context.Context, a Agent, proofs *reproofs) {
 	if lerr != nil || now.Proof != a.Proof || !proofs.missed(a, clock.Now()) {
 		return
 	}
-	if err := m.queue.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
+	if err := m.queue.store.SetProof(ctx, a.ID, a.OwnerID, hub.Proof{}); err != nil {
 		m.queue.log.Warn("end a proof", "agent", a.ID, "error", err)
 		return
 	}
 	m.agents.Reindex(ctx, a.ID)
-	m.agents.TellOwners(ctx, a, Notice{Kind: NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
+	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
 }
 
 // keepDomains looks again at proved domains until ctx ends.
-func (m *Monitor) keepDomains(ctx context.Context) {
+func (m *Service) keepDomains(ctx context.Context) {
 	if m.proofs == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package hub
+package liveness
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/hub"
 )
 
 const (
@@ -20,8 +21,8 @@ const (
 // must have room for it. With away set, Run looks at that time whether the
 // agent is still missing.
 type probeJob struct {
-	agent Agent
-	done  chan Liveness
+	agent hub.Agent
+	done  chan hub.Liveness
 	away  time.Time
 }
 
@@ -30,7 +31,7 @@ type probeJob struct {
 type report struct {
 	visit *visit
 	over  bool
-	live  Liveness
+	live  hub.Liveness
 	reach reach
 	took  time.Duration
 	// host is set when the agent was found to live elsewhere.
@@ -42,7 +43,7 @@ type report struct {
 
 // Run makes the exchanges that liveness rests on, until ctx ends. It returns
 // when all of its goroutines have.
-func (m *Monitor) Run(ctx context.Context) error {
+func (m *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { m.keepDomains(ctx) })
@@ -88,7 +89,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 			}
 			v := &visit{agent: job.agent.ID, version: job.agent.Version, host: hostOf(job.agent)}
 			if job.done != nil {
-				v.waiters = []chan Liveness{job.done}
+				v.waiters = []chan hub.Liveness{job.done}
 			}
 			r.add(v)
 		case rep := <-reports:
@@ -113,7 +114,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 
 // refill queues agents that are due. It reports whether there may be more:
 // those that wait are due as well, so a batch is read beyond them.
-func (m *Monitor) refill(ctx context.Context, r *rounds) bool {
+func (m *Service) refill(ctx context.Context, r *rounds) bool {
 	limit := min(len(r.visits)+sweepBatch, maxWaiting)
 	due, err := m.queue.store.Due(ctx, clock.Now(), limit)
 	if err != nil {
@@ -130,7 +131,7 @@ func (m *Monitor) refill(ctx context.Context, r *rounds) bool {
 }
 
 // note takes what a visit reports.
-func (m *Monitor) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
+func (m *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
 	v := rep.visit
 	switch {
 	case len(rep.same) > 0:
@@ -162,12 +163,12 @@ func (m *Monitor) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep r
 }
 
 // visit contacts one agent and reports twice.
-func (m *Monitor) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
+func (m *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
 	rep := report{visit: v}
 	defer func() { send(report{visit: v, over: true, host: rep.host}) }()
 	c, err := m.queue.store.Checkup(ctx, v.agent)
 	if err != nil {
-		send(report{visit: v, live: Liveness{State: Unknown, Reason: "The agent is gone."}})
+		send(report{visit: v, live: hub.Liveness{State: hub.Unknown, Reason: "The agent is gone."}})
 		return
 	}
 	if host := hostOf(c.Agent); host != v.host {
@@ -179,7 +180,7 @@ func (m *Monitor) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 	rep.took = time.Since(began)
 	send(rep)
 	rep.host = ""
-	if rep.live.State != Alive || ctx.Err() != nil {
+	if rep.live.State != hub.Alive || ctx.Err() != nil {
 		return
 	}
 	// What follows from its being there. Nobody waits for it.
@@ -196,7 +197,7 @@ func (m *Monitor) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 }
 
 // sameHost stores for agents that waited for a host what was just seen of it.
-func (m *Monitor) sameHost(ctx context.Context, list []*visit, l Liveness) {
+func (m *Service) sameHost(ctx context.Context, list []*visit, l hub.Liveness) {
 	l.Latency, l.Reason = 0, l.Reason+" Another agent of the same host was asked."
 	for _, v := range list {
 		l.CheckedAt = clock.Now()

@@ -1,56 +1,61 @@
-package hub
+// Package liveness probes agents, keeps what their last exchanges showed, plans
+// the next ones host by host, and tells owners of outages.
+package liveness
 
-import "context"
+import (
+	"agentsite/internal/hub"
+	"context"
+)
 
 // MonitorDirectory is the part of the directory that a Monitor needs.
-type MonitorDirectory interface {
+type Directory interface {
 	// Open returns an agent with its credential.
-	Open(ctx context.Context, agentID string) (Agent, string, error)
+	Open(ctx context.Context, agentID string) (hub.Agent, string, error)
 	// LearnCard reads the card of an agent that could not be read before.
-	LearnCard(ctx context.Context, a Agent) Agent
+	LearnCard(ctx context.Context, a hub.Agent) hub.Agent
 	// Relearn reads again the parts of an agent that change by themselves.
-	Relearn(ctx context.Context, a Agent)
+	Relearn(ctx context.Context, a hub.Agent)
 	// Reindex updates the search index.
 	Reindex(ctx context.Context, agentID string)
 	// TellOwners leaves a notice with the owners of an agent.
-	TellOwners(ctx context.Context, a Agent, n Notice)
+	TellOwners(ctx context.Context, a hub.Agent, n hub.Notice)
 }
 
 // MonitorProofs looks again for the proofs of agents and domains.
-type MonitorProofs interface {
-	ProveAgain(ctx context.Context, a Agent) error
+type Proofs interface {
+	ProveAgain(ctx context.Context, a hub.Agent) error
 	RecheckDomains(ctx context.Context)
 }
 
 // MonitorPorts are the parts of a portal that a Monitor uses.
-type MonitorPorts struct {
-	Queue     *ProbeQueue
+type Ports struct {
+	Queue     *Queue
 	Prober    Prober
-	Directory MonitorDirectory
+	Directory Directory
 	// Proofs is nil where proofs are not looked for again.
-	Proofs MonitorProofs
+	Proofs Proofs
 	// Contacted, when set, gets an own agent after each exchange. It must not block.
-	Contacted func(a Agent)
+	Contacted func(a hub.Agent)
 }
 
 // Monitor probes agents, keeps their liveness, and tells owners of outages.
 // Create it with NewMonitor, and Run it. It is safe for concurrent use.
-type Monitor struct {
-	ports  MonitorPorts
-	queue  *ProbeQueue
+type Service struct {
+	ports  Ports
+	queue  *Queue
 	prober Prober
-	agents MonitorDirectory
-	proofs MonitorProofs
+	agents Directory
+	proofs Proofs
 }
 
 // NewMonitor returns a monitor of a portal's agents.
-func NewMonitor(p MonitorPorts) *Monitor {
-	return &Monitor{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
+func New(p Ports) *Service {
+	return &Service{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
 }
 
 // Prober makes a real protocol exchange with an agent that never makes the
 // agent work: GetTask of an unknown id, a list of models. It returns within
 // its own deadline and never an error: what went wrong is the liveness.
 type Prober interface {
-	Probe(ctx context.Context, t Target) Liveness
+	Probe(ctx context.Context, t hub.Target) hub.Liveness
 }

@@ -1,4 +1,4 @@
-package hub_test
+package liveness_test
 
 import (
 	"encoding/json"
