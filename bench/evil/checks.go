@@ -42,7 +42,7 @@ func not(file, from string) change { return change{file, from, ""} }
 // overlap.
 var checks = []check{
 	{"request: signature", []change{not(sig, "if !ed25519.Verify(key, base, s.sig) {")}},
-	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
+	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
 	{"request: key of the card", []change{{guard, "	return nil, httpsig.ErrKey\n}", "	if OFF {\n		return card.RootPub[:], nil\n	}\n	return nil, httpsig.ErrKey\n}"}}},
 	{"request: one signature", []change{not(sig, "case found > 1:")}},
 	{"request: tag", []change{{sig, `tag == "" || t.kind == stringItem`, `tag == "" || OFF || t.kind == stringItem`}}},
