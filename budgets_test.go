@@ -32,11 +32,11 @@ const (
 
 // shares are the figures that may only fall. Lower them when the code is better.
 var shares = map[string]float64{
-	"lines over 120 columns, percent":          2.12,
-	"callback fields per 10,000 lines":         12.6,
-	"return nil, nil per 10,000 lines":         3.92,
-	"function names of one word, percent":      48,
-	"dialect words per 1,000 words of comment": 20.8,
+	"lines over 120 columns, percent":          1.84,
+	"callback fields per 10,000 lines":         12.4,
+	"return nil, nil per 10,000 lines":         3.75,
+	"function names of one word, percent":      38.5,
+	"dialect words per 1,000 words of comment": 16.6,
 }
 
 // largePackages, largeTypes and longFunctions are the allowances of code that is
@@ -44,21 +44,21 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4720,
+		"handlers/api":        4717,
 		"internal/chat":       6308,
-		"internal/federation": 6942,
-		"internal/hub":        7834,
-		"internal/index/bm25": 4390,
-		"internal/record":     4220,
+		"internal/federation": 4829,
+		"internal/hub":        5753,
+		"internal/index/bm25": 4383,
+		"internal/record":     4166,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":      112,
 		"internal/federation.Peers":  92,
-		"internal/hub.Service":       167,
+		"internal/hub.Service":       132,
 		"peering/replication.Syncer": 104,
 	}
 	longFunctions = map[string]int{
-		"internal/app/portal.go wire":      107,
+		"internal/app/portal.go wire":      102,
 		"internal/hub/draft.go apply":      149,
 		"peering/search/search.go collect": 115,
 	}
