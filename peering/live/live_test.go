@@ -240,7 +240,13 @@ func TestRun_CallsElsewhereAreSaidAndDisputed(t *testing.T) {
 		if v := b.believes(a, "x"); v.Reach != record.Unreachable || v.Reason != "This portal could not reach it; its portal says that it is alive." {
 			t.Errorf("who was there: %+v", v)
 		}
-		wait(5 * time.Minute)
+		// The report of b is not urgent: a and c pull it from a random portal about once a minute.
+		for range 60 {
+			if c.believes(a, "x").Disputed && len(a.believes(a, "x").Reports) == 2 {
+				break
+			}
+			wait(time.Minute)
+		}
 		v := c.believes(a, "x")
 		if v.Reach != record.Alive || !v.Disputed || v.Reason != "Its portal says that it is alive; 1 of 1 others could not reach it." {
 			t.Errorf("who was not: %+v", v)
