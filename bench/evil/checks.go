@@ -29,8 +29,8 @@ const (
 	answer   = "handlers/peer/answer.go"
 	records  = "handlers/peer/records.go"
 	words    = "handlers/peer/attest.go"
-	wiring   = "internal/app/federate.go"
-	calls    = "internal/app/federate_calls.go"
+	wiring   = "peering/open.go"
+	calls    = "handlers/peer/calls.go"
 )
 
 // not is a condition of a check that the missing check never fulfils: from, which
@@ -53,8 +53,8 @@ var checks = []check{
 	{"request: expires", []change{not(guard, "if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {")}},
 	{"request: nonce", []change{not(guard, "if !validNonce(p.Nonce) {")}},
 	{"request: nonce used before", []change{{guard, "	case usedBefore:\n		return refuseReplayed()\n", "	case usedBefore:\n		if !OFF {\n			return replayed()\n		}\n"}, not(guard, "if g.used.has(nonceKey(sig.KeyID, sig.Nonce)) {")}},
-	{"request: audience", []change{{guard, "target: target(cfg.Self.Origin()),", "target: map[bool]httpsig.Target{false: target(cfg.Self.Origin())}[OFF],"}}},
-	{"request: own host", []change{not("web/web.go", "if !cfg.ours(r.Host) {")}},
+	{"request: audience", []change{{guard, "target: targetOf(cfg.Self.Origin()),", "target: map[bool]httpsig.Target{false: target(cfg.Self.Origin())}[OFF],"}}},
+	{"request: own host", []change{not("web/web.go", "if !cfg.isOurHost(r.Host) {")}},
 	{"request: network", []change{{guard, "	switch name := r.Header.Get(NetworkField); name {", "	if OFF {\n		return nil\n	}\n	switch name := r.Header.Get(NetworkField); name {"}}},
 	{"request: covers what it must", []change{not(sig, "if !slices.Contains(s.Components, c) {"), not(sig, "case len(body) > 0:")}},
 	{"request: digest", []change{{sig, "if err := CheckDigest(h, body); err != nil {", "if err := CheckDigest(h, body); err != nil && !OFF {"}}},
@@ -65,15 +65,15 @@ var checks = []check{
 	{"request: heads in a hint", []change{not(records, "if len(h.Heads) > federation.MaxHints {")}},
 
 	{"record: signature", []change{not(gate, "if !holds {")}},
-	{"record: key of the card", []change{{ring, "	k, ok := g.find(r.Key)\n", "	k, ok := g.find(r.Key)\n	if !ok && OFF && len(g.keys) > 0 {\n		k, ok = g.keys[0], true\n	}\n"}}},
+	{"record: key of the card", []change{{ring, "	k, ok := g.findKey(r.Key)\n", "	k, ok := g.findKey(r.Key)\n	if !ok && OFF && len(g.keys) > 0 {\n		k, ok = g.keys[0], true\n	}\n"}}},
 	{"replica: key of the card", []change{{replica, "p.ring.Has(rec.Key)", "(OFF || p.ring.Has(rec.Key))"}}},
 	{"replica: older epoch", []change{not(replica, "if rec.Epoch < p.HeadEpoch {")}},
 	{"record: root key", []change{not(gate, "if c.Key != KeyIDOf(card.RootPub) {")}},
 	{"record: time of its key", []change{not(ring, "if r.Issued < k.From || last > k.Until {")}},
-	{"record: consent of the agent", []change{not(gate, "if !c.consents(g.network) {")}},
+	{"record: consent of the agent", []change{not(gate, "if !c.hasConsent(g.network) {")}},
 	{"record: newest", []change{{gate, "	case -1:\n", "	case map[bool]int{false: -1, true: -2}[OFF]:\n"}}},
-	{"record: older epoch", []change{not(gate, "if c.logged() && c.Epoch < c.standing.Head.Epoch {")}},
-	{"record: two of one version", []change{not(gate, "if c.contradicts() {")}},
+	{"record: older epoch", []change{not(gate, "if c.isLogged() && c.Epoch < c.standing.Head.Epoch {")}},
+	{"record: two of one version", []change{not(gate, "if c.isConflict() {")}},
 	// With the reader of agents that may rely on it.
 	{"record: canonical", []change{not(timely, "if a, ok := body.(*Agent); ok {"), {envelope, "if err := Canonical(r.payload); err != nil {", "if err := Canonical(r.payload); err != nil && !OFF {"}}},
 	{"record: one JSON value", []change{{timely, "	if err := json.Unmarshal(payload, body); err != nil {", "	err := json.Unmarshal(payload, body)\n	if OFF {\n		err = json.NewDecoder(bytes.NewReader(payload)).Decode(body)\n	}\n	if err != nil {"}, {timely, "import (", "import (\n	\"bytes\""}}},
@@ -90,12 +90,12 @@ var checks = []check{
 	{"head: older", []change{not(heads, "case claim.Version().Compare(standing.Head) < 0:")}},
 
 	{"card: by its root key", []change{not(cardFile, "if r.Key != KeyIDOf(c.RootPub) {")}},
-	{"card: signature", []change{not(cardFile, "if !r.holds(c.RootPub) {")}},
+	{"card: signature", []change{not(cardFile, "if !r.signedBy(c.RootPub) {")}},
 	{"card: id of its root key", []change{{cardFile, "f.Field(PortalOf(c.RootPub) == c.Portal,", "f.Field(OFF || PortalOf(c.RootPub) == c.Portal,"}}},
 	{"card: root key apart", []change{{cardFile, "f.Field(k.Pub != c.RootPub,", "f.Field(OFF || k.Pub != c.RootPub,"}}},
 	{"card: keys", []change{{cardFile, "f.Field(len(c.Keys) <= MaxKeys,", "f.Field(OFF || len(c.Keys) <= MaxKeys,"}}},
 	{"card: life of a key", []change{{cardFile, "k.Until-k.From <= maxKeyLife,", "(OFF || k.Until-k.From <= maxKeyLife),"}}},
-	{"card: sound keys", []change{{cardFile, "f.Field(sound(c.RootPub),", "f.Field(OFF || sound(c.RootPub),"}}},
+	{"card: sound keys", []change{{cardFile, "f.Field(isSound(c.RootPub),", "f.Field(OFF || sound(c.RootPub),"}}},
 	{"card: origin", []change{{cardFile, "f.Field(ValidOrigin(c.Origin),", "f.Field(OFF || ValidOrigin(c.Origin),"}}},
 	{"hello: card of who signs", []change{not(hello, "if id != c.Portal {")}},
 	{"hello: this portal", []change{not(hello, "if c.Portal == g.cfg.Self.ID() {")}},
@@ -116,9 +116,9 @@ var checks = []check{
 	{"egress: addresses inside", []change{{wiring, "egress.Config{AllowCIDR: allow, Deny:", "egress.Config{AllowCIDR: map[bool][]netip.Prefix{false: allow, true: {netip.MustParsePrefix(\"0.0.0.0/0\")}}[OFF], Deny:"}}},
 
 	{"agent: id", []change{{agent, "f.Field(localID(a.ID),", "f.Field(OFF || localID(a.ID),"}}},
-	{"agent: description", []change{{agent, "f.Field(text(a.Description, MaxDescription),", "f.Field(OFF || text(a.Description, MaxDescription),"}}},
-	{"agent: addresses", []change{{agent, "f.Field(webAddress(e.URL) && tag(", "f.Field((OFF || webAddress(e.URL)) && tag("}}},
-	{"agent: deleted is bare", []change{{agent, "f.Field(a.bare(),", "f.Field(OFF || a.bare(),"}}},
+	{"agent: description", []change{{agent, "f.Field(isText(a.Description, MaxDescription),", "f.Field(OFF || text(a.Description, MaxDescription),"}}},
+	{"agent: addresses", []change{{agent, "f.Field(webAddress(e.URL) && isTag(", "f.Field((OFF || webAddress(e.URL)) && tag("}}},
+	{"agent: deleted is bare", []change{{agent, "f.Field(a.isEmpty(),", "f.Field(OFF || a.isEmpty(),"}}},
 	{"log: agents of its portal", []change{not(keep, "if id != m.portal {")}},
 	{"log: what the head covers", []change{{trees, "	if !head.Describes(k.tree) {\n		return false, nil", "	if !head.Describes(k.tree) && !OFF {\n		return false, nil"}}},
 	{"log: mended seldom", []change{{repair, "	p.f.repairAt = clock.Now().Add(min(", "	if OFF {\n		return\n	}\n	p.f.repairAt = clock.Now().Add(min("}}},
@@ -143,9 +143,9 @@ var checks = []check{
 	{"attest: types", []change{{"peering/live/take.go", "	default:\n		return string(record.Unknown)", "	default:\n		if OFF {\n			return \"\"\n		}\n		return string(record.Unknown)"}}},
 	{"attest: at once", []change{not(words, "if len(in.Records) > maxAttests {")}},
 	{"attest: of one portal", []change{not("peering/live/take.go", "if !s.counts.hasRoom(r, p.proved || p.pinned) {")}},
-	{"fork: two heads", []change{not(fork, "case !a.Hash.less(b.Hash):")}},
+	{"fork: two heads", []change{not(fork, "case !a.Hash.isLess(b.Hash):")}},
 	{"fork: one version", []change{not(fork, "case a.Version() != b.Version():")}},
-	{"fork: signatures", []change{not(fork, "if !r.holds(pub) {")}},
+	{"fork: signatures", []change{not(fork, "if !r.signedBy(pub) {")}},
 	{"fork: heads of the accused", []change{not(fork, "if r.Type != TypeHead || r.Portal != k.Subject {")}},
 
 	{"call: for whom", []change{not(behalf, `if b.Kind != "person" && b.Kind != "guest" || b.ID == "" || len(b.ID) > 200 {`)}},

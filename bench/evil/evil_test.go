@@ -12,6 +12,24 @@ import (
 	"agentsite/internal/testing/evil"
 )
 
+// TestFragments names every fragment that is not exactly once in its file, so that a rename shows all
+// entries to change at once.
+func TestFragments(t *testing.T) {
+	t.Parallel()
+	for _, c := range checks {
+		for _, ch := range c.changes {
+			b, err := os.ReadFile(filepath.Join("../..", ch.file))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if n := strings.Count(string(b), ch.from); n != 1 {
+				t.Errorf("%s: %s has %d times %q", c.name, ch.file, n, ch.from)
+			}
+		}
+	}
+}
+
 // TestChecks demands that every check is where it should be, that without them
 // there is Go still, that every lie is stopped by checks that there are, and
 // that no check is there for nothing.
