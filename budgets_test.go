@@ -377,3 +377,69 @@ func packageFolders(root fs.FS) ([]string, error) {
 	})
 	return slices.Sorted(maps.Keys(seen)), err
 }
+
+var (
+	glossaryRow  = regexp.MustCompile("(?m)^\\| [^|]+ \\| [^|]+ \\|([^|]*)\\|")
+	glossaryType = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Z][A-Za-z0-9]*)`")
+)
+
+// TestGlossary_NamesTypesThatExist keeps the column "in the code" of the glossary true.
+func TestGlossary_NamesTypesThatExist(t *testing.T) {
+	page, err := os.ReadFile("docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared, err := declaredTypes(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, row := range glossaryRow.FindAllStringSubmatch(string(page), -1) {
+		for _, name := range glossaryType.FindAllStringSubmatch(row[1], -1) {
+			seen++
+			if !declared[name[1]+"."+name[2]] {
+				t.Errorf("docs/glossary.md names the type %s.%s, which does not exist", name[1], name[2])
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d types seen: the table is not read", seen)
+	}
+}
+
+// declaredTypes returns the exported types of product code, as package.Type.
+func declaredTypes(root fs.FS) (map[string]bool, error) {
+	declared := make(map[string]bool)
+	folders, err := packageFolders(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		files, err := fs.Glob(root, folder+"/*.go")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range files {
+			src, err := fs.ReadFile(root, name)
+			if err != nil {
+				return nil, err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range f.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok {
+					continue
+				}
+				for _, s := range g.Specs {
+					if ts, ok := s.(*ast.TypeSpec); ok {
+						declared[f.Name.Name+"."+ts.Name.Name] = true
+					}
+				}
+			}
+		}
+	}
+	return declared, nil
+}
