@@ -49,7 +49,7 @@ var (
 		"internal/federation": 4829,
 		"internal/hub":        5753,
 		"internal/index/bm25": 4383,
-		"internal/record":     4166,
+		"internal/record":     4195,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":      112,

@@ -127,13 +127,15 @@ func (m *toModel) convertPart(p task.Part) task.Part {
 		for strings.Contains(text, fence) {
 			fence += "`"
 		}
-		return task.TextPart(fmt.Sprintf("[file %s%s]\n%s\n%s\n%s", a2a.Line(p.Filename, 200), whole, fence, strings.TrimSuffix(text, "\n"), fence))
+		return task.TextPart(fmt.Sprintf("[file %s%s]\n%s\n%s\n%s", a2a.Line(p.Filename, 200), whole, fence,
+			strings.TrimSuffix(text, "\n"), fence))
 	}
 	return missingFile(p, fmt.Sprintf(", %s, %d bytes", kind, f.Size))
 }
 
 func isText(kind string) bool {
-	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/yaml" || kind == "application/x-ndjson" || kind == "application/xml"
+	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/yaml" ||
+		kind == "application/x-ndjson" || kind == "application/xml"
 }
 
 // ForRemote returns parts for an agent on another machine: files of at most inline bytes inline, larger

@@ -53,11 +53,13 @@ type behaviour func(ctx context.Context, call task.Call, out task.Sink) (task.Re
 // behaviours maps prefixes to behaviours. prefixes lists them, longest first, because one may be the
 // prefix of another.
 var behaviours = map[string]behaviour{
-	"tck-complete-task":           answerText("Hello from TCK"),
-	"tck-message-response":        answerMessage("Direct message response"),
-	"tck-artifact-text":           makeArtifact(task.TextPart("Generated text content")),
-	"tck-artifact-file":           makeArtifact(task.Part{Raw: []byte("Generated file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
-	"tck-artifact-file-url":       makeArtifact(task.Part{URL: "https://example.com/output.txt", Filename: "output.txt", MediaType: "text/plain"}),
+	"tck-complete-task":    answerText("Hello from TCK"),
+	"tck-message-response": answerMessage("Direct message response"),
+	"tck-artifact-text":    makeArtifact(task.TextPart("Generated text content")),
+	"tck-artifact-file": makeArtifact(task.Part{Raw: []byte("Generated file content\n"),
+		Filename: "output.txt", MediaType: "text/plain"}),
+	"tck-artifact-file-url": makeArtifact(task.Part{URL: "https://example.com/output.txt", Filename: "output.txt",
+		MediaType: "text/plain"}),
 	"tck-artifact-data":           makeArtifact(task.Part{Data: json.RawMessage(`{"key":"value","count":42}`)}),
 	"tck-input-required":          askInput(task.InputRequired, "More input is required.", ""),
 	"tck-multi-turn":              askInput(task.InputRequired, sayMore, "done"),
@@ -75,7 +77,8 @@ var behaviours = map[string]behaviour{
 	"tck-stream-chunked":          answerText("chunk-1 ", "chunk-2"),
 	"tck-stream-artifact-text":    answerText("Streamed text content"),
 	"tck-stream-artifact-chunked": answerText("chunk-1 ", "chunk-2"),
-	"tck-stream-artifact-file":    makeArtifact(task.Part{Raw: []byte("Streamed file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
+	"tck-stream-artifact-file": makeArtifact(task.Part{Raw: []byte("Streamed file content\n"),
+		Filename: "output.txt", MediaType: "text/plain"}),
 }
 
 var prefixes = func() []string {
@@ -205,6 +208,7 @@ func Draft() hub.Draft {
 	modes := []string{"text/plain", "application/json"}
 	return hub.Draft{Name: &name, Title: &title, Description: &description, Kind: &kind, Visibility: &visibility,
 		InputModes: &modes, OutputModes: &modes, Config: map[string]json.RawMessage{},
-		Skills: &[]hub.Skill{{ID: "conformance", Name: "Conformance", Description: "Does what the prefix of a message asks for.",
-			Tags: []string{"test"}, Examples: []string{"tck-complete-task", "tck-stream-basic"}}}}
+		Skills: &[]hub.Skill{{ID: "conformance", Name: "Conformance",
+			Description: "Does what the prefix of a message asks for.",
+			Tags:        []string{"test"}, Examples: []string{"tck-complete-task", "tck-stream-basic"}}}}
 }

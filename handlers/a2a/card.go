@@ -81,8 +81,10 @@ func (d *Handler) Card(a hub.Agent) ([]byte, error) { return d.signCard(d.agentB
 
 // cardOf returns an agent's card.
 func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
-	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
-		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
+	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL,
+		Page:   d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
+		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests &&
+			a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
 		f.Icon = f.Page + "/icon"
 	}
@@ -96,10 +98,12 @@ func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
 // agent as an extension.
 func (d *Handler) extendedCard(r *http.Request, actor ident.Actor, a hub.Agent) (any, error) {
 	if !actor.IsPerson() {
-		return nil, fault.New(fault.Unauthenticated, "Send an API token of this portal in the Authorization header to read the extended card.")
+		return nil, fault.New(fault.Unauthenticated,
+			"Send an API token of this portal in the Authorization header to read the extended card.")
 	}
 	c := d.cardOf(d.baseURL(r, a.Handle()), a)
-	params := map[string]any{"handle": a.Handle(), "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
+	params := map[string]any{"handle": a.Handle(), "kind": string(a.Kind), "visibility": string(a.Visibility),
+		"status":   a.Status.State,
 		"liveness": map[string]any{"state": string(a.Liveness.State), "reason": a.Liveness.Reason}}
 	if a.OwnerName != "" {
 		params["owner"] = a.OwnerName
@@ -108,7 +112,8 @@ func (d *Handler) extendedCard(r *http.Request, actor ident.Actor, a hub.Agent) 
 		params["status_message"] = a.Status.Message
 	}
 	limits := map[string]any{}
-	for name, n := range map[string]int{"per_minute": a.Limits.PerMinute, "per_day": a.Limits.PerDay, "max_bytes": a.Limits.MaxBytes} {
+	for name, n := range map[string]int{"per_minute": a.Limits.PerMinute, "per_day": a.Limits.PerDay,
+		"max_bytes": a.Limits.MaxBytes} {
 		if n > 0 {
 			limits[name] = n
 		}
@@ -117,7 +122,8 @@ func (d *Handler) extendedCard(r *http.Request, actor ident.Actor, a hub.Agent) 
 		params["limits"] = limits
 	}
 	c.Capabilities.Extensions = append(c.Capabilities.Extensions, a2a.CardExtension{
-		URI: a2a.ExtListing, Description: "The portal's data about the agent: owner, status, liveness and limits.", Params: params})
+		URI: a2a.ExtListing, Description: "The portal's data about the agent: owner, status, liveness and limits.",
+		Params: params})
 	return d.cfg.Signer.Sign(c)
 }
 

@@ -50,7 +50,8 @@ type eventLog struct {
 
 // openLog starts a log with the present state of a task that has not ended.
 func openLog(ctx context.Context, d *Handler, actor ident.Actor, t task.Task) (*eventLog, error) {
-	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{handler: d, actor: actor, speakers: true, on: true}, turn: make(chan struct{}, 1),
+	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{handler: d, actor: actor, speakers: true, on: true},
+		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}), first: 1}
 	if err := l.f.followTask(ctx, t); err != nil {
 		return nil, err

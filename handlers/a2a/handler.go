@@ -148,7 +148,8 @@ func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 		f.Code = a2a.CodeServer
 	default:
 		f.Code = a2a.CodeInternal
-		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	return f
 }
@@ -191,7 +192,8 @@ func readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge,
-			Text: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send large files on their own and refer to them by URL."}
+			Text: "The request is larger than " + strconv.FormatInt(big.Limit,
+				10) + " bytes. Send large files on their own and refer to them by URL."}
 	}
 	if err != nil {
 		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")

@@ -54,7 +54,8 @@ func (q *methodCall) answerCall(tenant string) (any, error) {
 	if tenant != "" {
 		// At the portal's base the tenant names the agent.
 		if name != tenant && chi.URLParam(q.r, "name") != "" {
-			return nil, a2a.Fail(a2a.CodeInvalidParams, "This base is of one agent, which has no tenants. Leave tenant out.")
+			return nil, a2a.Fail(a2a.CodeInvalidParams,
+				"This base is of one agent, which has no tenants. Leave tenant out.")
 		}
 		name = tenant
 	}
@@ -98,7 +99,8 @@ func (q *methodCall) sendMessage() (any, error) {
 	}
 	if in.Push != nil { // checked before the agent is asked
 		if q.proven.Kind == ident.Portal {
-			return nil, a2a.Fail(a2a.CodeForbidden, "Portals get no push notifications of tasks; they follow tasks by streams. Leave the push configuration out.")
+			return nil, a2a.Fail(a2a.CodeForbidden,
+				"Portals get no push notifications of tasks; they follow tasks by streams. Leave the push configuration out.")
 		}
 		if err := q.handler.cfg.Hooks.CheckPush(q.pushDraft(*in.Push)); err != nil {
 			return nil, err
@@ -124,7 +126,9 @@ func (q *methodCall) sendMessage() (any, error) {
 			return nil, err
 		}
 		if m.ContextID != "" && m.ContextID != t.ConversationID {
-			return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is not that of the task. Leave it out, or send the task's.", Metadata: map[string]string{"field": "message.contextId"}}
+			return nil, &a2a.Failure{Code: a2a.CodeInvalidParams,
+				Text:     "message.contextId: is not that of the task. Leave it out, or send the task's.",
+				Metadata: map[string]string{"field": "message.contextId"}}
 		}
 		unfit = unfitFor(t)
 	}
@@ -137,9 +141,12 @@ func (q *methodCall) sendMessage() (any, error) {
 	} else if _, err := d.cfg.Callers.Authenticate(q.r); err != nil { // the body may have arrived slowly
 		return nil, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: endpointName,
-		// a push configuration receives each state
-		Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Budget: budget, Once: q.usesExtension(a2a.ExtOnce)})
+	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor,
+		chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID,
+			Face: endpointName,
+			// a push configuration receives each state
+			Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Budget: budget,
+			Once: q.usesExtension(a2a.ExtOnce)})
 	if errors.Is(err, task.ErrLoop) {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
 	}
@@ -210,7 +217,8 @@ func noSuch(m a2a.Message, err error) error {
 	case m.TaskID != "":
 		return errNoTask()
 	case m.ContextID != "":
-		return &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is not a context of yours with this agent. The portal creates contexts: leave it out to start one.", Metadata: map[string]string{"field": "message.contextId"}}
+		return &a2a.Failure{Code: a2a.CodeInvalidParams,
+			Text: "message.contextId: is not a context of yours with this agent. The portal creates contexts: leave it out to start one.", Metadata: map[string]string{"field": "message.contextId"}}
 	}
 	return err
 }
@@ -273,7 +281,8 @@ func (q *methodCall) listTasks() (any, error) {
 	}
 	from, ok := readToken(in.PageToken)
 	if !ok {
-		return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "pageToken: is not one of this list.", Metadata: map[string]string{"field": "pageToken"}}
+		return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "pageToken: is not one of this list.",
+			Metadata: map[string]string{"field": "pageToken"}}
 	}
 	actor := q.proven
 	if actor.ID == "" && in.ContextID != "" {
@@ -287,7 +296,9 @@ func (q *methodCall) listTasks() (any, error) {
 		return q.write.Tasks(nil, "", in.PageSize, 0), nil
 	}
 	ctx := q.r.Context()
-	list, total, err := q.handler.cfg.Tasks.Find(ctx, actor, task.Query{AgentID: q.agent.ID, ConversationID: in.ContextID, State: in.State, After: in.After, From: from, Limit: in.PageSize})
+	list, total, err := q.handler.cfg.Tasks.Find(ctx, actor,
+		task.Query{AgentID: q.agent.ID, ConversationID: in.ContextID, State: in.State, After: in.After, From: from,
+			Limit: in.PageSize})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 
 // pushDraft converts a configuration to the form of the service.
 func (q *methodCall) pushDraft(c a2a.PushConfig) notify.PushDraft {
-	return notify.PushDraft{TaskID: c.TaskID, Name: c.ID, Version: q.write.Version, URL: c.URL, Token: c.Token, Scheme: c.Scheme, Credentials: c.Credentials}
+	return notify.PushDraft{TaskID: c.TaskID, Name: c.ID, Version: q.write.Version, URL: c.URL, Token: c.Token,
+		Scheme: c.Scheme, Credentials: c.Credentials}
 }
 
 func pushConfig(h notify.Hook) a2a.PushConfig {
@@ -118,7 +119,9 @@ func (d *Handler) Pushed(ctx context.Context, actor ident.Actor, t task.Task, ve
 	}
 	var out []any
 	for _, a := range v.Artifacts {
-		out = append(out, w.Event(a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: t.ID, ContextID: t.ConversationID, Artifact: a, Last: true}}))
+		out = append(out, w.Event(a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: t.ID, ContextID: t.ConversationID,
+			Artifact: a, Last: true}}))
 	}
-	return append(out, w.Event(a2a.Event{Status: &a2a.StatusUpdate{TaskID: t.ID, ContextID: t.ConversationID, Status: v.Status}})), nil
+	return append(out, w.Event(a2a.Event{Status: &a2a.StatusUpdate{TaskID: t.ID, ContextID: t.ConversationID,
+		Status: v.Status}})), nil
 }

@@ -42,8 +42,10 @@ func mediaType(r *http.Request) string {
 
 // isJSON refuses a body with another media type. The default of curl for a body is accepted.
 func isJSON(r *http.Request) error {
-	if t := mediaType(r); t != "" && t != "application/json" && t != restType && t != "application/x-www-form-urlencoded" {
-		return &a2a.Failure{Code: a2a.CodeContentType, Status: http.StatusUnsupportedMediaType, Text: "Send " + restType + " or application/json."}
+	if t := mediaType(r); t != "" && t != "application/json" && t != restType &&
+		t != "application/x-www-form-urlencoded" {
+		return &a2a.Failure{Code: a2a.CodeContentType, Status: http.StatusUnsupportedMediaType,
+			Text: "Send " + restType + " or application/json."}
 	}
 	return nil
 }
@@ -60,7 +62,8 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 			return nil, &a2a.Failure{Code: a2a.CodeMethodNotFound, Text: "There is nothing at this path of A2A."}
 		}
 		if route.Method == a2a.NoMethod {
-			return nil, &a2a.Failure{Code: a2a.CodeMethodNotFound, Status: http.StatusMethodNotAllowed, Text: "This path is there, but not for " + a2a.Line(r.Method, 10) + "."}
+			return nil, &a2a.Failure{Code: a2a.CodeMethodNotFound, Status: http.StatusMethodNotAllowed,
+				Text: "This path is there, but not for " + a2a.Line(r.Method, 10) + "."}
 		}
 		if _, f := spokenVersion(r, ""); f != nil {
 			return nil, f
@@ -73,7 +76,8 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		q := methodCall{w: w, r: r, handler: d, proven: actor, method: route.Method, write: a2a.Writer{Version: a2a.Version10}, params: params,
+		q := methodCall{w: w, r: r, handler: d, proven: actor, method: route.Method,
+			write: a2a.Writer{Version: a2a.Version10}, params: params,
 			events: func(v any) any { return v },
 			broken: func(f *a2a.Failure) any { return f.REST() }}
 		return q.answerCall(route.Tenant)

@@ -50,7 +50,8 @@ func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 		if f != nil {
 			return nil, f
 		}
-		q := methodCall{w: w, r: r, handler: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
+		q := methodCall{w: w, r: r, handler: d, proven: actor, method: method, write: a2a.Writer{Version: version},
+			params: c.Params,
 			events: func(v any) any { return envelope{Version: "2.0", ID: c.ID, Result: v} },
 			broken: func(f *a2a.Failure) any { return envelope{Version: "2.0", ID: c.ID, Error: f.RPC()} }}
 		return q.answerCall(tenant)
@@ -63,7 +64,8 @@ func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 		f := d.failureOf(r, err)
 		setErrorHeaders(w.Header(), f)
 		out.Result, out.Error = nil, f.RPC()
-		if f.Status != 0 || f.Code == a2a.CodeUnauthenticated || f.Code == a2a.CodeForbidden || f.Code == a2a.CodeServer || f.Code == a2a.CodeInternal {
+		if f.Status != 0 || f.Code == a2a.CodeUnauthenticated || f.Code == a2a.CodeForbidden ||
+			f.Code == a2a.CodeServer || f.Code == a2a.CodeInternal {
 			code = f.HTTP()
 		}
 		if code == http.StatusOK && onlyEvents(r) {
@@ -109,7 +111,8 @@ func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 	case method != "" && (v == "" || v == a2a.Version03 || strings.HasPrefix(v, "0.3.")):
 		return a2a.Version03, nil
 	case method == "":
-		return "", a2a.Fail(a2a.CodeVersionNotSupported, "This binding serves A2A 1.0. Send the header A2A-Version: 1.0.")
+		return "", a2a.Fail(a2a.CodeVersionNotSupported,
+			"This binding serves A2A 1.0. Send the header A2A-Version: 1.0.")
 	}
 	return "", a2a.Fail(a2a.CodeVersionNotSupported, "This portal serves A2A 1.0 and 0.3, and not "+a2a.Line(v, 20)+".")
 }

@@ -25,7 +25,8 @@ func (q *methodCall) streamTask(ctx context.Context, actor ident.Actor, t task.T
 		return q.streamNumbered(ctx, actor, t)
 	}
 	d := q.handler
-	f := follower{handler: d, actor: actor, speakers: how.speakers, on: q.method == a2a.SubscribeTask && q.write.Version == a2a.Version10}
+	f := follower{handler: d, actor: actor, speakers: how.speakers, on: q.method == a2a.SubscribeTask &&
+		q.write.Version == a2a.Version10}
 	if err := f.followTask(ctx, t); err != nil {
 		return err
 	}
@@ -201,7 +202,8 @@ type growing struct {
 func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, speakers bool) []a2a.Event {
 	id, room := g.task.ID, g.task.ConversationID
 	piece := func(a task.Artifact, more, last bool) a2a.Event {
-		return a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: id, ContextID: room, Artifact: a, Append: more, Last: last}}
+		return a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: id, ContextID: room, Artifact: a, Append: more,
+			Last: last}}
 	}
 	switch {
 	case e.Task != nil:
@@ -212,13 +214,15 @@ func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, s
 		g.said = g.said || g.status != ""
 		s := a2a.Status{State: g.state, At: clock.Now()}
 		if g.status != "" {
-			s.Message = &a2a.Message{ID: ident.NewID(), ContextID: room, TaskID: id, FromAgent: true, Parts: []task.Part{task.TextPart(g.status)}}
+			s.Message = &a2a.Message{ID: ident.NewID(), ContextID: room, TaskID: id, FromAgent: true,
+				Parts: []task.Part{task.TextPart(g.status)}}
 		}
 		return []a2a.Event{{Status: &a2a.StatusUpdate{TaskID: id, ContextID: room, Status: s}}}
 	case e.Text != "" || e.Restart:
 		more := g.begun && !e.Restart
 		g.begun, g.said = true, g.said || !e.Whole
-		return []a2a.Event{piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{task.TextPart(e.Text)}}, more, false)}
+		return []a2a.Event{piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{task.TextPart(e.Text)}},
+			more, false)}
 	case e.End == nil:
 		return nil // artifacts come with the end, when the addresses of their files are known
 	}
@@ -238,7 +242,8 @@ func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, s
 		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun: // already sent in pieces
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{{}}}, true, true))
 		default:
-			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: fetchableParts(ctx, files, m.Parts)}, false, true))
+			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer",
+				Parts: fetchableParts(ctx, files, m.Parts)}, false, true))
 		}
 		for _, a := range madeArtifacts(ctx, files, t, answer) {
 			out = append(out, piece(a, false, true))

@@ -60,7 +60,8 @@ func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message
 		var answer []task.Part
 		if last != nil && last.Kind == chat.Text && t.State.Terminal() && len(last.Parts) > 0 {
 			answer = last.Parts
-			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: fetchableParts(ctx, files, answer)})
+			out.Artifacts = append(out.Artifacts,
+				task.Artifact{ID: answerID, Name: "Answer", Parts: fetchableParts(ctx, files, answer)})
 		}
 		out.Artifacts = append(out.Artifacts, madeArtifacts(ctx, files, t, answer)...)
 	}
@@ -73,7 +74,8 @@ func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message
 }
 
 // readMessages reads the messages of a task that how needs.
-func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message, error) {
+func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message,
+	error) {
 	if how.history == nil || *how.history > 0 {
 		return d.cfg.Chat.Turns(ctx, actor, t)
 	}
@@ -89,7 +91,8 @@ func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Ta
 
 // replyMessage returns the message that ended a task without work (§3.1.1), nil if it was deleted.
 // It names its context and no task, because an ended task takes no more messages.
-func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message, error) {
+func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message,
+	error) {
 	said, err := d.readMessages(ctx, actor, t, detail{history: new(int)})
 	if err != nil || len(said) == 0 {
 		return nil, err
@@ -102,12 +105,14 @@ func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Ta
 }
 
 // viewMessage converts one message to the form of the protocol.
-func (d *Handler) viewMessage(ctx context.Context, files task.Files, t task.Task, m chat.Message, speakers bool) a2a.Message {
+func (d *Handler) viewMessage(ctx context.Context, files task.Files, t task.Task, m chat.Message,
+	speakers bool) a2a.Message {
 	id := m.ID
 	if m.Sender.Kind != "agent" && m.ClientID != "" {
 		id = m.ClientID // the caller knows the message by its own id
 	}
-	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: fetchableParts(ctx, files, m.Parts)}
+	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent",
+		Parts: fetchableParts(ctx, files, m.Parts)}
 	if speakers {
 		by := a2a.NewSpeaker(m.Sender.Kind, m.Sender.Handle, d.cfg.Host)
 		out.Speaker = &by
@@ -117,7 +122,8 @@ func (d *Handler) viewMessage(ctx context.Context, files task.Files, t task.Task
 
 // statusMessage returns the reason why a task did not complete, or the question that it waits for.
 // last is the last message of its agent, nil for none.
-func (d *Handler) statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message, speakers bool) *a2a.Message {
+func (d *Handler) statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message,
+	speakers bool) *a2a.Message {
 	switch {
 	case t.State.Active() || t.State == task.Completed:
 		return nil
@@ -125,7 +131,8 @@ func (d *Handler) statusMessage(ctx context.Context, files task.Files, t task.Ta
 		m := d.viewMessage(ctx, files, t, *last, speakers)
 		return &m
 	case t.Reason != "":
-		return &a2a.Message{ID: t.ID + "-status", ContextID: t.ConversationID, TaskID: t.ID, FromAgent: true, Parts: []task.Part{task.TextPart(t.Reason)}}
+		return &a2a.Message{ID: t.ID + "-status", ContextID: t.ConversationID, TaskID: t.ID, FromAgent: true,
+			Parts: []task.Part{task.TextPart(t.Reason)}}
 	}
 	return nil
 }

@@ -72,9 +72,11 @@ func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 		return nil, nil, err
 	}
 	doc := catalogJSON{SpecVersion: "1.0", Entries: []entry{d.registryEntry()}, Host: &hostJSON{
-		DisplayName: d.cfg.Name, Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs", LogoURL: d.cfg.URL + "/favicon.svg"}}
+		DisplayName: d.cfg.Name, Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs",
+		LogoURL: d.cfg.URL + "/favicon.svg"}}
 	for i := range agents {
-		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent, cardType), d.entryOf(&agents[i].Agent, serverType))
+		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent, cardType),
+			d.entryOf(&agents[i].Agent, serverType))
 	}
 	if ard, err = encodeJSON(doc); err != nil {
 		return nil, nil, err
@@ -100,10 +102,13 @@ func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 
 // catalogAgentsNow returns the agents of a catalog.
 func (d *Handler) catalogAgentsNow(ctx context.Context) ([]hub.Result, error) {
-	page, err := d.cfg.Directory.Search(ctx, publicActor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})
+	page, err := d.cfg.Directory.Search(ctx, publicActor,
+		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})
 	if err != nil || page.Total <= catalogAgents {
 		return page.Results, err
 	}
-	page, err = d.cfg.Directory.Search(ctx, publicActor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
+	page, err = d.cfg.Directory.Search(ctx, publicActor,
+		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents,
+			Live: []string{string(hub.Alive)}})
 	return page.Results, err
 }

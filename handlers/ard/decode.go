@@ -56,7 +56,8 @@ func parseObject(raw []byte, path string, known ...string) (object, error) {
 	}
 	for member := range o {
 		if !slices.Contains(known, member) {
-			return nil, wrong(name(cutText(member, 80)), "is not a field here; the known fields are %s", strings.Join(known, ", "))
+			return nil, wrong(name(cutText(member, 80)), "is not a field here; the known fields are %s",
+				strings.Join(known, ", "))
 		}
 	}
 	return o, nil
@@ -121,7 +122,8 @@ func (o object) numberMember(member, path string, fallback, least, most int) (in
 		return fallback, nil
 	}
 	var f float64 // 10.0 is an integer, too
-	if err := json.Unmarshal(o[member], &f); err != nil || f != math.Trunc(f) || f < float64(least) || f > float64(most) {
+	if err := json.Unmarshal(o[member], &f); err != nil || f != math.Trunc(f) || f < float64(least) ||
+		f > float64(most) {
 		return 0, wrong(path, "use a whole number from %d to %d", least, most)
 	}
 	return int(f), nil

@@ -93,8 +93,10 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 	e := entry{
 		Identifier: id, DisplayName: cmp.Or(a.Title, a.Name), Type: cmp.Or(of, cardType),
 		URL:         address,
-		Description: cutText(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: formatTime(a.UpdatedAt),
-		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher, 0},
+		Description: cutText(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version),
+		UpdatedAt: formatTime(a.UpdatedAt),
+		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind),
+			string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher, 0},
 	}
 	tags := a.Tags()
 	e.Tags = tags[:min(len(tags), maxTags)]
@@ -119,7 +121,8 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 // registryEntry returns the entry of the registry itself.
 func (d *Handler) registryEntry() entry {
 	return entry{
-		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType, URL: d.cfg.URL + base,
+		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType,
+		URL:          d.cfg.URL + base,
 		Description:  "Searches, lists and counts all public agents of this portal.",
 		Tags:         []string{"registry", "search"},
 		Capabilities: []string{"search", "explore", "list", "retrieve"},

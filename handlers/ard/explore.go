@@ -103,7 +103,8 @@ func decodeFacet(raw []byte) (f facetRequest, err error) {
 	}
 	f.term = bindings(nil).plainTerm(f.field)
 	if _, known := facetNames[f.term]; !known {
-		return f, wrong(path+".field", "%q is not a term this registry counts; it knows %s", cutText(f.field, 80), knownTerms())
+		return f, wrong(path+".field", "%q is not a term this registry counts; it knows %s", cutText(f.field, 80),
+			knownTerms())
 	}
 	if f.limit, err = o.numberMember("limit", path+".limit", defaultFacets, 1, maxBuckets); err != nil {
 		return f, err

@@ -43,7 +43,8 @@ func codeOf(k fault.Kind) (int, string) {
 
 // fieldNames maps the fields in errors of services to the names of ARD.
 var fieldNames = map[string]string{
-	"q": "query.text", "limit": "pageSize", "cursor": "pageToken", "sort": "orderBy", "live": "metadata.liveness", "proof": "metadata.proof",
+	"q": "query.text", "limit": "pageSize", "cursor": "pageToken", "sort": "orderBy", "live": "metadata.liveness",
+	"proof": "metadata.proof",
 }
 
 // errorText returns the text of an error, with the field names of ARD.
@@ -71,9 +72,12 @@ func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	status, name := codeOf(f.Kind)
 	body := errorJSON{name, errorText(f)}
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		status, body = http.StatusRequestEntityTooLarge, errorJSON{"INVALID_ARGUMENT", "The body is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
+		status, body = http.StatusRequestEntityTooLarge,
+			errorJSON{"INVALID_ARGUMENT", "The body is larger than " + strconv.FormatInt(big.Limit,
+				10) + " bytes. Send less at once."}
 	} else if status == http.StatusInternalServerError {
-		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
 	respond.RetryAfter(h, f.RetryAfter)

@@ -75,7 +75,8 @@ func (d *Handler) serveNodeinfo(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.OpenAccounts,
-		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey, d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
+		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey,
+			d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version
 	n.Services.Inbound, n.Services.Outbound = []string{}, []string{"atom1.0"}
 	n.Usage.Users.Total, n.Usage.LocalPosts = u.Users, u.Posts

@@ -41,8 +41,9 @@ func knownTerms() string { return strings.Join(slices.Sorted(maps.Keys(terms)), 
 
 // states are the valid values of the terms that the hub checks: other values match nothing.
 var states = map[string][]string{
-	"metadata.liveness": {string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)},
-	"metadata.proof":    {hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven},
+	"metadata.liveness": {string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable),
+		string(hub.Unknown)},
+	"metadata.proof": {hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven},
 }
 
 // query is a hub.Query that is being built.
@@ -219,7 +220,8 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 					ID string `json:"@id"`
 				}
 				if json.Unmarshal(raw, &long) != nil {
-					return nil, fault.New(fault.Invalid, "%s: binds %q to neither an IRI nor an object with @id", path, cutText(term, 80))
+					return nil, fault.New(fault.Invalid, "%s: binds %q to neither an IRI nor an object with @id", path,
+						cutText(term, 80))
 				}
 				iri = long.ID
 			}

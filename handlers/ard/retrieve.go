@@ -17,7 +17,8 @@ func (d *Handler) retrieveEntry(w http.ResponseWriter, r *http.Request, actor id
 	if err != nil || len(id) > maxIdentifier || !identifier.MatchString(id) {
 		return wrong("identifier", "must be urn:air:<publisher>:<namespace>:<name>, percent-encoded as one part of the path, as %s", d.urn(agentSpace, "guide"))
 	}
-	absent := fault.New(fault.NotFound, "This registry has no entry %s. Search for it with POST %s/search.", id, d.cfg.URL+base)
+	absent := fault.New(fault.NotFound, "This registry has no entry %s. Search for it with POST %s/search.", id,
+		d.cfg.URL+base)
 	found := d.registryEntry()
 	if id != found.Identifier {
 		card := cardType

@@ -87,7 +87,8 @@ func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
 		issued = d.cfg.Started
 	}
 	m := &trustManifest{Identity: e.Identifier, IssuedAt: formatTime(issued),
-		Subject: &trustSubject{Identifier: e.Identifier, Type: e.Type, Digest: "sha256:" + hex.EncodeToString(sum[:]), Version: e.Version, URL: e.URL}}
+		Subject: &trustSubject{Identifier: e.Identifier, Type: e.Type, Digest: "sha256:" + hex.EncodeToString(sum[:]),
+			Version: e.Version, URL: e.URL}}
 	m.Signature, err = d.signValue(m)
 	return m, err
 }

@@ -39,7 +39,8 @@ func (c *caller) proveToken(token string) error {
 		return fault.New(fault.Unauthenticated, "Agents connect with an API token of an account.")
 	}
 	if !c.server.enterCount(c.server.accounts, actor.ID, c.server.cfg.PerAccount) {
-		return fault.Limited(30*time.Second, "This account has %d agents connected; that is the most.", c.server.cfg.PerAccount)
+		return fault.Limited(30*time.Second, "This account has %d agents connected; that is the most.",
+			c.server.cfg.PerAccount)
 	}
 	c.token, c.actor = token, actor
 	return nil
@@ -72,11 +73,13 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 	m, err := linkwire.DecodeMessage(first)
 	var h linkwire.Hello
 	if err != nil || m.Method != linkwire.MethodHello || m.ID == nil || json.Unmarshal(m.Params, &h) != nil {
-		c.deny(ctx, s, m.ID, fault.New(fault.Invalid, "The first message must be a hello request. The protocol is described at /docs/link."))
+		c.deny(ctx, s, m.ID, fault.New(fault.Invalid,
+			"The first message must be a hello request. The protocol is described at /docs/link."))
 		return
 	}
 	if h.Protocol != linkwire.Version {
-		c.deny(ctx, s, m.ID, fault.New(fault.Invalid, "This portal speaks version %d of the protocol, and hello asks for %d.", linkwire.Version, h.Protocol))
+		c.deny(ctx, s, m.ID, fault.New(fault.Invalid,
+			"This portal speaks version %d of the protocol, and hello asks for %d.", linkwire.Version, h.Protocol))
 		return
 	}
 	if c.actor.ID == "" {
@@ -162,7 +165,9 @@ func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.At
 // deny answers hello with an error and closes.
 func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessage, err error) {
 	f := c.server.logFault(c.r, err)
-	_ = s.Send(ctx, linkwire.EncodeFailure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
+	_ = s.Send(ctx, linkwire.EncodeFailure(id,
+		&linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe,
+			Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
 		word = "busy: " // the caller should retry later

@@ -44,7 +44,8 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 	if err := d.checkOwner(actor, a); err != nil {
 		return task.Attached{}, err
 	}
-	return task.Attached{AgentID: a.ID, Name: a.Name, OwnerID: a.OwnerID, Client: linkwire.Line(h.Client, maxClient)}, nil
+	return task.Attached{AgentID: a.ID, Name: a.Name, OwnerID: a.OwnerID, Client: linkwire.Line(h.Client, maxClient)},
+		nil
 }
 
 func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkwire.Hello) (hub.Agent, error) {

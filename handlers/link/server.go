@@ -76,7 +76,8 @@ func New(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &server{cfg: cfg, asking: make(chan struct{}, atOnce), accounts: make(map[string]int), strange: make(map[string]int), conns: make(map[*linkwire.Socket]struct{})}
+	return &server{cfg: cfg, asking: make(chan struct{}, atOnce), accounts: make(map[string]int),
+		strange: make(map[string]int), conns: make(map[*linkwire.Socket]struct{})}
 }
 
 // atOnce bounds the connections that call services at the same time. After a restart all agents
@@ -124,11 +125,13 @@ func (d *server) leaveCount(m map[string]int, key string) {
 func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
-		d.refuse(w, r, http.StatusUpgradeRequired, fault.New(fault.Invalid, "This is where agents connect: open a WebSocket with the subprotocol %s. It is described at /docs/link.", linkwire.Subprotocol))
+		d.refuse(w, r, http.StatusUpgradeRequired,
+			fault.New(fault.Invalid, "This is where agents connect: open a WebSocket with the subprotocol %s. It is described at /docs/link.", linkwire.Subprotocol))
 		return
 	}
 	if !offersProtocol(r) {
-		d.refuse(w, r, 0, fault.New(fault.Invalid, "Offer the subprotocol %s in Sec-WebSocket-Protocol. It is described at /docs/link.", linkwire.Subprotocol))
+		d.refuse(w, r, 0, fault.New(fault.Invalid,
+			"Offer the subprotocol %s in Sec-WebSocket-Protocol. It is described at /docs/link.", linkwire.Subprotocol))
 		return
 	}
 	// The connection lives longer than this request, which must not end its queries.
@@ -141,7 +144,8 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		c.addr = request.ClientAddr(r)
 		if !d.enterCount(d.strange, c.addr, d.cfg.PerAddress) {
-			d.refuse(w, r, 0, fault.Limited(5*time.Second, "Too many connections from your address have not sent a token. Wait a moment."))
+			d.refuse(w, r, 0, fault.Limited(5*time.Second,
+				"Too many connections from your address have not sent a token. Wait a moment."))
 			return
 		}
 	}
@@ -159,7 +163,8 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				d.cfg.Log.Error("connection of an agent panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				d.cfg.Log.Error("connection of an agent panicked", "panic", fmt.Sprint(p), "stack",
+					string(debug.Stack()))
 			}
 		}()
 		defer c.leaveCounts()
@@ -201,7 +206,8 @@ func (d *server) stopAll() {
 // offersProtocol reports whether the request offers the subprotocol.
 func offersProtocol(r *http.Request) bool {
 	for _, h := range r.Header.Values("Sec-WebSocket-Protocol") {
-		if slices.ContainsFunc(strings.Split(h, ","), func(p string) bool { return strings.TrimSpace(p) == linkwire.Subprotocol }) {
+		if slices.ContainsFunc(strings.Split(h, ","),
+			func(p string) bool { return strings.TrimSpace(p) == linkwire.Subprotocol }) {
 			return true
 		}
 	}
@@ -212,7 +218,8 @@ func offersProtocol(r *http.Request) bool {
 func (d *server) logFault(r *http.Request, err error) *fault.Error {
 	f := fault.As(err)
 	if f.Kind == fault.Internal && !errors.Is(err, context.Canceled) {
-		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	return f
 }
@@ -230,5 +237,6 @@ func (d *server) refuse(w http.ResponseWriter, r *http.Request, code int, err er
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"kind": f.Kind, "message": f.Safe, "request_id": middleware.GetReqID(r.Context())}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"kind": f.Kind, "message": f.Safe,
+		"request_id": middleware.GetReqID(r.Context())}})
 }

@@ -23,7 +23,8 @@ const maxToolName = 64
 func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 	own := tasks{d: d, agent: a.ID}
 	o := endpoint.Offer{
-		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Handle(),
+		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)),
+		Website:      d.cfg.URL + "/agents/" + a.Handle(),
 		Instructions: a2a.DescribeRelay(a, d.portalHost()).Description, TTL: keepLists, Private: !a.Listable(),
 		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.openFeed(own),
 	}
@@ -38,7 +39,8 @@ func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 		o.Tools = append(o.Tools, d.skillTool(a, s, toolName(cmp.Or(s.ID, s.Name), taken)))
 	}
 	if len(o.Tools) == 0 {
-		o.Tools = append(o.Tools, d.skillTool(a, hub.Skill{Name: "Ask " + cmp.Or(a.Title, a.Name), Description: a.Description}, toolName("ask", taken)))
+		o.Tools = append(o.Tools, d.skillTool(a,
+			hub.Skill{Name: "Ask " + cmp.Or(a.Title, a.Name), Description: a.Description}, toolName("ask", taken)))
 	}
 	return o
 }
@@ -56,7 +58,8 @@ func toolsOf(a hub.Agent) []hub.Tool {
 		if len(t.InputSchema) == 0 {
 			t.InputSchema = json.RawMessage(`{"type":"object"}`)
 		}
-		if t.Name == "" || json.Unmarshal(t.InputSchema, &kind) != nil || kind.Type != "object" || schema.Check(t.InputSchema) != nil {
+		if t.Name == "" || json.Unmarshal(t.InputSchema, &kind) != nil || kind.Type != "object" ||
+			schema.Check(t.InputSchema) != nil {
 			continue
 		}
 		out = append(out, t)
@@ -88,20 +91,26 @@ func toolName(s string, taken map[string]bool) string {
 
 // skillTool returns a tool for a skill, which takes a text.
 func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool {
-	text := map[string]any{"type": "string", "minLength": 1, "description": "What to ask or tell the agent, with everything it needs to know"}
+	text := map[string]any{"type": "string", "minLength": 1,
+		"description": "What to ask or tell the agent, with everything it needs to know"}
 	if len(s.Examples) > 0 {
 		text["examples"] = s.Examples
 	}
-	in, err := json.Marshal(map[string]any{"type": "object", "required": []string{"text"}, "additionalProperties": false, "properties": map[string]any{
-		"text": text, "context_id": map[string]any{"type": "string", "description": "The context_id of an answer before, to go on in the same conversation or to answer what the agent asked back"}}})
+	in, err := json.Marshal(map[string]any{"type": "object", "required": []string{"text"},
+		"additionalProperties": false, "properties": map[string]any{
+			"text": text, "context_id": map[string]any{"type": "string",
+				"description": "The context_id of an answer before, to go on in the same conversation or to answer what the agent asked back"}}})
 	if err != nil { // texts can always be encoded
 		panic(err)
 	}
 	no := false
-	return endpoint.Tool{Name: name, Title: a2a.Line(cmp.Or(s.Name, s.ID), 100), Description: cmp.Or(s.Description, s.Name, a.Description), Input: in, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{Destructive: &no},
+	return endpoint.Tool{Name: name, Title: a2a.Line(cmp.Or(s.Name, s.ID), 100),
+		Description: cmp.Or(s.Description, s.Name, a.Description), Input: in, Output: json.RawMessage(answerSchema),
+		Hints: &endpoint.Hints{Destructive: &no},
 		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 			args := argumentsOf(c)
-			q := question{agent: a.Handle(), context: args.readText("context_id", maxIDText), parts: []task.Part{task.TextPart(args.requireText("text", chat.MaxTextBytes))}}
+			q := question{agent: a.Handle(), context: args.readText("context_id", maxIDText),
+				parts: []task.Part{task.TextPart(args.requireText("text", chat.MaxTextBytes))}}
 			if bad := args.checkAll(); bad != nil {
 				return *bad, nil
 			}
@@ -111,7 +120,8 @@ func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool
 
 // remoteTool returns a tool of an agent that is an MCP server, with its own schema.
 func (d *Handler) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
-	return endpoint.Tool{Name: name, Title: a2a.Line(t.Title, 100), Description: a2a.Text(t.Description, 4000), Input: t.InputSchema, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{ReadOnly: t.ReadOnly},
+	return endpoint.Tool{Name: name, Title: a2a.Line(t.Title, 100), Description: a2a.Text(t.Description, 4000),
+		Input: t.InputSchema, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{ReadOnly: t.ReadOnly},
 		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 			if wrong := schema.Validate(t.InputSchema, c.Raw); wrong != nil && c.State == "" {
 				return endpoint.Failure("The arguments do not fit. " + schema.Sentence(wrong) + "."), nil
@@ -120,6 +130,8 @@ func (d *Handler) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool
 			if err != nil {
 				return endpoint.Result{}, fmt.Errorf("write a tool call: %w", err)
 			}
-			return d.runQuestion(ctx, c, question{agent: a.Handle(), parts: []task.Part{task.TextPart(cmp.Or(t.Title, t.Name)), {Data: data, MediaType: "application/json"}}})
+			return d.runQuestion(ctx, c, question{agent: a.Handle(),
+				parts: []task.Part{task.TextPart(cmp.Or(t.Title, t.Name)),
+					{Data: data, MediaType: "application/json"}}})
 		}}
 }

@@ -63,7 +63,8 @@ func (d *Handler) runQuestion(ctx context.Context, c *endpoint.Call, q question)
 		return endpoint.Result{}, err
 	}
 	defer leave()
-	asked, err := d.sendQuestion(ctx, c, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
+	asked, err := d.sendQuestion(ctx, c, asker,
+		chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
 	if err != nil {
 		return readableError(err)
 	}
@@ -74,7 +75,8 @@ func (d *Handler) runQuestion(ctx context.Context, c *endpoint.Call, q question)
 }
 
 // sendQuestion asks the agent, and remembers the task for visitors.
-func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker request.Caller, a chat.Ask) (asked chat.Asked, err error) {
+func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker request.Caller,
+	a chat.Ask) (asked chat.Asked, err error) {
 	a.Face = endpointName
 	if a.Via, err = request.ReadChain(c.HTTP); err != nil {
 		return asked, err
@@ -93,7 +95,8 @@ func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker requ
 // followCall waits until the task of this call ends or waits for input. If the caller is gone, it
 // stops the task, provided that the end of the connection cancels a call in this version of the
 // protocol.
-func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Result, error) {
+func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Result,
+	error) {
 	end, t, err := d.watchTask(ctx, c, actor, t, c.Client.Tasks, c.Progress)
 	if err != nil {
 		if c.Stopped(ctx) {
@@ -111,7 +114,8 @@ func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.
 // watchTask follows a task and reports its progress. If the wait ends before the task does, it
 // returns a nil end and the present task: soon for clients that take tasks, otherwise after
 // maxWait.
-func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool, tell func(string)) (*respond.End, task.Task, error) {
+func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool,
+	tell func(string)) (*respond.End, task.Task, error) {
 	limit := maxWait
 	if soon {
 		limit = taskAfter
@@ -188,7 +192,8 @@ func lastLine(text []byte) string {
 func (d *Handler) stopTask(ctx context.Context, actor ident.Actor, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := d.cfg.Chat.StopTask(ctx, actor, id, "Stopped: the caller has cancelled the call."); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := d.cfg.Chat.StopTask(ctx, actor, id, "Stopped: the caller has cancelled the call."); err != nil &&
+		!fault.Is(err, fault.NotFound) {
 		d.cfg.Log.Warn("stop a task whose caller went away", "task", id, "error", err)
 	}
 }
@@ -201,7 +206,8 @@ func (d *Handler) resultOf(ctx context.Context, c *endpoint.Call, t task.Task, e
 	}
 	r := d.taskResult(ctx, t, &end.Message)
 	if !t.State.Terminal() && c.Client.Elicitation {
-		r.Wants = &endpoint.Wants{Requests: map[string]endpoint.Request{inputKey(end.Message.Seq): elicitInput(t, end.Message)},
+		r.Wants = &endpoint.Wants{Requests: map[string]endpoint.Request{inputKey(end.Message.Seq): elicitInput(t,
+			end.Message)},
 			State: c.Seal(t.ID + " " + strconv.FormatInt(end.Message.Seq, 10))}
 	}
 	return r

@@ -63,13 +63,17 @@ type headerInput struct {
 }
 
 func (d *Handler) cardAt(url, name, version, title, description, page string, open bool) serverCard {
-	return serverCard{Schema: cardSchema, Name: d.serverName(name), Version: version, Title: a2a.Line(title, maxCardText),
+	return serverCard{Schema: cardSchema, Name: d.serverName(name), Version: version,
+		Title:       a2a.Line(title, maxCardText),
 		Description: cmp.Or(a2a.Line(description, maxCardText), title), Website: page,
-		Remotes: []remote{{"streamable-http", url, []headerInput{{"Authorization", "Bearer and an API token of this portal", !open, true, ""}}, endpoint.Versions()}}}
+		Remotes: []remote{{"streamable-http", url,
+			[]headerInput{{"Authorization", "Bearer and an API token of this portal", !open, true, ""}},
+			endpoint.Versions()}}}
 }
 
 func (d *Handler) portalCard(w http.ResponseWriter, r *http.Request) {
-	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name, "Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Guests)
+	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name,
+		"Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Guests)
 	d.sendCard(w, r, CardType, c)
 }
 
@@ -92,7 +96,8 @@ func (d *Handler) agentCard(w http.ResponseWriter, r *http.Request) {
 
 func (d *Handler) cardOf(a hub.Agent) serverCard {
 	a = a2a.DescribeRelay(a, d.portalHost())
-	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.isOpen(a))
+	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name),
+		a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.isOpen(a))
 	if a.Icon != "" {
 		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}
 	}
@@ -112,7 +117,8 @@ func encodeCard(v any) []byte {
 
 // serveCatalog lists the servers of this portal as an AI Catalog: the portal first.
 func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
-	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
+	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)},
+		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
 	if err != nil {
 		d.sendError(w, r, err)
 		return
@@ -131,7 +137,8 @@ func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 	list := []entry{{urn + "agentsite", d.cfg.Name, CardType, d.cfg.URL + portalPath + cardSuffix}}
 	for _, f := range page.Results {
 		if f.Agent.Portal == "" {
-			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), CardType, d.agentURL(f.Agent.Name) + cardSuffix})
+			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), CardType,
+				d.agentURL(f.Agent.Name) + cardSuffix})
 		}
 	}
 	d.sendCard(w, r, "application/ai-catalog+json", map[string]any{"specVersion": "1.0", "entries": list})
@@ -169,7 +176,8 @@ func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}
-	if err := respond.WriteJSON(w, code, map[string]any{"error": map[string]string{"kind": string(f.Kind), "message": f.Safe}}); err != nil {
+	if err := respond.WriteJSON(w, code, map[string]any{"error": map[string]string{"kind": string(f.Kind),
+		"message": f.Safe}}); err != nil {
 		d.cfg.Log.Error("encode an error", "error", err)
 	}
 }

@@ -68,7 +68,9 @@ func contentOf(ctx context.Context, files task.Files, parts []task.Part) []endpo
 			case "image", "audio":
 				out = append(out, endpoint.Content{Type: kind, Data: p.Raw, MIMEType: p.MediaType})
 			default:
-				out = append(out, endpoint.Content{Type: "resource", Resource: &endpoint.ResourceContents{URI: "file:///" + cmp.Or(p.Filename, "file"), MIMEType: p.MediaType, Blob: p.Raw}})
+				out = append(out, endpoint.Content{Type: "resource",
+					Resource: &endpoint.ResourceContents{URI: "file:///" + cmp.Or(p.Filename, "file"),
+						MIMEType: p.MediaType, Blob: p.Raw}})
 			}
 		case len(p.Data) > 0:
 			out = append(out, endpoint.TextContent(string(p.Data)))
@@ -108,7 +110,8 @@ func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifact
 // taskResult returns a task as the result of a call; m is the last message of its agent, nil for
 // none.
 func (d *Handler) taskResult(ctx context.Context, t task.Task, m *chat.Message) endpoint.Result {
-	v := answerJSON{Agent: t.AgentHandle, TaskID: t.ID, ContextID: t.ConversationID, State: string(t.State), Reason: t.Reason}
+	v := answerJSON{Agent: t.AgentHandle, TaskID: t.ID, ContextID: t.ConversationID, State: string(t.State),
+		Reason: t.Reason}
 	var r endpoint.Result
 	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
@@ -148,7 +151,8 @@ func (d *Handler) taskResult(ctx context.Context, t task.Task, m *chat.Message) 
 		if len(r.Content) == 0 {
 			r.Content = append(r.Content, endpoint.TextContent(cmp.Or(t.Reason, "The agent waits for input.")))
 		}
-		r.Content = append(r.Content, endpoint.TextContent(`To answer, call again with context_id "`+t.ConversationID+`".`))
+		r.Content = append(r.Content, endpoint.TextContent(`To answer, call again with context_id "`+t.ConversationID+
+			`".`))
 	}
 	return r
 }

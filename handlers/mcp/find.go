@@ -76,8 +76,10 @@ const (
 
 func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
-	q := hub.Query{Text: in.readText("query", maxQuery), Tags: in.readList("tags", 10), Kinds: in.readList("kinds", 10), Languages: in.readList("languages", 10),
-		Modalities: in.readList("modalities", 6), Live: in.readList("live", 5), Limit: in.readNumber("limit", 10, 1, 50), Cursor: in.readText("cursor", 16<<10)}
+	q := hub.Query{Text: in.readText("query", maxQuery), Tags: in.readList("tags", 10), Kinds: in.readList("kinds", 10),
+		Languages:  in.readList("languages", 10),
+		Modalities: in.readList("modalities", 6), Live: in.readList("live", 5),
+		Limit: in.readNumber("limit", 10, 1, 50), Cursor: in.readText("cursor", 16<<10)}
 	q.Scope, q.Portals = in.readText("scope", 20), in.readList("portals", 10)
 	if verified, given := in.readFlag("verified"); given {
 		q.Signed = []string{strconv.FormatBool(verified)}
@@ -127,8 +129,10 @@ func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.
 
 func (d *Handler) foundAgent(a *hub.Agent, score float64) foundJSON {
 	tags := a.Tags()
-	out := foundJSON{Agent: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), Kind: string(a.Kind), Portal: a.Portal,
-		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score, URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())}
+	out := foundJSON{Agent: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText),
+		Kind: string(a.Kind), Portal: a.Portal,
+		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score,
+		URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())}
 	if a.Elsewhere() {
 		s := d.cfg.Hub.Source(*a)
 		out.Source = &sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.Record}
@@ -162,19 +166,23 @@ func (d *Handler) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint
 		return readableError(err)
 	}
 	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
-	v := map[string]any{"agent": a.Handle(), "title": a.Title, "description": a.Description, "kind": a.Kind, "version": a.Version, "status": a.Status.State,
+	v := map[string]any{"agent": a.Handle(), "title": a.Title, "description": a.Description, "kind": a.Kind,
+		"version": a.Version, "status": a.Status.State,
 		"live": cmp.Or(a.Liveness.State, hub.Unknown), "proof": cmp.Or(a.Proof.State, hub.Unproven), "skills": a.Skills,
-		"urls": map[string]string{"page": page, "mcp": d.agentURL(a.Handle()), "a2a": page + "/a2a", "a2a_card": d.cfg.URL + a2a.CardPath(a.Handle())}}
+		"urls": map[string]string{"page": page, "mcp": d.agentURL(a.Handle()), "a2a": page + "/a2a",
+			"a2a_card": d.cfg.URL + a2a.CardPath(a.Handle())}}
 	if a.Elsewhere() {
 		s := d.cfg.Hub.Source(a)
 		v["source"] = sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.Record}
 	}
-	for name, s := range map[string]string{"status_message": a.Status.Message, "live_reason": a.Liveness.Reason, "owner": a.OwnerName, "publisher": a.Publisher} {
+	for name, s := range map[string]string{"status_message": a.Status.Message, "live_reason": a.Liveness.Reason,
+		"owner": a.OwnerName, "publisher": a.Publisher} {
 		if s != "" {
 			v[name] = s
 		}
 	}
-	for name, list := range map[string][]string{"input_modes": a.InputModes, "output_modes": a.OutputModes, "languages": a.Languages} {
+	for name, list := range map[string][]string{"input_modes": a.InputModes, "output_modes": a.OutputModes,
+		"languages": a.Languages} {
 		if len(list) > 0 {
 			v[name] = list
 		}
@@ -193,16 +201,19 @@ func (d *Handler) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint
 			fmt.Fprintf(&b, "\n  for example: %s", e)
 		}
 	}
-	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()), endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
+	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()),
+		endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
 }
 
 // proposeNames proposes names of agents for the template of their cards.
-func (d *Handler) proposeNames(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
+func (d *Handler) proposeNames(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion,
+	error) {
 	if a.URI != agentTemplate || a.Name != "name" {
 		return endpoint.Completion{}, nil
 	}
 	if a.Value == "" {
-		page, err := d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxProposed})
+		page, err := d.cfg.Hub.Search(ctx, c.Actor,
+			hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxProposed})
 		var out endpoint.Completion
 		for _, r := range page.Results {
 			out.Values = append(out.Values, r.Agent.Name)

@@ -78,7 +78,8 @@ func isFlat(s strictjson.Object) bool {
 			return false
 		}
 		for _, m := range f {
-			if !slices.Contains([]string{"type", "title", "description", "default", "enum", "enumNames", "minLength", "maxLength", "minimum", "maximum", "format"}, m.Name) {
+			if !slices.Contains([]string{"type", "title", "description", "default", "enum", "enumNames", "minLength",
+				"maxLength", "minimum", "maximum", "format"}, m.Name) {
 				return false
 			}
 		}
@@ -158,7 +159,8 @@ func (d *Handler) resumeCall(ctx context.Context, c *endpoint.Call) (endpoint.Re
 
 // giveAnswer gives a task the answer to the question in the message seq. An answer to a question
 // that no longer waits, or no answer, changes nothing; an answer that comes twice counts once.
-func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64, raw json.RawMessage) (task.Task, error) {
+func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64,
+	raw json.RawMessage) (task.Task, error) {
 	if raw == nil || t.State.Terminal() {
 		return t, nil
 	}
@@ -185,7 +187,8 @@ func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.
 	if err != nil {
 		return t, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: endpointName})
+	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget,
+		ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: endpointName})
 	if fault.Is(err, fault.Conflict) { // answered elsewhere
 		return d.cfg.Chat.Task(ctx, actor, t.ID)
 	}

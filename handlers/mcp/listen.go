@@ -186,7 +186,8 @@ func (f *feed) sendTask(ctx context.Context, r *watched, id, status string) bool
 		v.Message = status
 	}
 	last := r.tasks[id]
-	if v.Status == last.Status && v.Message == last.Message && (v.UpdatedAt.Equal(last.UpdatedAt) || t.State == task.Working) {
+	if v.Status == last.Status && v.Message == last.Message &&
+		(v.UpdatedAt.Equal(last.UpdatedAt) || t.State == task.Working) {
 		return true
 	}
 	r.tasks[id] = v

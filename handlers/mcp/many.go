@@ -75,7 +75,8 @@ func (d *Handler) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			c.ProgressOf(float64(done), float64(len(list)), a2a.Line(out[i].Agent+": "+out[i].State+out[i].Error, maxProgress))
+			c.ProgressOf(float64(done), float64(len(list)),
+				a2a.Line(out[i].Agent+": "+out[i].State+out[i].Error, maxProgress))
 		})
 	}
 	wg.Wait()
@@ -101,7 +102,8 @@ func (d *Handler) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) 
 
 func (d *Handler) askOne(ctx context.Context, c *endpoint.Call, asker request.Caller, name, text string) oneOf {
 	o := oneOf{answerJSON: answerJSON{Agent: a2a.Line(name, maxHandle)}}
-	asked, err := d.sendQuestion(ctx, c, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
+	asked, err := d.sendQuestion(ctx, c, asker,
+		chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
 	if err == nil {
 		o.task = asked.Task
 		var end *respond.End
@@ -142,7 +144,8 @@ func combineResults(list []oneOf) endpoint.Result {
 		}
 		r.Content = append(r.Content, endpoint.TextContent(fmt.Sprintf("%s (%s):\n%s", o.Agent, cmpState(o), text)))
 	}
-	r.Failed = completed == 0 && !slices.ContainsFunc(list, func(o oneOf) bool { return o.State != "" && !task.State(o.State).Terminal() })
+	r.Failed = completed == 0 && !slices.ContainsFunc(list,
+		func(o oneOf) bool { return o.State != "" && !task.State(o.State).Terminal() })
 	r.Structured = map[string]any{"answers": list, "completed": completed}
 	return r
 }

@@ -46,7 +46,8 @@ type resources struct {
 
 // List implements endpoint.Resources: first the caller's latest conversations,
 // then the agents by name.
-func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (list []endpoint.Resource, next string, err error) {
+func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (list []endpoint.Resource, next string,
+	err error) {
 	if s.agent != "" {
 		if cursor != "" {
 			return nil, "", endpoint.Wrong("cursor: is not one of this list, which has one page.")
@@ -63,10 +64,12 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 			return nil, "", err
 		}
 		for _, r := range rooms {
-			list = append(list, endpoint.Resource{URI: conversationPrefix + r.ID, Name: "conversation " + r.ID, Title: r.Title, Description: r.Snippet, MIMEType: transcriptType})
+			list = append(list, endpoint.Resource{URI: conversationPrefix + r.ID, Name: "conversation " + r.ID,
+				Title: r.Title, Description: r.Snippet, MIMEType: transcriptType})
 		}
 	}
-	page, err := s.d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxListed, Cursor: cursor})
+	page, err := s.d.cfg.Hub.Search(ctx, c.Actor,
+		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxListed, Cursor: cursor})
 	if err != nil && !(fault.Is(err, fault.Forbidden) && list != nil) {
 		return nil, "", err
 	}
@@ -79,7 +82,8 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 }
 
 func cardOf(a *hub.Agent) endpoint.Resource {
-	return endpoint.Resource{URI: agentURI(a.Handle()), Name: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), MIMEType: cardType}
+	return endpoint.Resource{URI: agentURI(a.Handle()), Name: a.Handle(), Title: a.Title,
+		Description: a2a.Line(a.Description, maxFoundText), MIMEType: cardType}
 }
 
 // Templates implements endpoint.Resources.
@@ -88,8 +92,10 @@ func (s resources) Templates(context.Context, *endpoint.Call) ([]endpoint.Templa
 		return nil, nil
 	}
 	return []endpoint.Template{
-		{URITemplate: agentTemplate, Name: "agent", Title: "Agent card", Description: "The A2A card of an agent.", MIMEType: cardType},
-		{URITemplate: conversationTemplate, Name: "conversation", Title: "Conversation", Description: "The transcript of a conversation of yours.", MIMEType: transcriptType},
+		{URITemplate: agentTemplate, Name: "agent", Title: "Agent card", Description: "The A2A card of an agent.",
+			MIMEType: cardType},
+		{URITemplate: conversationTemplate, Name: "conversation", Title: "Conversation",
+			Description: "The transcript of a conversation of yours.", MIMEType: transcriptType},
 	}, nil
 }
 
@@ -127,7 +133,8 @@ func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name stri
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}
-	return endpoint.ReadResult{Contents: []endpoint.ResourceContents{{URI: uri, MIMEType: cardType, Text: string(b)}}, TTL: keepLists, Private: !a.Listable()}, nil
+	return endpoint.ReadResult{Contents: []endpoint.ResourceContents{{URI: uri, MIMEType: cardType, Text: string(b)}},
+		TTL: keepLists, Private: !a.Listable()}, nil
 }
 
 // isOpen reports whether callers without a credential are served.
@@ -156,7 +163,8 @@ func (d *Handler) readTranscript(ctx context.Context, c *endpoint.Call, uri, id 
 		if m.Kind != chat.Text || len(m.Parts) == 0 {
 			continue
 		}
-		s := fmt.Sprintf("**%s** (%s):\n\n%s\n", m.Sender.Handle, m.CreatedAt.UTC().Format(time.RFC3339), task.PlainText(m.Parts))
+		s := fmt.Sprintf("**%s** (%s):\n\n%s\n", m.Sender.Handle, m.CreatedAt.UTC().Format(time.RFC3339),
+			task.PlainText(m.Parts))
 		if left -= len(s); left < 0 {
 			break
 		}
@@ -167,5 +175,6 @@ func (d *Handler) readTranscript(ctx context.Context, c *endpoint.Call, uri, id 
 	for i := len(said) - 1; i >= 0; i-- {
 		b.WriteString("\n" + said[i])
 	}
-	return endpoint.ReadResult{Contents: []endpoint.ResourceContents{{URI: uri, MIMEType: transcriptType, Text: b.String()}}, Private: true}, nil
+	return endpoint.ReadResult{Contents: []endpoint.ResourceContents{{URI: uri, MIMEType: transcriptType,
+		Text: b.String()}}, Private: true}, nil
 }

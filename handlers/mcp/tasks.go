@@ -68,7 +68,8 @@ func (k tasks) Cancel(ctx context.Context, c *endpoint.Call, id string) error {
 // taskOf returns a task without its result. message is the status that its agent reports, "" for
 // none.
 func (d *Handler) taskOf(t task.Task, message string) endpoint.Task {
-	out := endpoint.Task{ID: t.ID, Status: endpoint.TaskWorking, Message: cmp.Or(message, t.Reason), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Poll: pollEvery}
+	out := endpoint.Task{ID: t.ID, Status: endpoint.TaskWorking, Message: cmp.Or(message, t.Reason),
+		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Poll: pollEvery}
 	switch {
 	case t.State == task.Canceled:
 		out.Status = endpoint.TaskCancelled
@@ -82,7 +83,8 @@ func (d *Handler) taskOf(t task.Task, message string) endpoint.Task {
 }
 
 // detailedTask returns a task with its result, or with the input that it waits for.
-func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Task, error) {
+func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Task,
+	error) {
 	out := d.taskOf(t, "")
 	if t.State.Active() {
 		for _, run := range d.cfg.Chat.Running(t.ConversationID) {
@@ -101,7 +103,8 @@ func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor iden
 			out.Requests = map[string]endpoint.Request{inputKey(m.Seq): elicitInput(t, *m)}
 			return out, nil
 		}
-		out.Message = cmp.Or(t.Reason, "The agent waits for input.") + ` Answer by another call, with context_id "` + t.ConversationID + `".`
+		out.Message = cmp.Or(t.Reason, "The agent waits for input.") + ` Answer by another call, with context_id "` +
+			t.ConversationID + `".`
 		return out, nil
 	}
 	r := d.taskResult(ctx, t, m)

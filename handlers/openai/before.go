@@ -101,7 +101,8 @@ func plainText(list wire.Pieces) string {
 }
 
 // breaks are all characters that may be read as the end of a line.
-var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n",
+	"\u2029", "\n")
 
 // quoteText marks each line of a text as quoted.
 func quoteText(text string) string {

@@ -76,7 +76,9 @@ func (d *server) completeChat(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	defer leave()
-	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Budget: budget, Wait: true}
+	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room,
+		ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via,
+		Budget: budget, Wait: true}
 	if room == "" {
 		ask.Before = c.in.textBefore(c.actor)
 	}
@@ -96,11 +98,15 @@ func notFound(err error, room string) error {
 	f := fault.As(err)
 	switch {
 	case errors.Is(err, task.ErrLoop):
-		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "loop_detected", Message: f.Safe}}
+		return &problem{status: http.StatusBadRequest, once: true,
+			body: wire.Error{Type: invalidRequest, Code: "loop_detected", Message: f.Safe}}
 	case errors.Is(err, task.ErrBudget):
-		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "budget_spent", Message: f.Safe}}
+		return &problem{status: http.StatusBadRequest, once: true,
+			body: wire.Error{Type: invalidRequest, Code: "budget_spent", Message: f.Safe}}
 	case f.Kind == fault.NotFound && room != "":
-		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: ConversationHeader, Code: "conversation_not_found", Message: f.Safe}}
+		return &problem{status: http.StatusNotFound,
+			body: wire.Error{Type: invalidRequest, Param: ConversationHeader, Code: "conversation_not_found",
+				Message: f.Safe}}
 	case f.Kind == fault.NotFound:
 		return noModel(err)
 	case f.Kind == fault.Invalid && (f.Fields["text"] != "" || f.Fields["parts"] != "" || f.Fields["before"] != ""):
@@ -142,7 +148,8 @@ var errGone = errors.New("the caller went away")
 func (c *call) stopTask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := c.Chat.StopTask(ctx, c.actor, c.asked.Task.ID, "Stopped: the caller has closed the connection."); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := c.Chat.StopTask(ctx, c.actor, c.asked.Task.ID,
+		"Stopped: the caller has closed the connection."); err != nil && !fault.Is(err, fault.NotFound) {
 		c.Log.Warn("stop a task whose caller went away", "task", c.asked.Task.ID, "error", err)
 	}
 }
@@ -153,7 +160,9 @@ func (c *call) endError(ctx context.Context, r *http.Request, err error) error {
 	case r.Context().Err() != nil:
 		return errGone
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &problem{status: http.StatusGatewayTimeout, once: true, body: wire.Error{Type: serverError, Code: "timeout", Message: "The agent did not answer within 20 minutes, so the work was stopped."}}
+		return &problem{status: http.StatusGatewayTimeout, once: true,
+			body: wire.Error{Type: serverError, Code: "timeout",
+				Message: "The agent did not answer within 20 minutes, so the work was stopped."}}
 	case ctx.Err() != nil:
 		return fault.New(fault.Unauthenticated, "The credential of this call has ended.")
 	}
@@ -163,7 +172,8 @@ func (c *call) endError(ctx context.Context, r *http.Request, err error) error {
 // taskError returns the error for a task that ended without an answer, nil for one with an answer.
 // A question to the caller counts as an answer.
 func taskError(end respond.End) error {
-	p := &problem{once: true, body: wire.Error{Type: serverError, Message: cmp.Or(end.Task.Reason, "The agent gave no answer.")}}
+	p := &problem{once: true, body: wire.Error{Type: serverError,
+		Message: cmp.Or(end.Task.Reason, "The agent gave no answer.")}}
 	switch end.Task.State {
 	case task.Failed:
 		p.status, p.body.Code = http.StatusBadGateway, "agent_failed"
@@ -193,8 +203,11 @@ func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return err
 	}
 	text := end.Text + c.extraText(end)
-	return respond.WriteJSON(w, http.StatusOK, wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle, Usage: c.estimateUsage(text),
-		Choices: []wire.Choice{{Message: wire.Message{Role: wire.Assistant, Content: wire.Content(text)}, FinishReason: wire.FinishStop}}})
+	return respond.WriteJSON(w, http.StatusOK,
+		wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle,
+			Usage: c.estimateUsage(text),
+			Choices: []wire.Choice{{Message: wire.Message{Role: wire.Assistant, Content: wire.Content(text)},
+				FinishReason: wire.FinishStop}}})
 }
 
 // extraText returns the parts of an answer beside its text, as text: artifacts, and the links to

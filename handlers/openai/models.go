@@ -37,7 +37,8 @@ func (d *server) serveModel(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (d *server) modelOf(a hub.Agent) wire.Model {
-	return wire.Model{ID: a.Handle(), Object: "model", Created: a.CreatedAt.Unix(), OwnedBy: cmp.Or(a.OwnerName, d.Host), Name: cmp.Or(a.Title, a.Name), Description: a.Description}
+	return wire.Model{ID: a.Handle(), Object: "model", Created: a.CreatedAt.Unix(),
+		OwnedBy: cmp.Or(a.OwnerName, d.Host), Name: cmp.Or(a.Title, a.Name), Description: a.Description}
 }
 
 // agentName returns the handle for a model's id.
@@ -48,5 +49,6 @@ func noModel(err error) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: "model", Code: "model_not_found", Message: fault.As(err).Safe}}
+	return &problem{status: http.StatusNotFound,
+		body: wire.Error{Type: invalidRequest, Param: "model", Code: "model_not_found", Message: fault.As(err).Safe}}
 }

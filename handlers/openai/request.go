@@ -64,7 +64,8 @@ func (in *completionRequest) check() error {
 		}
 	}
 	if last := len(in.Messages) - 1; in.Messages[last].Role != wire.User {
-		return wrong(fmt.Sprintf("messages[%d].role", last), "The last message is the question to the agent: give it the role user.")
+		return wrong(fmt.Sprintf("messages[%d].role", last),
+			"The last message is the question to the agent: give it the role user.")
 	}
 	return nil
 }

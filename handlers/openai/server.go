@@ -85,7 +85,8 @@ func (p *problem) Error() string { return p.body.Message }
 
 // wrong returns a problem with a parameter of the request.
 func wrong(param, message string) error {
-	return &problem{status: http.StatusBadRequest, body: wire.Error{Type: invalidRequest, Param: param, Message: message}}
+	return &problem{status: http.StatusBadRequest,
+		body: wire.Error{Type: invalidRequest, Param: param, Message: message}}
 }
 
 // problemOf converts any error to the problem for its caller, and sets its headers.

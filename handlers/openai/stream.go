@@ -107,7 +107,8 @@ func (o *writer) sendEnd() error {
 
 // sendChunk writes one chunk; a chunk with usage has no choices.
 func (o *writer) sendChunk(choice wire.ChunkChoice, usage *wire.Usage) error {
-	c := wire.Chunk{ID: o.id, Object: "chat.completion.chunk", Created: o.since, Model: o.asked.Task.AgentHandle, Choices: []wire.ChunkChoice{choice}, Usage: usage}
+	c := wire.Chunk{ID: o.id, Object: "chat.completion.chunk", Created: o.since, Model: o.asked.Task.AgentHandle,
+		Choices: []wire.ChunkChoice{choice}, Usage: usage}
 	if usage != nil {
 		c.Choices = []wire.ChunkChoice{}
 	}

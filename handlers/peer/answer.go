@@ -177,7 +177,8 @@ func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	d.cfg.Guard.Strike(request.ClientIP(r), refused.Reason)
 	f := fault.As(refused)
 	if f.Kind == fault.Internal {
-		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
 	respond.RetryAfter(h, f.RetryAfter)

@@ -29,7 +29,8 @@ type Words interface {
 
 // Attest adds the routes by which portals exchange attestations, fork proofs and liveness reports.
 func (d *Door) Attest(words Words) {
-	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
+	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker guard.Asker, _ *http.Request,
+		body []byte) (any, error) {
 		var in struct {
 			Records []json.RawMessage `json:"records"`
 		}
@@ -48,7 +49,8 @@ func (d *Door) Attest(words Words) {
 			Refused []federation.Unfit `json:"refused"`
 		}{refused}, err
 	}, attestLimits)
-	d.Handle(http.MethodGet, "/attests", func(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
+	d.Handle(http.MethodGet, "/attests", func(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any,
+		error) {
 		after, err := queryNumber(r, "after", 0, 0, maxInt)
 		if err != nil {
 			return nil, err

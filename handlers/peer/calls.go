@@ -105,7 +105,8 @@ func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Acto
 			return nil, refusedCall(a.Decision)
 		}
 		if r.Header.Get("Authorization") != "" {
-			return nil, federation.Refuse(federation.ReasonMalformed, "A portal asks for its own people: leave Authorization out.")
+			return nil, federation.Refuse(federation.ReasonMalformed,
+				"A portal asks for its own people: leave Authorization out.")
 		}
 		if who, err = guard.ParseOnBehalfOf(a.For); err != nil {
 			return nil, err
@@ -118,7 +119,8 @@ func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Acto
 	done() // agents take their time; those who wait for them are counted apart
 	// Owners let people in by the host of a handle, so only a proved portal is named by its host.
 	host := string(asker.Portal)
-	if peer, ok := c.cfg.Peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) && peer.URL == asker.Card.Origin {
+	if peer, ok := c.cfg.Peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) &&
+		peer.URL == asker.Card.Origin {
 		host = peer.Host()
 	}
 	if who.Kind == "guest" {
@@ -173,7 +175,8 @@ func (c *Calls) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	why := federation.RefusalOf(err)
 	c.cfg.Guard.Strike(request.ClientIP(r), why.Reason)
 	f := fault.As(why)
-	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason), "message": f.Safe}})
+	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason),
+		"message": f.Safe}})
 	if merr != nil { // texts can be written
 		panic(merr)
 	}

@@ -22,9 +22,10 @@ type DHT interface {
 // DHT adds the routes of the DHT. peering/kademlia/DESIGN.md describes the bodies.
 func (d *Door) DHT(nodes DHT, routes []string) {
 	for _, name := range routes {
-		d.Handle(http.MethodPost, "/dht/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
-			out, err := nodes.Serve(ctx, asker, name, body)
-			return Binary(out), err
-		}, dhtLimits)
+		d.Handle(http.MethodPost, "/dht/"+name,
+			func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
+				out, err := nodes.Serve(ctx, asker, name, body)
+				return Binary(out), err
+			}, dhtLimits)
 	}
 }

@@ -20,7 +20,8 @@ type Gossip interface {
 // Gossip adds the routes of gossip. docs/design/peering.md describes the bodies.
 func (d *Door) Gossip(pool Gossip, routes []string) {
 	for _, name := range routes {
-		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
+		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request,
+			body []byte) (any, error) {
 			out, err := pool.Serve(ctx, asker.Portal, name, body)
 			return Binary(out), err
 		}, gossipLimits)

@@ -174,7 +174,9 @@ func (s *Records) serveAgents(ctx context.Context, from guard.Asker, r *http.Req
 // sendPage answers with a page as lines, as long as the portal is within its limit of bytes.
 func (s *Records) sendPage(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
-		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Continue after a while, or ask other portals.", maxLogBytes>>20)
+		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second),
+			"Your portal gets at most %d MiB of logs a minute. Continue after a while, or ask other portals.",
+			maxLogBytes>>20)
 	}
 	portion := 1 // for a portal that is not verified, a byte counts as ten
 	if from.Decision.Unproved {
@@ -217,7 +219,8 @@ func (s *Records) serveAgent(ctx context.Context, _ guard.Asker, r *http.Request
 		return nil, err
 	}
 	if p.Record == nil {
-		return nil, federation.Refuse(federation.ReasonAbsent, "This portal has no record of the agent that it may show.")
+		return nil, federation.Refuse(federation.ReasonAbsent,
+			"This portal has no record of the agent that it may show.")
 	}
 	return p, nil
 }

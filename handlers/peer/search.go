@@ -20,7 +20,8 @@ type Answers interface {
 
 // Search adds the route for searches of other portals.
 func Search(d Handles, answers Answers) {
-	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any, error) {
+	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any,
+		error) {
 		var q federation.SearchQuestion
 		if err := Decode(body, &q); err != nil {
 			return nil, err

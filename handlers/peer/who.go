@@ -28,14 +28,16 @@ func (d *Door) servePortal(w http.ResponseWriter, r *http.Request) error {
 	self := d.cfg.Self
 	wire, card := self.Card(), self.Content()
 	if card == nil {
-		return federation.RefuseFor(federation.ReasonBusy, time.Hour, "This portal has no card now: its operator has to sign one.")
+		return federation.RefuseFor(federation.ReasonBusy, time.Hour,
+			"This portal has no card now: its operator has to sign one.")
 	}
 	head, err := d.cfg.Replica.Head(r.Context(), self.ID())
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	return d.writeAnswer(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
+	return d.writeAnswer(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version,
+		card.Origin + Base, wire, head})
 }
 
 // statusJSON is the status of this portal.
@@ -51,7 +53,8 @@ type statusJSON struct {
 
 func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	portals, agents := d.cfg.Counts(r.Context())
-	return d.writeAnswer(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, d.ownTier(), clock.Now()})
+	return d.writeAnswer(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents,
+		d.ownTier(), clock.Now()})
 }
 
 func (d *Door) ownTier() string {
@@ -97,7 +100,8 @@ func (d *Door) serveHello(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if out.Card == nil {
-		return federation.RefuseFor(federation.ReasonBusy, time.Hour, "This portal has no card now: its operator has to sign one.")
+		return federation.RefuseFor(federation.ReasonBusy, time.Hour,
+			"This portal has no card now: its operator has to sign one.")
 	}
 	if d.cfg.Greeted != nil {
 		d.cfg.Greeted(r.Context(), asker, in.Head)

@@ -28,7 +28,8 @@ type Directory interface {
 	ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]registry.Release, error)
 	Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (registry.Release, error)
 	PublishRelease(ctx context.Context, actor ident.Actor, r registry.Release) (registry.Release, error)
-	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]registry.Release, error)
+	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string,
+		message *string) ([]registry.Release, error)
 	// Namespace returns the portal's own namespace.
 	Namespace() string
 }
@@ -77,7 +78,8 @@ type Handler struct {
 
 // New returns a Handler.
 func New(cfg Config) *Handler {
-	return &Handler{Config: cfg, logins: limit.New(6*time.Second, 20, 50_000), checks: limit.New(time.Second/2, 60, 50_000), used: usedStamps{until: make(map[string]time.Time)}}
+	return &Handler{Config: cfg, logins: limit.New(6*time.Second, 20, 50_000),
+		checks: limit.New(time.Second/2, 60, 50_000), used: usedStamps{until: make(map[string]time.Time)}}
 }
 
 // Routes declares the routes, the same below both names of the version.

@@ -92,10 +92,12 @@ func (d *Handler) decodeList(r *http.Request) (registry.Filter, error) {
 	f.Deleted = deleted
 	if s := v.Get("updated_since"); s != "" {
 		if f.UpdatedSince, err = time.Parse(time.RFC3339, s); err != nil {
-			return f, fault.New(fault.Invalid, "Invalid updated_since format: expected RFC3339 timestamp (e.g., 2025-08-07T13:15:04.280Z)")
+			return f, fault.New(fault.Invalid,
+				"Invalid updated_since format: expected RFC3339 timestamp (e.g., 2025-08-07T13:15:04.280Z)")
 		}
 		if told && !deleted {
-			return f, fault.New(fault.Invalid, "Cannot set include_deleted=false when using updated_since (incremental sync requires deleted servers)")
+			return f, fault.New(fault.Invalid,
+				"Cannot set include_deleted=false when using updated_since (incremental sync requires deleted servers)")
 		}
 		f.Deleted = true
 	}
@@ -140,7 +142,8 @@ func (d *Handler) serveVersion(w http.ResponseWriter, r *http.Request, actor ide
 	if err != nil {
 		return err
 	}
-	found, err := d.Directory.Release(r.Context(), actor, request.PathParam(r, "name"), request.PathParam(r, "version"), deleted)
+	found, err := d.Directory.Release(r.Context(), actor, request.PathParam(r, "name"), request.PathParam(r, "version"),
+		deleted)
 	if err != nil {
 		return err
 	}
@@ -158,10 +161,12 @@ func (d *Handler) releasesJSON(list []registry.Release) []releaseJSON {
 // releaseJSON returns a version as it was published. For a registered agent and a removed version
 // it generates server.json.
 func (d *Handler) releaseJSON(r registry.Release) releaseJSON {
-	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, formatTime(r.StatusAt), r.Message, formatTime(r.PublishedAt), formatTime(r.UpdatedAt), r.Latest}}
+	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, formatTime(r.StatusAt),
+		r.Message, formatTime(r.PublishedAt), formatTime(r.UpdatedAt), r.Latest}}
 	doc := json.RawMessage(r.Document)
 	if r.Removed {
-		doc = makeDocument(registry.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
+		doc = makeDocument(registry.Release{Name: r.Name, Version: r.Version,
+			Description: "Removed from this registry."}, "")
 	} else if len(doc) == 0 {
 		doc = makeDocument(r, d.URL+"/agents/"+r.Agent+"/mcp")
 	}
@@ -185,7 +190,8 @@ func makeDocument(r registry.Release, remote string) json.RawMessage {
 		Description string       `json:"description"`
 		Version     string       `json:"version"`
 		Remotes     []remoteJSON `json:"remotes,omitempty"`
-	}{"https://static.modelcontextprotocol.io/schemas/" + schemaVersions[0] + "/server.schema.json", r.Name, r.Title, shortText(r.Description), r.Version, nil}
+	}{"https://static.modelcontextprotocol.io/schemas/" + schemaVersions[0] + "/server.schema.json", r.Name, r.Title,
+		shortText(r.Description), r.Version, nil}
 	if remote != "" {
 		s.Remotes = []remoteJSON{{streamable, remote}}
 	}

@@ -59,7 +59,8 @@ func (d *Handler) mayLogIn(r *http.Request) error {
 
 // login exchanges a signed time for a token, if the signature is by one of the keys of the domain.
 // below is true if the domain also covers the domains below it.
-func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string, keys func(context.Context, string) ([]string, error), below bool) error {
+func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string,
+	keys func(context.Context, string) ([]string, error), below bool) error {
 	if err := d.mayLogIn(r); err != nil {
 		return err
 	}
@@ -73,12 +74,14 @@ func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string, k
 	domain := strings.ToLower(in.Domain)
 	err := d.proveDomain(r.Context(), domain, in, keys)
 	if err != nil {
-		return refuse(http.StatusUnauthorized, failed, &fault.Error{Kind: fault.Unauthenticated, Safe: fault.As(err).Safe, Err: err})
+		return refuse(http.StatusUnauthorized, failed,
+			&fault.Error{Kind: fault.Unauthenticated, Safe: fault.As(err).Safe, Err: err})
 	}
 	return d.loggedIn(w, domain, below)
 }
 
-func (d *Handler) proveDomain(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
+func (d *Handler) proveDomain(ctx context.Context, domain string, in loginJSON,
+	keys func(context.Context, string) ([]string, error)) error {
 	if err := registry.ProvesNamespace(domain, d.Loopback); err != nil {
 		return err
 	}

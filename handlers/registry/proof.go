@@ -52,18 +52,22 @@ func (d *Handler) httpKeys(ctx context.Context, domain string) ([]string, error)
 	req.Header.Set("Accept", "text/plain")
 	resp, err := d.Fetch.RoundTrip(req)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "failed to fetch public key from %s: %s", address, egress.Reason(err))
+		return nil, fault.Wrap(fault.Invalid, err, "failed to fetch public key from %s: %s", address,
+			egress.Reason(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fault.New(fault.Invalid, "failed to fetch public key: %s answered with HTTP %d instead of 200", address, resp.StatusCode)
+		return nil, fault.New(fault.Invalid, "failed to fetch public key: %s answered with HTTP %d instead of 200",
+			address, resp.StatusCode)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxKeyFile+1))
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "failed to fetch public key from %s: %s", address, egress.Reason(err))
+		return nil, fault.Wrap(fault.Invalid, err, "failed to fetch public key from %s: %s", address,
+			egress.Reason(err))
 	}
 	if len(b) > maxKeyFile {
-		return nil, fault.New(fault.Invalid, "HTTP auth key response too large: %s holds more than %d bytes", address, maxKeyFile)
+		return nil, fault.New(fault.Invalid, "HTTP auth key response too large: %s holds more than %d bytes", address,
+			maxKeyFile)
 	}
 	return []string{string(b)}, nil
 }
@@ -78,7 +82,8 @@ func (d *Handler) dnsKeys(ctx context.Context, domain string) ([]string, error) 
 	// The dot at its end disables the search domains of this machine.
 	records, err := d.Resolver.LookupTXT(ctx, domain+".")
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "failed to lookup DNS TXT records of %s: there are none, or its servers do not answer", domain)
+		return nil, fault.Wrap(fault.Invalid, err,
+			"failed to lookup DNS TXT records of %s: there are none, or its servers do not answer", domain)
 	}
 	return records[:min(len(records), maxRecords)], nil
 }
@@ -106,7 +111,8 @@ func verifySignature(records []string, message, signature []byte) error {
 	case len(tried) == 0:
 		return fault.New(fault.Invalid, "no MCP public key found: write it as v=MCPv1; k=ed25519; p=… at https://DOMAIN%s for login http, or in a TXT record of the domain itself for login dns", keyPath)
 	case len(tried) == 1:
-		return fault.Wrap(fault.Invalid, last, "%s (tried published key %s); if this is not the key you are signing with, the published record may be stale", last, tried[0])
+		return fault.Wrap(fault.Invalid, last,
+			"%s (tried published key %s); if this is not the key you are signing with, the published record may be stale", last, tried[0])
 	}
 	return fault.Wrap(fault.Invalid, last, "signature verification failed against all %d published keys (tried: %s); if you recently rotated keys, remove any stale records", len(tried), strings.Join(tried, ", "))
 }
@@ -120,7 +126,8 @@ func verifyKey(algorithm, key string, message, signature []byte) error {
 	switch algorithm {
 	case "ed25519":
 		if len(raw) != ed25519.PublicKeySize || len(signature) != ed25519.SignatureSize {
-			return fmt.Errorf("an Ed25519 key has %d bytes and its signature %d", ed25519.PublicKeySize, ed25519.SignatureSize)
+			return fmt.Errorf("an Ed25519 key has %d bytes and its signature %d", ed25519.PublicKeySize,
+				ed25519.SignatureSize)
 		}
 		ok = ed25519.Verify(raw, message, signature)
 	case "ecdsap384":
@@ -154,7 +161,8 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sig, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(signature[:48]), new(big.Int).SetBytes(signature[48:])})
+	sig, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(signature[:48]),
+		new(big.Int).SetBytes(signature[48:])})
 	if err != nil {
 		return false, err
 	}

@@ -21,7 +21,8 @@ func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor i
 	}
 	// Before the errors of the document: a caller without a token needs one first.
 	if actor.Kind == ident.Guest {
-		return fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
+		return fault.New(fault.Unauthenticated,
+			"Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
 	}
 	var s serverJSON
 	if err := decodeStrict(raw, &s); err != nil {
@@ -31,7 +32,8 @@ func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor i
 		return f.asError()
 	}
 	_, short, _ := strings.Cut(s.Name, "/")
-	release := registry.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short), Description: s.Description, Endpoint: s.endpoint(), Document: raw}
+	release := registry.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short),
+		Description: s.Description, Endpoint: s.endpoint(), Document: raw}
 	for _, t := range s.Remotes {
 		if !slices.Contains(release.Remotes, t.URL) {
 			release.Remotes = append(release.Remotes, t.URL)
@@ -49,7 +51,8 @@ func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor i
 
 // asError returns the error for an invalid server.json.
 func (f findings) asError() error {
-	e := &refusal{status: http.StatusUnprocessableEntity, detail: "Failed to publish server, invalid schema: call /validate for details"}
+	e := &refusal{status: http.StatusUnprocessableEntity,
+		detail: "Failed to publish server, invalid schema: call /validate for details"}
 	fields := make(map[string]string)
 	for _, i := range f.Issues {
 		if i.Severity == "error" {
@@ -90,10 +93,12 @@ func (d *Handler) statusOfAll(w http.ResponseWriter, r *http.Request, actor iden
 	}{len(list), d.releasesJSON(list)})
 }
 
-func (d *Handler) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]registry.Release, error) {
+func (d *Handler) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor,
+	version string) ([]registry.Release, error) {
 	var in statusJSON
 	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return nil, err
 	}
-	return d.Directory.SetReleaseStatus(r.Context(), actor, request.PathParam(r, "name"), version, in.Status, in.Message)
+	return d.Directory.SetReleaseStatus(r.Context(), actor, request.PathParam(r, "name"), version, in.Status,
+		in.Message)
 }

@@ -22,7 +22,8 @@ const maxDepth = 32
 
 // readDocument returns the body of a request that sends server.json.
 func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
+		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return nil, fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, registry.MaxDocument))
@@ -45,7 +46,8 @@ func decodeStrict(raw []byte, v any) error {
 	case errors.Is(err, strictjson.ErrUTF8), errors.Is(err, strictjson.ErrSurrogate):
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	case err != nil:
-		return fault.Wrap(fault.Invalid, err, "The body is not JSON: it ended early, is malformed, or holds more than one value.")
+		return fault.Wrap(fault.Invalid, err,
+			"The body is not JSON: it ended early, is malformed, or holds more than one value.")
 	}
 	err = json.Unmarshal(raw, v, json.RejectUnknownMembers(true))
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {

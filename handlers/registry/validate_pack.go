@@ -24,27 +24,38 @@ func (f *findings) checkVersion(path, v string) {
 	v = strings.TrimSpace(v)
 	switch {
 	case v == "latest":
-		f.addIssue("semantic", path, "reserved-version-string", "version string 'latest' is reserved and cannot be used")
+		f.addIssue("semantic", path, "reserved-version-string",
+			"version string 'latest' is reserved and cannot be used")
 	case len(v) > maxVersion:
-	case comparedVersion.MatchString(v), hyphenVersion.MatchString(v), orVersion.MatchString(v), dottedVersion.MatchString(v) && strings.ContainsAny(v, "xX*"):
-		f.addIssue("semantic", path, "version-looks-like-range", "version must be a specific version, not a range: %q", cutText(v, 100))
+	case comparedVersion.MatchString(v), hyphenVersion.MatchString(v), orVersion.MatchString(v),
+		dottedVersion.MatchString(v) && strings.ContainsAny(v, "xX*"):
+		f.addIssue("semantic", path, "version-looks-like-range", "version must be a specific version, not a range: %q",
+			cutText(v, 100))
 	}
 }
 
 func (f *findings) checkPack(path string, p serverPack) {
-	f.requireSchema(p.RegistryType != "", path+".registryType", "registry-type-required", "registryType is required, such as npm, pypi, oci, nuget, cargo or mcpb")
-	f.requireSchema(p.Identifier != "" && len(p.Identifier) <= maxURL, path+".identifier", "identifier-required", "identifier is required, of at most %d characters", maxURL)
-	f.requireSemantic(!strings.Contains(p.Identifier, " "), path+".identifier", "package-name-has-spaces", "package name cannot contain spaces")
-	f.requireSchema(len(p.Version) <= maxVersion, path+".version", "version-length", "version has at most %d characters", maxVersion)
+	f.requireSchema(p.RegistryType != "", path+".registryType", "registry-type-required",
+		"registryType is required, such as npm, pypi, oci, nuget, cargo or mcpb")
+	f.requireSchema(p.Identifier != "" && len(p.Identifier) <= maxURL, path+".identifier", "identifier-required",
+		"identifier is required, of at most %d characters", maxURL)
+	f.requireSemantic(!strings.Contains(p.Identifier, " "), path+".identifier", "package-name-has-spaces",
+		"package name cannot contain spaces")
+	f.requireSchema(len(p.Version) <= maxVersion, path+".version", "version-length",
+		"version has at most %d characters", maxVersion)
 	f.checkVersion(path+".version", p.Version)
-	f.requireSchema(p.FileSHA256 == "" || hashPattern.MatchString(p.FileSHA256), path+".fileSha256", "file-sha256", "fileSha256 is 64 digits of lower-case hex")
-	f.requireSchema(p.RegistryBaseURL == "" || plainURL(p.RegistryBaseURL) && webURL(p.RegistryBaseURL), path+".registryBaseUrl", "registry-base-url", "registryBaseUrl is an address such as https://registry.npmjs.org")
+	f.requireSchema(p.FileSHA256 == "" || hashPattern.MatchString(p.FileSHA256), path+".fileSha256", "file-sha256",
+		"fileSha256 is 64 digits of lower-case hex")
+	f.requireSchema(p.RegistryBaseURL == "" || plainURL(p.RegistryBaseURL) && webURL(p.RegistryBaseURL),
+		path+".registryBaseUrl", "registry-base-url",
+		"registryBaseUrl is an address such as https://registry.npmjs.org")
 	var known []string
 	for _, l := range []struct {
 		name string
 		list []argument
 		env  bool
-	}{{"runtimeArguments", p.RuntimeArguments, false}, {"packageArguments", p.PackageArguments, false}, {"environmentVariables", p.EnvironmentVariables, true}} {
+	}{{"runtimeArguments", p.RuntimeArguments, false}, {"packageArguments", p.PackageArguments, false},
+		{"environmentVariables", p.EnvironmentVariables, true}} {
 		f.checkCount(len(l.list), path+"."+l.name)
 		for i, a := range l.list[:min(len(l.list), maxList)] {
 			at := fmt.Sprintf("%s.%s[%d]", path, l.name, i)
@@ -64,14 +75,17 @@ func (f *findings) checkPack(path string, p serverPack) {
 	t := p.Transport
 	switch t.Type {
 	case stdio:
-		f.requireSemantic(t.URL == "", path+".transport.url", "stdio-transport-url-not-empty", "url must be empty for stdio transport type, got: %s", cutText(t.URL, 200))
+		f.requireSemantic(t.URL == "", path+".transport.url", "stdio-transport-url-not-empty",
+			"url must be empty for stdio transport type, got: %s", cutText(t.URL, 200))
 	case streamable, sse:
-		f.requireSemantic(t.URL != "", path+".transport.url", "streamable-transport-url-required", "url is required for %s transport type", t.Type)
+		f.requireSemantic(t.URL != "", path+".transport.url", "streamable-transport-url-required",
+			"url is required for %s transport type", t.Type)
 		if t.URL != "" {
 			f.checkTemplate(path+".transport.url", "invalid package transport URL", t.URL, known)
 		}
 	default:
-		f.addIssue("semantic", path+".transport.type", "unsupported-transport-type", "unsupported transport type: %s", cutText(t.Type, 80))
+		f.addIssue("semantic", path+".transport.type", "unsupported-transport-type", "unsupported transport type: %s",
+			cutText(t.Type, 80))
 	}
 	f.checkHeaders(path+".transport", t)
 }
@@ -87,12 +101,14 @@ func (f *findings) checkHeaders(path string, t transport) {
 // checkVariable checks a header or an environment variable.
 func (f *findings) checkVariable(path string, a argument) {
 	f.requireSchema(a.Name != "", path+".name", "name-required", "name is required")
-	f.requireSchema(a.Type == "" && a.ValueHint == nil && !a.IsRepeated, path, "unexpected-property", "headers and environment variables have no type, valueHint or isRepeated")
+	f.requireSchema(a.Type == "" && a.ValueHint == nil && !a.IsRepeated, path, "unexpected-property",
+		"headers and environment variables have no type, valueHint or isRepeated")
 	f.checkFormat(path, a.Format)
 }
 
 func (f *findings) checkFormat(path, format string) {
-	f.requireSchema(slices.Contains([]string{"", "string", "number", "boolean", "filepath"}, format), path+".format", "input-format", "format is string, number, boolean or filepath")
+	f.requireSchema(slices.Contains([]string{"", "string", "number", "boolean", "filepath"}, format), path+".format",
+		"input-format", "format is string, number, boolean or filepath")
 }
 
 func (f *findings) checkArgument(path string, a argument) {
@@ -107,11 +123,15 @@ func (f *findings) checkArgument(path string, a argument) {
 			f.addIssue("semantic", path+".name", "named-argument-name-required", "named argument name is required")
 			return
 		}
-		f.requireSemantic(!strings.ContainsAny(a.Name, "<> $"), path+".name", "invalid-named-argument-name", "invalid named argument name format: %s", cutText(a.Name, 100))
-		f.requireSemantic(!strings.HasPrefix(value, a.Name), path+".value", "argument-value-starts-with-name", "argument value cannot start with the argument name: %s", cutText(a.Name, 100))
-		f.requireSemantic(!strings.HasPrefix(a.Default, a.Name), path+".default", "argument-default-starts-with-name", "argument default cannot start with the argument name: %s", cutText(a.Name, 100))
+		f.requireSemantic(!strings.ContainsAny(a.Name, "<> $"), path+".name", "invalid-named-argument-name",
+			"invalid named argument name format: %s", cutText(a.Name, 100))
+		f.requireSemantic(!strings.HasPrefix(value, a.Name), path+".value", "argument-value-starts-with-name",
+			"argument value cannot start with the argument name: %s", cutText(a.Name, 100))
+		f.requireSemantic(!strings.HasPrefix(a.Default, a.Name), path+".default", "argument-default-starts-with-name",
+			"argument default cannot start with the argument name: %s", cutText(a.Name, 100))
 	case "positional":
-		f.requireSemantic(a.Value != nil || a.ValueHint != nil, path, "positional-argument-value-required", "positional argument must provide a value or a valueHint")
+		f.requireSemantic(a.Value != nil || a.ValueHint != nil, path, "positional-argument-value-required",
+			"positional argument must provide a value or a valueHint")
 	default:
 		f.addIssue("semantic", path+".type", "invalid-argument-type", "argument type must be 'positional' or 'named'")
 	}
@@ -123,11 +143,14 @@ func (d *Handler) checkRemote(f *findings, path string, t transport) {
 	switch t.Type {
 	case streamable, sse:
 	default:
-		f.addIssue("semantic", path+".type", "unsupported-remote-transport-type", "unsupported transport type for remotes: %s (only streamable-http and sse are supported)", cutText(t.Type, 80))
+		f.addIssue("semantic", path+".type", "unsupported-remote-transport-type",
+			"unsupported transport type for remotes: %s (only streamable-http and sse are supported)",
+			cutText(t.Type, 80))
 		return
 	}
 	if t.URL == "" {
-		f.addIssue("semantic", path+".url", "remote-transport-url-required", "url is required for %s transport type", t.Type)
+		f.addIssue("semantic", path+".url", "remote-transport-url-required", "url is required for %s transport type",
+			t.Type)
 		return
 	}
 	var known []string
@@ -141,9 +164,11 @@ func (d *Handler) checkRemote(f *findings, path string, t transport) {
 	}
 	sample := fillTemplate(t.URL)
 	if !d.Loopback && !strings.HasPrefix(sample, "https://") {
-		f.addIssue("semantic", path+".url", "invalid-remote-url", "invalid remote URL: %s: only https addresses are taken", cutText(t.URL, 200))
+		f.addIssue("semantic", path+".url", "invalid-remote-url",
+			"invalid remote URL: %s: only https addresses are taken", cutText(t.URL, 200))
 	} else if err := d.CheckURL(sample); err != nil {
-		f.addIssue("semantic", path+".url", "invalid-remote-url", "invalid remote URL: %s: %s", cutText(t.URL, 200), err)
+		f.addIssue("semantic", path+".url", "invalid-remote-url", "invalid remote URL: %s: %s", cutText(t.URL, 200),
+			err)
 	}
 }
 
@@ -155,7 +180,9 @@ func (f *findings) checkTemplate(path, wrong, address string, known []string) bo
 	}
 	for _, name := range templateNames(address) {
 		if !slices.Contains(known, name) {
-			f.addIssue("semantic", path, "invalid-templated-url", "%s: template variables in URL %s reference undefined variables. Available variables: %v", wrong, cutText(address, 200), known)
+			f.addIssue("semantic", path, "invalid-templated-url",
+				"%s: template variables in URL %s reference undefined variables. Available variables: %v", wrong,
+				cutText(address, 200), known)
 			return false
 		}
 	}
@@ -182,7 +209,8 @@ func templateNames(address string) []string {
 
 // fillTemplate replaces the variables of an address by samples.
 func fillTemplate(address string) string {
-	address = strings.NewReplacer("{host}", "example.com", "{port}", "8080", "{path}", "api", "{protocol}", "https", "{scheme}", "https").Replace(address)
+	address = strings.NewReplacer("{host}", "example.com", "{port}", "8080", "{path}", "api", "{protocol}", "https",
+		"{scheme}", "https").Replace(address)
 	address = portTemplate.ReplaceAllString(address, ":8080$2")
 	return templatePattern.ReplaceAllString(address, "placeholder")
 }

@@ -70,13 +70,15 @@ func (w Writer) Event(e Event) any {
 		name, o = "message", w.writeMessage(*e.Message)
 	case e.Status != nil:
 		u := e.Status
-		name, o = "statusUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID, "status": w.writeStatus(u.Status)}, "status-update")
+		name, o = "statusUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID,
+			"status": w.writeStatus(u.Status)}, "status-update")
 		if w.Version == Version03 {
 			o["final"] = !u.Status.State.Active()
 		}
 	case e.Artifact != nil:
 		u := e.Artifact
-		name, o = "artifactUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID, "artifact": w.writeArtifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
+		name, o = "artifactUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID,
+			"artifact": w.writeArtifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
 	}
 	if len(e.Metadata) > 0 {
 		o["metadata"] = e.Metadata

@@ -158,7 +158,8 @@ func listInterfaces(w wireCard) []Interface {
 			Tenant  str `json:"tenant"`
 		}
 		if json.Unmarshal(b, &i) == nil && len(i.Tenant) <= maxID {
-			out = append(out, Interface{string(i.URL), parseBinding(string(i.Binding)), parseVersion(string(i.Version), Version10), string(i.Tenant)})
+			out = append(out, Interface{string(i.URL), parseBinding(string(i.Binding)),
+				parseVersion(string(i.Version), Version10), string(i.Tenant)})
 		}
 	}
 	v := parseVersion(string(w.ProtocolVersion), Version03)

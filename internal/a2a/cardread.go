@@ -49,7 +49,8 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 		b, err := fetchCard(ctx, client, candidate)
 		if err != nil {
 			if e, ok := errors.AsType[*Error](err); !ok || e.Fault == FaultAuth {
-				return Card{}, hub.Described{}, invalidCard(err, "The agent card at %s could not be read: %s.", u.Host, Reason(err))
+				return Card{}, hub.Described{},
+					invalidCard(err, "The agent card at %s could not be read: %s.", u.Host, Reason(err))
 			}
 			if first == nil {
 				first = err
@@ -58,7 +59,8 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 		}
 		c, d, ok, err := parseCard(b, candidate)
 		if ok && err != nil {
-			return Card{}, hub.Described{}, invalidCard(err, "There is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
+			return Card{}, hub.Described{}, invalidCard(err, "There is an agent card, but %s.",
+				strings.TrimPrefix(Reason(err), "the agent "))
 		}
 		if ok {
 			return c, d, nil
@@ -67,7 +69,8 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 			first = shapeError(http.StatusOK, "it answered with JSON that is not an agent card")
 		}
 	}
-	return Card{}, hub.Described{}, invalidCard(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.", u.Host, Reason(first))
+	return Card{}, hub.Described{}, invalidCard(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.",
+		u.Host, Reason(first))
 }
 
 func invalidCard(err error, format string, args ...any) error {
@@ -147,7 +150,8 @@ func ParseCard(b []byte, address string) (hub.Described, error) {
 	case !ok:
 		return hub.Described{}, invalidCard(ErrNoCard, "This is not an agent card.")
 	case err != nil:
-		return hub.Described{}, invalidCard(err, "This is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
+		return hub.Described{}, invalidCard(err, "This is an agent card, but %s.",
+			strings.TrimPrefix(Reason(err), "the agent "))
 	}
 	return d, nil
 }

@@ -135,7 +135,8 @@ func (d decoder) statusEvent(b []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID), Status: d.decodeStatus(w.Status)}}, nil
+	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID),
+		Status: d.decodeStatus(w.Status)}}, nil
 }
 
 func (d decoder) artifactEvent(b []byte) (Event, error) {

@@ -126,7 +126,8 @@ func decodeStrict(b []byte, v any) *Failure {
 
 // fieldFailure returns the failure of a field.
 func fieldFailure(field, what string) *Failure {
-	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".", Metadata: map[string]string{"field": field}}
+	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".",
+		Metadata: map[string]string{"field": field}}
 }
 
 type wireSent struct {
@@ -185,7 +186,8 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	case m == nil:
 		return SendRequest{}, fieldFailure("message", "is missing")
 	case m.MessageID == "":
-		return SendRequest{}, fieldFailure("message.messageId", "is missing; give every message an id of your own, so that sending it again is harmless")
+		return SendRequest{}, fieldFailure("message.messageId",
+			"is missing; give every message an id of your own, so that sending it again is harmless")
 	case len(m.MessageID) > maxID || len(m.ContextID) > maxID || len(m.TaskID) > maxID:
 		return SendRequest{}, fieldFailure("message", fmt.Sprintf("has an id of more than %d bytes", maxID))
 	case strings.ContainsRune(m.MessageID, 0):
@@ -351,9 +353,12 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 	if f := decodeStrict(b, &w); f != nil {
 		return ListRequest{}, f
 	}
-	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP), w.Artifacts || w.ArtifactsP
-	w.PageSize, w.HistoryLength, w.After = firstOf(w.PageSize, w.PageSizeP), firstOf(w.HistoryLength, w.HistoryLengthP), firstOf(w.After, w.AfterP)
-	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken, HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
+	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP),
+		w.Artifacts || w.ArtifactsP
+	w.PageSize, w.HistoryLength, w.After = firstOf(w.PageSize, w.PageSizeP), firstOf(w.HistoryLength, w.HistoryLengthP),
+		firstOf(w.After, w.AfterP)
+	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken,
+		HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
 	if w.PageSize != nil {
 		out.PageSize = *w.PageSize
 	}

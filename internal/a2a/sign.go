@@ -124,7 +124,8 @@ func (s *Signer) signDetached(b []byte) (CardSignature, error) {
 // stripFields03 removes the fields that 1.0 does not know and the values that its protobuf treats as
 // absent (§8.4.1).
 func stripFields03(card map[string]any) {
-	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security", "supportsAuthenticatedExtendedCard"} {
+	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security",
+		"supportsAuthenticatedExtendedCard"} {
 		delete(card, name)
 	}
 	schemes, _ := card["securitySchemes"].(map[string]any)

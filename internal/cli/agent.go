@@ -71,7 +71,8 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 	case a.Version == before.Version:
 		done = "unchanged"
 	}
-	line := fmt.Sprintf("%s@%s %s, version %d, %s %s", a.Name, a.Portal, done, a.Version, a.Liveness.State, a.Liveness.Reason)
+	line := fmt.Sprintf("%s@%s %s, version %d, %s %s", a.Name, a.Portal, done, a.Version, a.Liveness.State,
+		a.Liveness.Reason)
 	fmt.Fprintln(e.stdout, strings.TrimSpace(cleanText(line)))
 	return nil
 }
@@ -130,7 +131,8 @@ func agentDraft(e env, b []byte, name, dir string, envs []string) (map[string]an
 		}
 		if variable, ok := strings.CutPrefix(v, "env:"); ok {
 			if !slices.Contains(envs, variable) {
-				return nil, fmt.Errorf("config.%s is to be read from %s; allow that with --env %s", k, variable, variable)
+				return nil, fmt.Errorf("config.%s is to be read from %s; allow that with --env %s", k, variable,
+					variable)
 			}
 			if config[k] = e.getenv(variable); config[k] == "" {
 				return nil, fmt.Errorf("config.%s is to be read from %s, which is not set", k, variable)
@@ -143,8 +145,9 @@ func agentDraft(e env, b []byte, name, dir string, envs []string) (map[string]an
 // cardDraft converts an agent card to the API's format.
 func cardDraft(card map[string]any) map[string]any {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	out := map[string]any{"kind": "a2a", "name": makeSlug(text(card, "name")), "title": text(card, "name"), "description": text(card, "description"),
-		"endpoint": text(card, "url")}
+	out := map[string]any{"kind": "a2a", "name": makeSlug(text(card, "name")), "title": text(card, "name"),
+		"description": text(card, "description"),
+		"endpoint":    text(card, "url")}
 	if list, ok := card["supportedInterfaces"].([]any); ok && len(list) > 0 {
 		if first, ok := list[0].(map[string]any); ok {
 			out["endpoint"] = text(first, "url")
@@ -269,7 +272,8 @@ func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 		return err
 	}
 	for _, a := range list.Agents {
-		fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", cleanText(a.Name), cleanText(a.Kind), cleanText(a.Status.State), cleanText(a.Liveness.State), a.Version)
+		fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", cleanText(a.Name), cleanText(a.Kind),
+			cleanText(a.Status.State), cleanText(a.Liveness.State), a.Version)
 	}
 	return nil
 }

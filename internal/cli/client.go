@@ -175,8 +175,10 @@ func (c *client) followEvents(ctx context.Context, id string, after int64, each 
 	}
 }
 
-func (c *client) readStream(ctx context.Context, id string, after *int64, each func(update) bool) (done, progress bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/conversations/%s/live?after=%d", c.base, id, *after), nil)
+func (c *client) readStream(ctx context.Context, id string, after *int64, each func(update) bool) (done, progress bool,
+	err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("%s/api/v1/conversations/%s/live?after=%d", c.base, id, *after), nil)
 	if err != nil {
 		return false, false, err
 	}

@@ -37,7 +37,8 @@ type peer struct {
 func (p peer) refusalReason() string {
 	out := record.CleanLine(p.Reason)
 	if p.Bars != "" {
-		out = strings.TrimSpace(out + " It refuses this portal (" + record.CleanLine(p.Bars) + "): " + record.CleanLine(p.Words))
+		out = strings.TrimSpace(out + " It refuses this portal (" + record.CleanLine(p.Bars) + "): " +
+			record.CleanLine(p.Words))
 	}
 	return out
 }
@@ -129,7 +130,8 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 					return err
 				}
 				if !printRaw(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(record.CleanLine(p.Name)), p.State,
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(record.CleanLine(p.Name)),
+						p.State,
 						p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
 				}
 			}

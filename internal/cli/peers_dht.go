@@ -71,7 +71,8 @@ func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error
 		return err
 	}
 	for _, p := range a.Portals {
-		fmt.Fprintf(e.stdout, "%s  %s  agents %d  signed %s\n", hostOf(p.URL), record.CleanLine(p.Name), p.Agents, p.Said)
+		fmt.Fprintf(e.stdout, "%s  %s  agents %d  signed %s\n", hostOf(p.URL), record.CleanLine(p.Name), p.Agents,
+			p.Said)
 	}
 	if len(a.Portals) == 0 {
 		fmt.Fprintf(e.stdout, "No portal has a signed entry for this %s.\n", a.What)

@@ -120,28 +120,38 @@ func (a *Agent) checkFields(f *fields) {
 		f.Field(a.isEmpty(), "deleted", "a deleted agent has nothing but its id")
 		return
 	}
-	f.Field(len(a.Name) >= 2 && len(a.Name) <= maxAgentName && plainName(a.Name), "name", "use 2 to %d of a–z, 0–9 and -", maxAgentName)
+	f.Field(len(a.Name) >= 2 && len(a.Name) <= maxAgentName && plainName(a.Name), "name",
+		"use 2 to %d of a–z, 0–9 and -", maxAgentName)
 	f.Field(isLine(a.Title, MaxTitle), "title", "one line of at most %d bytes", MaxTitle)
 	f.Field(isText(a.Description, MaxDescription), "description", "at most %d bytes", MaxDescription)
-	f.Field(isSorted(a.Caps) && allOf(a.Caps, MaxCaps, isCapability), "caps", "at most %d tags of at most %d, in order", MaxCaps, MaxCap)
+	f.Field(isSorted(a.Caps) && allOf(a.Caps, MaxCaps, isCapability), "caps", "at most %d tags of at most %d, in order",
+		MaxCaps, MaxCap)
 	f.Field(len(a.Skills) <= MaxSkills, "skills", "at most %d", MaxSkills)
 	for _, s := range a.Skills {
-		f.Field(isFilledLine(s.ID, MaxSkillID) && isFilledLine(s.Name, MaxTitle) && isText(s.Description, MaxDescription), "skills", "an id and a name of one line each, and a description")
-		f.Field(allOf(s.Tags, MaxCaps, func(t string) bool { return isFilledLine(t, MaxSkillID) }), "skills", "at most %d tags of one line", MaxCaps)
-		f.Field(allOf(s.Examples, MaxExamples, func(t string) bool { return isFilledLine(t, MaxExample) }), "skills", "at most %d examples of one line", MaxExamples)
+		f.Field(isFilledLine(s.ID, MaxSkillID) && isFilledLine(s.Name, MaxTitle) &&
+			isText(s.Description, MaxDescription), "skills", "an id and a name of one line each, and a description")
+		f.Field(allOf(s.Tags, MaxCaps, func(t string) bool { return isFilledLine(t, MaxSkillID) }), "skills",
+			"at most %d tags of one line", MaxCaps)
+		f.Field(allOf(s.Examples, MaxExamples, func(t string) bool { return isFilledLine(t, MaxExample) }), "skills",
+			"at most %d examples of one line", MaxExamples)
 	}
-	f.Field(isSorted(a.Languages) && allOf(a.Languages, MaxLanguages, func(s string) bool { return isTag(s, MaxLanguage) }), "languages", "at most %d tags in lower case, in order", MaxLanguages)
+	f.Field(isSorted(a.Languages) && allOf(a.Languages, MaxLanguages,
+		func(s string) bool { return isTag(s, MaxLanguage) }), "languages", "at most %d tags in lower case, in order",
+		MaxLanguages)
 	f.Field(a.Kind == "" || isTag(a.Kind, maxAgentKind), "kind", "a tag of at most %d", maxAgentKind)
 	f.Field(mediaTypes(a.Inputs), "inputs", "at most %d media types in lower case, in order", MaxMedia)
 	f.Field(mediaTypes(a.Outputs), "outputs", "at most %d media types in lower case, in order", MaxMedia)
 	f.Field(a.Created >= 0 && a.Created <= a.Issued, "created", "milliseconds since 1970, not after iss")
 	f.Field(a.Updated >= 0 && a.Updated <= a.Issued, "updated", "milliseconds since 1970, not after iss")
-	f.Field(a.Status == "" && a.StatusNote == "" || a.Status == StatusDeprecated, "status", "leave it out, or say deprecated")
+	f.Field(a.Status == "" && a.StatusNote == "" || a.Status == StatusDeprecated, "status",
+		"leave it out, or say deprecated")
 	f.Field(isText(a.StatusNote, MaxStatusNote), "status_note", "at most %d bytes", MaxStatusNote)
-	f.Field(a.Owner == "" || len(a.Owner) <= maxAgentName && plainName(a.Owner), "owner", "use at most %d of a–z, 0–9 and -", maxAgentName)
+	f.Field(a.Owner == "" || len(a.Owner) <= maxAgentName && plainName(a.Owner), "owner",
+		"use at most %d of a–z, 0–9 and -", maxAgentName)
 	f.Field(a.Publisher == "" || isDomain(a.Publisher), "publisher", "use a domain")
 	if p := a.Proof; p != nil {
-		f.Field(isTag(p.Way, maxProofWay) && (p.Origin == "" || ValidOrigin(p.Origin)) && p.At >= 0 && p.At <= a.Issued, "proof", "a tag, an origin and a time not after iss")
+		f.Field(isTag(p.Way, maxProofWay) && (p.Origin == "" || ValidOrigin(p.Origin)) && p.At >= 0 && p.At <= a.Issued,
+			"proof", "a tag, an origin and a time not after iss")
 	}
 	f.Field(len(a.Endpoints) <= maxEndpoints, "endpoints", "at most %d", maxEndpoints)
 	for _, e := range a.Endpoints {
@@ -157,9 +167,12 @@ func isCapability(s string) bool { return isTag(s, MaxCap) }
 func mediaTypes(list []string) bool { return isSorted(list) && allOf(list, MaxMedia, isMediaType) }
 
 func (a *Agent) isEmpty() bool {
-	return a.Name == "" && a.Title == "" && a.Description == "" && a.Caps == nil && a.Skills == nil && a.Languages == nil && a.Endpoints == nil &&
-		a.CardURL == "" && a.CardSHA256 == Hash{} && a.Pricing == "" && a.Terms == "" && a.Kind == "" && a.Inputs == nil && a.Outputs == nil &&
-		a.Created == 0 && a.Updated == 0 && a.Status == "" && a.StatusNote == "" && a.Owner == "" && a.Publisher == "" && a.Proof == nil
+	return a.Name == "" && a.Title == "" && a.Description == "" && a.Caps == nil && a.Skills == nil &&
+		a.Languages == nil && a.Endpoints == nil &&
+		a.CardURL == "" && a.CardSHA256 == Hash{} && a.Pricing == "" && a.Terms == "" && a.Kind == "" &&
+		a.Inputs == nil && a.Outputs == nil &&
+		a.Created == 0 && a.Updated == 0 && a.Status == "" && a.StatusNote == "" && a.Owner == "" &&
+		a.Publisher == "" && a.Proof == nil
 }
 
 // typeConsent is the type in the signatures of agents; no record has it.

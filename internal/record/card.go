@@ -74,7 +74,8 @@ func (c *Card) checkFields(f *fields) {
 		f.Field(k.ID == KeyIDOf(k.Pub), "keys", "the id is not made of the key")
 		f.Field(k.Pub != c.RootPub, "keys", "the root key is not an operational one")
 		f.Field(isSound(k.Pub), "keys", "is not a secure key")
-		f.Field(k.From > 0 && k.Until > k.From && k.Until <= maxInt && k.Until-k.From <= maxKeyLife, "keys", "a key lives at most 90 days")
+		f.Field(k.From > 0 && k.Until > k.From && k.Until <= maxInt && k.Until-k.From <= maxKeyLife, "keys",
+			"a key lives at most 90 days")
 	}
 	f.Field(ValidOrigin(c.Origin), "origin", "use https://host, with a port if it is not 443")
 	f.Field(allOf(c.PrevOrigins, maxPrevOrigins, ValidOrigin), "prev_origins", "at most %d origins", maxPrevOrigins)
@@ -82,8 +83,10 @@ func (c *Card) checkFields(f *fields) {
 	f.Field(isFilledLine(c.Name, maxPortalName), "name", "one line of 1 to %d bytes", maxPortalName)
 	f.Field(isLine(c.Operator, maxOperator), "operator", "one line of at most %d bytes", maxOperator)
 	f.Field(isLine(c.Contact, maxOperator), "contact", "one line of at most %d bytes", maxOperator)
-	f.Field(slices.Contains([]string{TierReplica, TierSummary, TierIndex, TierLeaf}, c.Tier), "tier", "replica, summary, index or leaf")
-	f.Field(isSorted(c.Roles) && allOf(c.Roles, 5, func(s string) bool { return slices.Contains(Roles(), s) }), "roles", "of dht, gossip, index, search, sync, in this order")
+	f.Field(slices.Contains([]string{TierReplica, TierSummary, TierIndex, TierLeaf}, c.Tier), "tier",
+		"replica, summary, index or leaf")
+	f.Field(isSorted(c.Roles) && allOf(c.Roles, 5, func(s string) bool { return slices.Contains(Roles(), s) }), "roles",
+		"of dht, gossip, index, search, sync, in this order")
 	f.Field(c.Policy == "" || slices.Contains(Policies(), c.Policy), "policy", "open, vouched, allowlist or closed")
 	f.Field(len(c.Limits) <= maxLimits, "limits", "at most %d", maxLimits)
 	for _, n := range c.Limits {

@@ -112,7 +112,8 @@ func Open(network string, wire []byte) (*Record, error) {
 	if r.Key, ok = parseKeyID(e.key); !ok {
 		return nil, refuse(NotEnvelope, "k is not the id of a key")
 	}
-	if n, err := encoding.Decode(r.sig[:], clipBytes(e.sig, encoding.EncodedLen(len(r.sig)))); err != nil || n != len(r.sig) || len(e.sig) != encoding.EncodedLen(n) {
+	if n, err := encoding.Decode(r.sig[:], clipBytes(e.sig, encoding.EncodedLen(len(r.sig)))); err != nil ||
+		n != len(r.sig) || len(e.sig) != encoding.EncodedLen(n) {
 		return nil, refuse(NotEnvelope, "s is not a signature of 64 bytes in base64url")
 	}
 	r.signed = paeStart(network, t, size)

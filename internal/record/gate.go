@@ -73,7 +73,8 @@ type Gate struct {
 // NewGate returns the gate of a network.
 func NewGate(network string, mem Memory) (*Gate, error) {
 	if !ValidNetwork(network) {
-		return nil, fmt.Errorf("%q is not the name of a network: use at most %d of a–z, 0–9 and -", network, maxNetwork)
+		return nil, fmt.Errorf("%q is not the name of a network: use at most %d of a–z, 0–9 and -", network,
+			maxNetwork)
 	}
 	return &Gate{network: network, mem: mem}, nil
 }

@@ -187,13 +187,16 @@ func (l *Live) checkFields(f *fields) {
 	_, ok := l.Subject.Digest()
 	f.Field(ok, "subject", "is not the id of a portal")
 	f.Field(len(l.Shard) <= MaxShard && hexDigits(l.Shard), "shard", "at most %d of 0–9 and a–f", MaxShard)
-	f.Field(len(l.Words) > 0 && len(l.Words)%wordLen == 0 && l.Words.Len() <= MaxWords, "words", "from 1 to %d", MaxWords)
+	f.Field(len(l.Words) > 0 && len(l.Words)%wordLen == 0 && l.Words.Len() <= MaxWords, "words", "from 1 to %d",
+		MaxWords)
 	for i := range l.Words.Len() {
 		w := l.Words.At(i)
 		f.Field(w.Reach >= Alive && w.Reach <= Unreachable, "words", "a state is 1 to 4")
 		f.Field(w.Ago <= MaxAgo, "words", "nothing older than %d minutes", MaxAgo/time.Minute)
-		f.Field(len(l.Shard) > MaxShard || w.Agent.Shard(len(l.Shard)) == l.Shard, "words", "an agent is not of the shard")
-		f.Field(i == 0 || bytes.Compare(l.Words[(i-1)*wordLen:][:agentTagLen], w.Agent[:]) < 0, "words", "in order of the agents, each once")
+		f.Field(len(l.Shard) > MaxShard || w.Agent.Shard(len(l.Shard)) == l.Shard, "words",
+			"an agent is not of the shard")
+		f.Field(i == 0 || bytes.Compare(l.Words[(i-1)*wordLen:][:agentTagLen], w.Agent[:]) < 0, "words",
+			"in order of the agents, each once")
 	}
 }
 

@@ -140,7 +140,8 @@ func areAdjacent(before, after []Step) bool {
 		i--
 		j--
 	}
-	return i >= 0 && j >= 0 && !before[i].Left && after[j].Left && keepsSide(before[:i], true) && keepsSide(after[:j], false)
+	return i >= 0 && j >= 0 && !before[i].Left && after[j].Left && keepsSide(before[:i], true) &&
+		keepsSide(after[:j], false)
 }
 
 // Prove returns the proof that key is in the tree, or that it is not.

@@ -58,7 +58,8 @@ func (x *Branch) appendBranch(b []byte) []byte {
 // readInclusion decodes an inclusion proof in canonical form; false for any other form.
 func readInclusion(b []byte) (*Proof, bool) {
 	p := &Proof{Leaf: new(Branch)}
-	ok := eatText(&b, `{"key":"`) && eatHash(&b, &p.Key) && eatText(&b, `","leaf":{"hash":"`) && eatHash(&b, &p.Leaf.Hash) &&
+	ok := eatText(&b, `{"key":"`) && eatHash(&b, &p.Key) && eatText(&b, `","leaf":{"hash":"`) &&
+		eatHash(&b, &p.Leaf.Hash) &&
 		eatText(&b, `","key":"`) && eatHash(&b, &p.Leaf.Key) && eatText(&b, `"`)
 	if !ok {
 		return nil, false

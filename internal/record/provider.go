@@ -23,5 +23,6 @@ func (p *Provider) slotKey() string  { return p.Kind + "/" + p.Key.String() }
 func (p *Provider) checkFields(f *fields) {
 	f.Field(p.Kind == ProvidesAgent || p.Kind == ProvidesCap, "kind", "agent or cap")
 	f.Field(p.HeadSeq >= 1, "head_seq", "1 or more")
-	f.Field(p.Count >= 1 && p.Count <= MaxAgents && (p.Kind != ProvidesAgent || p.Count == 1), "count", "from 1 to %d, of an agent 1", MaxAgents)
+	f.Field(p.Count >= 1 && p.Count <= MaxAgents && (p.Kind != ProvidesAgent || p.Count == 1), "count",
+		"from 1 to %d, of an agent 1", MaxAgents)
 }

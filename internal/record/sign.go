@@ -24,7 +24,8 @@ func Sign(network string, body Body, key ed25519.PrivateKey) (*Record, error) {
 		return nil, fmt.Errorf("sign %s: %w", body.recordType(), err)
 	}
 	id := KeyIDOf(PublicOf(key))
-	r, err := Open(network, sealEnvelope(id, payload, ed25519.Sign(key, PAE(network, body.recordType(), payload)), body.recordType()))
+	r, err := Open(network, sealEnvelope(id, payload, ed25519.Sign(key, PAE(network, body.recordType(), payload)),
+		body.recordType()))
 	if err == nil {
 		err = r.checkLife()
 	}

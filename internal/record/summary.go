@@ -24,8 +24,10 @@ func (s *Summary) slotKey() string  { return "" }
 func (s *Summary) checkFields(f *fields) {
 	f.Field(len(s.Caps) <= maxSummaryCaps, "caps", "at most %d", maxSummaryCaps)
 	for i, c := range s.Caps {
-		f.Field(isCapability(c.Cap) && c.Count >= 1 && c.Count <= MaxAgents && (i == 0 || s.Caps[i-1].Cap < c.Cap), "caps", "tags with their counts, in order")
+		f.Field(isCapability(c.Cap) && c.Count >= 1 && c.Count <= MaxAgents && (i == 0 || s.Caps[i-1].Cap < c.Cap),
+			"caps", "tags with their counts, in order")
 	}
-	f.Field(isSorted(s.Languages) && allOf(s.Languages, maxSummaryCaps, func(s string) bool { return isTag(s, MaxLanguage) }), "languages", "tags in lower case, in order")
+	f.Field(isSorted(s.Languages) && allOf(s.Languages, maxSummaryCaps,
+		func(s string) bool { return isTag(s, MaxLanguage) }), "languages", "tags in lower case, in order")
 	f.Field(len(s.Terms) <= MaxBloom, "terms", "at most %d bytes", MaxBloom)
 }

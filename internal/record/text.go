@@ -83,7 +83,8 @@ func isTag(s string, max int) bool {
 	for word := range strings.SplitSeq(s, "/") {
 		for i := range len(word) {
 			c := word[i]
-			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.' || c == '+')) {
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 &&
+				(c == '-' || c == '_' || c == '.' || c == '+')) {
 				return false
 			}
 		}
@@ -168,7 +169,8 @@ func plainAddress(s string) bool {
 		host, path = rest[:i], rest[i:]
 	}
 	for i := range len(path) {
-		if c := path[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '-' || c == '.' || c == '_' || c == '~') {
+		if c := path[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' ||
+			c == '-' || c == '.' || c == '_' || c == '~') {
 			return false
 		}
 	}

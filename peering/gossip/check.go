@@ -166,15 +166,19 @@ func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 	case pingMsg, indirectPingMsg:
 		// The answer goes to the asking portal only.
 		var p pingBody
-		return decode(body, &p) == nil && p.SourceNode == from && (kind == pingMsg && (p.Node == "" || p.Node == string(g.cfg.Self)) || isPortal(p.Node) && isPlace(p.Node, p.Target, p.Port))
+		return decode(body, &p) == nil && p.SourceNode == from &&
+			(kind == pingMsg && (p.Node == "" || p.Node == string(g.cfg.Self)) || isPortal(p.Node) &&
+				isPlace(p.Node, p.Target, p.Port))
 	case ackMsg, nackMsg:
 		return len(body) <= 256
 	case suspectMsg, deadMsg:
 		var d goneBody
-		return decode(body, &d) == nil && isPortal(d.Node) && isPortal(d.From) && g.checkIncarnation(d.Node, d.Incarnation)
+		return decode(body, &d) == nil && isPortal(d.Node) && isPortal(d.From) &&
+			g.checkIncarnation(d.Node, d.Incarnation)
 	case aliveMsg:
 		var a aliveBody
-		return decode(body, &a) == nil && g.checkMember(ctx, from, a.Node, a.Addr, a.Port, a.Meta) && g.checkIncarnation(a.Node, a.Incarnation)
+		return decode(body, &a) == nil && g.checkMember(ctx, from, a.Node, a.Addr, a.Port, a.Meta) &&
+			g.checkIncarnation(a.Node, a.Incarnation)
 	case userMsg:
 		return g.checkUser(from, body)
 	}
@@ -183,7 +187,8 @@ func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 
 // checkMember reports whether a statement about a member equals the contact that its portal signed.
 func (g *guard) checkMember(ctx context.Context, from, name string, ip []byte, port uint16, meta []byte) bool {
-	if !isPortal(name) || !isPlace(name, ip, port) || len(meta) < 2 || len(meta) > memberlist.MetaMaxSize || meta[0] != tagsMagic {
+	if !isPortal(name) || !isPlace(name, ip, port) || len(meta) < 2 || len(meta) > memberlist.MetaMaxSize ||
+		meta[0] != tagsMagic {
 		return false
 	}
 	if name == string(g.cfg.Self) {
@@ -217,7 +222,8 @@ func (g *guard) checkUser(from string, b []byte) bool {
 // checkStream returns the valid part of a stream from a portal, encoded again: the state of its
 // pool, an answer to a ping, or an error. For a brief state it also returns the extra fields,
 // otherwise nil. contact returns the contact that a mark stands for.
-func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte, says *briefExtras, err error) {
+func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte,
+	says *briefExtras, err error) {
 	defer caught(&err)
 	if len(b) < 2 || len(b) > MaxStream {
 		return nil, nil, errUnfit
@@ -251,7 +257,8 @@ func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact 
 func (g *guard) filterState(ctx context.Context, from string, s *poolState) error {
 	nodes := s.Nodes[:0]
 	for _, n := range s.Nodes {
-		if len(n.Vsn) == 6 && g.checkMember(ctx, from, n.Name, n.Addr, n.Port, n.Meta) && g.checkIncarnation(n.Name, n.Incarnation) {
+		if len(n.Vsn) == 6 && g.checkMember(ctx, from, n.Name, n.Addr, n.Port, n.Meta) &&
+			g.checkIncarnation(n.Name, n.Incarnation) {
 			nodes = append(nodes, n)
 		} else {
 			g.countRefused()
@@ -262,7 +269,8 @@ func (g *guard) filterState(ctx context.Context, from string, s *poolState) erro
 	if u == nil {
 		return nil
 	}
-	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || !g.checkTime(u.LTime) || !g.checkTime(u.EventLTime) {
+	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || !g.checkTime(u.LTime) ||
+		!g.checkTime(u.EventLTime) {
 		return errUnfit
 	}
 	for name, t := range u.StatusLTimes {

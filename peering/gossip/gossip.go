@@ -119,7 +119,8 @@ type pool struct {
 
 // New returns a Gossip.
 func New(cfg Config) (*Gossip, error) {
-	g := &Gossip{cfg: cfg, nudge: make(chan struct{}, 1), shy: make(map[record.PortalID]time.Time), alive: make(map[record.PortalID]bool)}
+	g := &Gossip{cfg: cfg, nudge: make(chan struct{}, 1), shy: make(map[record.PortalID]time.Time),
+		alive: make(map[record.PortalID]bool)}
 	if cfg.Listen != "" {
 		var err error
 		if g.host, g.port, err = ParseListen(cfg.Listen); err != nil {
@@ -221,7 +222,8 @@ func (g *Gossip) openTransport(p *pool, conf *serf.Config) error {
 		m.Transport = p.transport
 		return nil
 	}
-	net, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{g.host}, BindPort: g.port, Logger: conf.Logger})
+	net, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{g.host}, BindPort: g.port,
+		Logger: conf.Logger})
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,10 @@ type Standing struct {
 // Standing returns the state of this portal in the pool.
 func (g *Gossip) Standing() Standing {
 	c := &g.count
-	s := Standing{By: "https", Failures: c.failures.Load(), Zone: g.zoneName(), Told: c.told.Load(), Heard: c.heard.Load(), Lost: c.lost.Load(),
-		Sent: c.sent.Load(), Failed: c.failed.Load(), Asked: c.asked.Load(), In: c.in.Load(), Out: c.out.Load(), Dropped: c.dropped.Load(), Refused: c.refused.Load()}
+	s := Standing{By: "https", Failures: c.failures.Load(), Zone: g.zoneName(), Told: c.told.Load(),
+		Heard: c.heard.Load(), Lost: c.lost.Load(),
+		Sent: c.sent.Load(), Failed: c.failed.Load(), Asked: c.asked.Load(), In: c.in.Load(), Out: c.out.Load(),
+		Dropped: c.dropped.Load(), Refused: c.refused.Load()}
 	if g.cfg.Listen != "" {
 		s.By = g.cfg.Listen
 	}

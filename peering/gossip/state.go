@@ -27,7 +27,8 @@ func readState(b []byte) (*poolState, error) {
 	r := bytes.NewReader(b)
 	dec := codec.NewDecoder(r, &codec.MsgpackHandle{})
 	var head stateHeader
-	if err := dec.Decode(&head); err != nil || head.Nodes < 0 || head.Nodes > maxNodes || head.UserStateLen < 0 || head.UserStateLen > len(b) {
+	if err := dec.Decode(&head); err != nil || head.Nodes < 0 || head.Nodes > maxNodes || head.UserStateLen < 0 ||
+		head.UserStateLen > len(b) {
 		return nil, errUnfit
 	}
 	s := &poolState{Join: head.Join, Nodes: make([]nodeState, 0, min(head.Nodes, len(b)/32))}
@@ -282,7 +283,8 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 		} else if c := contactIn(n.Meta); c != "" {
 			says.has[name] = markOf(c)
 		}
-		s.Nodes = append(s.Nodes, nodeState{Name: name, Addr: addressOf(name), Port: anyPort, Meta: n.Meta, Incarnation: n.Incarnation, State: n.State, Vsn: n.Vsn})
+		s.Nodes = append(s.Nodes, nodeState{Name: name, Addr: addressOf(name), Port: anyPort, Meta: n.Meta,
+			Incarnation: n.Incarnation, State: n.State, Vsn: n.Vsn})
 	}
 	for range head.Times {
 		var t briefTime

@@ -301,7 +301,8 @@ func splitFrames(b []byte) (list [][]byte, err error) {
 	}
 	for len(b) > 0 {
 		if len(b) < 2 || len(list) == maxPackets {
-			return nil, fault.New(fault.Invalid, "The body is not a list of packets: at most %d, each after its length in two bytes.", maxPackets)
+			return nil, fault.New(fault.Invalid,
+				"The body is not a list of packets: at most %d, each after its length in two bytes.", maxPackets)
 		}
 		n := int(binary.BigEndian.Uint16(b))
 		if n == 0 || n > maxPacket || len(b) < 2+n {
@@ -336,7 +337,8 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 			return nil, nil
 		}
 		if s := stateOf(out); s != nil && says != nil {
-			if out, err = s.encodeBrief(func(name string, m mark) bool { return says.has[name] == m }, says.unknown); err != nil {
+			if out, err = s.encodeBrief(func(name string, m mark) bool { return says.has[name] == m },
+				says.unknown); err != nil {
 				return nil, err
 			}
 		}
@@ -443,7 +445,8 @@ func (c *dialled) Read(b []byte) (int, error) {
 		if mine != nil {
 			shows = mine.contacts()
 		}
-		clean, says, err := c.t.g.guard.checkStream(c.t.ctx, c.to, answer, func(name string) string { return shows[name] })
+		clean, says, err := c.t.g.guard.checkStream(c.t.ctx, c.to, answer,
+			func(name string) string { return shows[name] })
 		if err != nil {
 			c.t.g.count.refused.Add(1)
 			return 0, err
@@ -471,7 +474,8 @@ func (c *dialled) exchangeState() (answer []byte, mine *poolState, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if answer, err = c.t.postRequest(c.to, streamRoute, short, streamTimeout, MaxStream); !fault.Is(err, fault.Invalid) {
+		if answer, err = c.t.postRequest(c.to, streamRoute, short, streamTimeout, MaxStream); !fault.Is(err,
+			fault.Invalid) {
 			return answer, mine, err
 		}
 	}

@@ -166,7 +166,8 @@ func (s *Service) Verdict(portal record.PortalID, agentID string) livereport.Ver
 		return known && p.show
 	})
 	if w, ok := s.own.reportOf(portal, tag); ok {
-		voices = append(voices, livereport.Report{Portal: self, Host: federation.HostOf(s.cfg.Signer.Origin()), Reach: w.reach, At: w.at, Called: w.called, Own: true, Home: portal == self})
+		voices = append(voices, livereport.Report{Portal: self, Host: federation.HostOf(s.cfg.Signer.Origin()),
+			Reach: w.reach, At: w.at, Called: w.called, Own: true, Home: portal == self})
 	}
 	return livereport.Weigh(voices, now)
 }
@@ -189,7 +190,8 @@ func (s *Service) loadPeers(ctx context.Context) {
 			continue
 		}
 		d := s.cfg.Registry.Decide(ctx, p.ID, p.URL)
-		out[p.ID] = peer{host: p.Host(), origin: p.URL, show: d.Show, in: d.In && d.Take, here: p.State == federation.Active, caught: p.State == federation.Quarantined,
+		out[p.ID] = peer{host: p.Host(), origin: p.URL, show: d.Show, in: d.In && d.Take,
+			here: p.State == federation.Active, caught: p.State == federation.Quarantined,
 			pinned: p.Rule.Stand == federation.Pin,
 			proved: p.Proven(now), epoch: p.Head.Epoch}
 	}

@@ -128,7 +128,8 @@ func (s *Service) setCursor(id record.PortalID, c cursor) {
 }
 
 // pushParcels sends all queued records in batches, each record to portals chosen at random.
-func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[record.PortalID]peer, there []record.PortalID) {
+func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[record.PortalID]peer,
+	there []record.PortalID) {
 	s := m.s
 	if len(there) == 0 || len(s.outbox) == 0 {
 		return // the records wait until a portal is active
@@ -233,7 +234,8 @@ func (s *Service) pullRecords(ctx context.Context, id record.PortalID, p peer) {
 const maxCursors = 20_000
 
 // pullPage requests and processes one page.
-func (s *Service) pullPage(ctx context.Context, id record.PortalID, p peer, after int64) (next int64, more bool, err error) {
+func (s *Service) pullPage(ctx context.Context, id record.PortalID, p peer, after int64) (next int64, more bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	path := "/peering/v1/attests?after=" + strconv.FormatInt(after, 10) + "&limit=" + strconv.Itoa(pageLimit)
@@ -271,7 +273,8 @@ func readPage(body []byte, after int64) (next int64, wires [][]byte, err error) 
 	for l := range eachLine(body) {
 		var x line
 		if err := json.Unmarshal(l, &x); err != nil || len(x.Record) == 0 || x.N <= next || len(wires) >= pageLimit {
-			return after, nil, fmt.Errorf("line %d is not a record with a larger number than the line before", len(wires)+1)
+			return after, nil, fmt.Errorf("line %d is not a record with a larger number than the line before",
+				len(wires)+1)
 		}
 		next = x.N
 		wires = append(wires, x.Record)
@@ -323,7 +326,8 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 				return out, true, nil
 			}
 			after = n.Number
-			if r, err := record.Open(s.cfg.Signer.Network(), n.Wire); err != nil || r.Expires <= now || !passesOn(r, show) {
+			if r, err := record.Open(s.cfg.Signer.Network(), n.Wire); err != nil || r.Expires <= now ||
+				!passesOn(r, show) {
 				continue
 			}
 			out = fmt.Appendf(out, "{\"n\":%d,\"record\":%s}\n", n.Number, n.Wire)

@@ -90,7 +90,8 @@ func (o *own) putReport(seen Seen, self record.PortalID) {
 	if said, ok := sh.said.Of(tag); !ok || said.Reach != seen.Reach {
 		sh.dirty = true
 		// Other portals show this portal's reports about its own agents.
-		sh.urgent = sh.urgent || seen.Subject == self && (!ok || (said.Reach == record.Alive) != (seen.Reach == record.Alive))
+		sh.urgent = sh.urgent || seen.Subject == self &&
+			(!ok || (said.Reach == record.Alive) != (seen.Reach == record.Alive))
 	}
 	if seen.Subject != self {
 		if o.changed == nil {
@@ -276,7 +277,8 @@ func (o *own) dueShards(self record.PortalID, now time.Time) []draft {
 		if len(by) > 0 {
 			for tag, w := range sub.reports {
 				if list, ok := by[tag.Shard(sub.digits)]; ok {
-					by[tag.Shard(sub.digits)] = append(list, record.Word{Agent: tag, Reach: w.reach, Ago: now.Sub(w.at), Called: w.called, Within: w.took})
+					by[tag.Shard(sub.digits)] = append(list,
+						record.Word{Agent: tag, Reach: w.reach, Ago: now.Sub(w.at), Called: w.called, Within: w.took})
 				}
 			}
 		}

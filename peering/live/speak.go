@@ -35,12 +35,14 @@ func (s *Service) signReports(ctx context.Context) {
 // before any portal sees it. Each record starts a new epoch, the current time: a Replica that was
 // lost, or restored from a backup, does not know the versions used since, and a version signed
 // twice counts as a lie.
-func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Duration, body record.Body) (*record.Record, error) {
+func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Duration, body record.Body) (*record.Record,
+	error) {
 	_, key, until, err := s.cfg.Signer.Key(now)
 	if err != nil {
 		return nil, err
 	}
-	h := record.Header{Portal: s.cfg.Signer.ID(), Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.Add(life).UnixMilli()}
+	h := record.Header{Portal: s.cfg.Signer.ID(), Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(),
+		Expires: now.Add(life).UnixMilli()}
 	slot := record.Slot{Portal: h.Portal}
 	switch b := body.(type) {
 	case *record.Live:

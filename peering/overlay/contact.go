@@ -52,7 +52,8 @@ func (o *Overlay) readContact(id kademlia.ID, node []byte) (*kademlia.Contact, e
 	if d, _ := c.Portal.Digest(); kademlia.ID(d) != id {
 		return nil, errAnother
 	}
-	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() || c.Expires-c.Issued > contactLife.Milliseconds() {
+	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() ||
+		c.Expires-c.Issued > contactLife.Milliseconds() {
 		return nil, errOver
 	}
 	out := &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.hostGroups(c.Host)}
@@ -176,13 +177,15 @@ func (o *Overlay) signContact() error {
 	}
 	ms := now.UnixMilli()
 	body := &record.Contact{CardSeq: card.Seq, Host: host, Port: port,
-		Header: record.Header{Portal: o.cfg.Self.ID(), Epoch: ms, Seq: max(ms, o.me.seq+1), Issued: ms, Expires: min(now.Add(contactLife).UnixMilli(), until.UnixMilli())}}
+		Header: record.Header{Portal: o.cfg.Self.ID(), Epoch: ms, Seq: max(ms, o.me.seq+1), Issued: ms,
+			Expires: min(now.Add(contactLife).UnixMilli(), until.UnixMilli())}}
 	r, err := record.Sign(o.cfg.Self.Network(), body, key)
 	if err != nil {
 		return err
 	}
 	o.me = signedContact{r.Wire, body.Seq, now, card.Version(), id}
-	o.run.SetContact(&kademlia.Contact{ID: o.id, Node: r.Wire, Address: o.cfg.Self.Origin(), Version: body.Seq, Groups: o.hostGroups(host)})
+	o.run.SetContact(&kademlia.Contact{ID: o.id, Node: r.Wire, Address: o.cfg.Self.Origin(), Version: body.Seq,
+		Groups: o.hostGroups(host)})
 	return nil
 }
 

@@ -101,9 +101,11 @@ func (o *Overlay) Standing() federation.DHTStanding {
 	var s federation.DHTStanding
 	o.run.ViewNode(func(n *kademlia.Node) {
 		t := n.Tally()
-		s = federation.DHTStanding{Nodes: n.Known(), Buckets: n.Buckets(), Size: int(n.Size() + .5), RoundS: n.Period(time.Now()).Seconds(), Held: n.Held(), Bytes: n.HeldBytes(),
+		s = federation.DHTStanding{Nodes: n.Known(), Buckets: n.Buckets(), Size: int(n.Size() + .5),
+			RoundS: n.Period(time.Now()).Seconds(), Held: n.Held(), Bytes: n.HeldBytes(),
 			Found: t.Found, Missed: t.Missed, Second: t.Second, Sent: t.Sent, Failed: t.Failed, Late: t.Soft,
-			Refused: map[string]int64{"invalid": t.Refuse[kademlia.Invalid], "old": t.Refuse[kademlia.Old], "full": t.Refuse[kademlia.Full], "too_far": t.Refuse[kademlia.TooFar]}}
+			Refused: map[string]int64{"invalid": t.Refuse[kademlia.Invalid], "old": t.Refuse[kademlia.Old],
+				"full": t.Refuse[kademlia.Full], "too_far": t.Refuse[kademlia.TooFar]}}
 		if all := t.Found + t.Missed; all > 0 {
 			s.RPCs = float64(t.RPCs) / float64(all)
 		}
@@ -158,7 +160,8 @@ func (o *Overlay) Ask(ctx context.Context, query string) (federation.DHTAnswer, 
 		return a, err
 	}
 	for _, f := range found {
-		a.Portals = append(a.Portals, federation.DHTPortal{ID: f.Card.Portal, URL: f.Card.Origin, Name: f.Card.Name, Agents: f.Count, Said: f.Said.UTC().Format(time.RFC3339)})
+		a.Portals = append(a.Portals, federation.DHTPortal{ID: f.Card.Portal, URL: f.Card.Origin, Name: f.Card.Name,
+			Agents: f.Count, Said: f.Said.UTC().Format(time.RFC3339)})
 	}
 	sort.Slice(a.Portals, func(i, j int) bool { return a.Portals[i].ID < a.Portals[j].ID })
 	a.RPCs, a.Hops, a.Paths, a.TookMS = how.RPCs, how.Hops, how.Paths, float64(how.Took.Microseconds())/1000

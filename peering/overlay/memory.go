@@ -48,7 +48,8 @@ func (m memory) Records(ctx context.Context, yield func(kademlia.Record) bool) e
 func (m memory) KeepRecords(ctx context.Context, more []kademlia.Kept) error {
 	rows := make([]federation.DHTRecord, len(more))
 	for i, k := range more {
-		rows[i] = federation.DHTRecord{Key: record.Hash(k.Key), Publisher: record.Hash(k.Publisher), Expires: k.Expires.UnixMilli(), Value: k.Value}
+		rows[i] = federation.DHTRecord{Key: record.Hash(k.Key), Publisher: record.Hash(k.Publisher),
+			Expires: k.Expires.UnixMilli(), Value: k.Value}
 	}
 	return m.o.cfg.Store.KeepDHTRecords(ctx, rows)
 }

@@ -252,8 +252,10 @@ func (m *mine) signRecord(e entry) (kademlia.Record, bool) {
 		return kademlia.Record{}, false
 	}
 	ms := now.UnixMilli()
-	r, err := record.Sign(m.o.cfg.Self.Network(), &record.Provider{Kind: e.kind, Key: record.Hash(e.key), HeadSeq: head.Seq, Count: e.count,
-		Header: record.Header{Portal: m.o.cfg.Self.ID(), Epoch: head.Epoch, Seq: ms, Issued: ms, Expires: min(now.Add(valueLife).UnixMilli(), until.UnixMilli())}}, key)
+	r, err := record.Sign(m.o.cfg.Self.Network(),
+		&record.Provider{Kind: e.kind, Key: record.Hash(e.key), HeadSeq: head.Seq, Count: e.count,
+			Header: record.Header{Portal: m.o.cfg.Self.ID(), Epoch: head.Epoch, Seq: ms, Issued: ms,
+				Expires: min(now.Add(valueLife).UnixMilli(), until.UnixMilli())}}, key)
 	if err != nil {
 		m.o.cfg.Log.Warn("sign a record for the DHT", "error", err)
 		return kademlia.Record{}, false

@@ -81,12 +81,14 @@ func New(cfg Config) (*Overlay, error) {
 	if !ok {
 		return nil, fault.New(fault.Internal, "The portal has no id.")
 	}
-	o := &Overlay{cfg: cfg, id: kademlia.ID(d), stores: limit.New(storeEvery, storeBurst, maxMet), met: make(map[record.PortalID]*kademlia.Contact), changed: make(chan struct{}, 1)}
+	o := &Overlay{cfg: cfg, id: kademlia.ID(d), stores: limit.New(storeEvery, storeBurst, maxMet),
+		met: make(map[record.PortalID]*kademlia.Contact), changed: make(chan struct{}, 1)}
 	o.values = values{cfg.Gate, cfg.Registry}
 	o.mine = mine{o: o}
 	o.run = dht.New(dht.Config{
 		Node: kademlia.New(&kademlia.Contact{ID: o.id}, kademlia.Config{
-			Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Values: o.values, Mine: &o.mine, Admits: o.admitsNode,
+			Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Values: o.values, Mine: &o.mine,
+			Admits: o.admitsNode,
 		}),
 		Transport: transport{o}, Memory: memory{o}, Seeds: o.loadSeeds, Log: cfg.Log,
 	})

@@ -21,7 +21,8 @@ import (
 const Base = "/peering/v1/dht/"
 
 // routes maps the kinds of requests to the last part of their path.
-var routes = map[kademlia.Kind]string{kademlia.Ping: "ping", kademlia.FindNode: "find_node", kademlia.Get: "get", kademlia.Store: "store"}
+var routes = map[kademlia.Kind]string{kademlia.Ping: "ping", kademlia.FindNode: "find_node", kademlia.Get: "get",
+	kademlia.Store: "store"}
 
 // Routes returns the names below Base.
 func Routes() []string { return []string{"ping", "find_node", "get", "store"} }
@@ -30,7 +31,8 @@ func Routes() []string { return []string{"ping", "find_node", "get", "store"} }
 type transport struct{ o *Overlay }
 
 // Call implements dht.Transport.
-func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response, []kademlia.Group, error) {
+func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response,
+	[]kademlia.Group, error) {
 	o := t.o
 	portal := portalOf(to.ID)
 	origin := to.Address
@@ -47,7 +49,8 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}})
 	ask := &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records}
 	do := func() (*federation.Answer, error) {
-		return o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], wire.AppendRequest(nil, ask), wire.MaxBytes)
+		return o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], wire.AppendRequest(nil, ask),
+			wire.MaxBytes)
 	}
 	o.markKnown(ask, r.Known)
 	a, err := do()
@@ -109,11 +112,13 @@ func (o *Overlay) Serve(ctx context.Context, asker guard.Asker, route string, bo
 	if in.Kind == kademlia.Store {
 		for range in.Records {
 			if wait, ok := o.stores.Allow(string(asker.Portal)); !ok {
-				return nil, federation.RefuseFor(federation.ReasonLimit, wait, "Your portal brings too many records. Bring the others later.")
+				return nil, federation.RefuseFor(federation.ReasonLimit, wait,
+					"Your portal brings too many records. Bring the others later.")
 			}
 		}
 	}
-	resp, err := o.run.Serve(o.senderContact(asker, in.From), &kademlia.Request{Kind: in.Kind, Targets: in.Targets, Records: in.Records})
+	resp, err := o.run.Serve(o.senderContact(asker, in.From),
+		&kademlia.Request{Kind: in.Kind, Targets: in.Targets, Records: in.Records})
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
@@ -123,7 +128,8 @@ func (o *Overlay) Serve(ctx context.Context, asker guard.Asker, route string, bo
 // writeResponse encodes an answer. It leaves out the contacts that the request has marked as known.
 func (o *Overlay) writeResponse(resp *kademlia.Response, in *wire.Request) []byte {
 	has := func(node []byte) bool { return len(in.Have) > 0 && slices.Contains(in.Have, in.Salt.Mark(node)) }
-	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
+	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found,
+		Codes: resp.Codes}
 	if self := o.Contact(); !has(self) {
 		out.Self = self
 	}
@@ -171,7 +177,8 @@ func (o *Overlay) senderContact(asker guard.Asker, sent []byte) *kademlia.Contac
 		return c
 	}
 	r, where, err := o.openContact(sent)
-	if err != nil || asker.Card == nil || where.Origin() != asker.Card.Origin || asker.Card.Signed(r, clock.Now()) != nil {
+	if err != nil || asker.Card == nil || where.Origin() != asker.Card.Origin ||
+		asker.Card.Signed(r, clock.Now()) != nil {
 		o.refused.Add(1)
 		return nil
 	}

@@ -51,7 +51,8 @@ func (v values) readValue(ctx context.Context, key kademlia.ID, value []byte) (d
 	}
 	out.card = c
 	d, _ := c.Portal.Digest()
-	e = kademlia.Entry{Publisher: kademlia.ID(d), Major: r.Epoch, Minor: r.Seq, Expires: time.UnixMilli(min(r.Expires, r.Issued+valueLife.Milliseconds()))}
+	e = kademlia.Entry{Publisher: kademlia.ID(d), Major: r.Epoch, Minor: r.Seq,
+		Expires: time.UnixMilli(min(r.Expires, r.Issued+valueLife.Milliseconds()))}
 	switch b := r.Body.(type) {
 	case *record.Head:
 		if kademlia.ID(d) != key && hostKey(c.Origin) != key {

@@ -34,7 +34,8 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	}
 	host := federation.HostOf(card.Origin)
 	a := hub.Agent{
-		ID: r.AgentID(), Name: r.Name, Portal: host, Title: r.Title, Description: r.Description, Kind: agentKind(r.Kind), Version: int(r.Seq),
+		ID: r.AgentID(), Name: r.Name, Portal: host, Title: r.Title, Description: r.Description,
+		Kind: agentKind(r.Kind), Version: int(r.Seq),
 		InputModes: r.Inputs, OutputModes: r.Outputs, Languages: r.Languages,
 		Status:    hub.Status{State: hub.Active},
 		Proof:     hub.Proof{State: hub.Unproven, Publisher: r.Publisher},
@@ -58,7 +59,8 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 		}
 	}
 	for _, s := range r.Skills {
-		a.Skills = append(a.Skills, hub.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: s.Examples})
+		a.Skills = append(a.Skills, hub.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags,
+			Examples: s.Examples})
 	}
 	return hub.Elsewhere(a)
 }

@@ -111,7 +111,8 @@ func (f *fit) cutOthers(r *record.Agent) {
 		return
 	}
 	r.Caps = r.Caps[:min(len(r.Caps), fewCaps)]
-	r.Description, r.StatusNote = f.cutTo("description", r.Description, fewText), f.cutTo("note of its status", r.StatusNote, fewNote)
+	r.Description, r.StatusNote = f.cutTo("description", r.Description, fewText),
+		f.cutTo("note of its status", r.StatusNote, fewNote)
 }
 
 // largestPart returns the largest number, at most max, with which the record fits as the given part
@@ -130,11 +131,13 @@ func (f *fit) largestPart(r *record.Agent, s *share, part *int, max int) int {
 func (f *fit) putSkills(r *record.Agent, s share) bool {
 	r.Skills = nil
 	for _, skill := range f.agent.Skills[:min(len(f.agent.Skills), s.skills)] {
-		out := record.Skill{ID: skillID(skill), Name: shorten(record.CleanLine(skill.Name), s.name), Description: shorten(record.CleanText(skill.Description), s.text)}
+		out := record.Skill{ID: skillID(skill), Name: shorten(record.CleanLine(skill.Name), s.name),
+			Description: shorten(record.CleanText(skill.Description), s.text)}
 		if out.Name == "" {
 			out.Name = out.ID
 		}
-		out.Tags, out.Examples = shortLines(skill.Tags, s.tags, record.MaxSkillID), shortLines(skill.Examples, s.examples, record.MaxExample)
+		out.Tags, out.Examples = shortLines(skill.Tags, s.tags, record.MaxSkillID),
+			shortLines(skill.Examples, s.examples, record.MaxExample)
 		r.Skills = append(r.Skills, out)
 	}
 	return payloadSize(r) <= record.MaxAgent
@@ -171,7 +174,8 @@ func shortLines(list []string, n, max int) []string {
 func payloadSize(r *record.Agent) int {
 	full := *r
 	const longest = 1<<53 - 1
-	full.Header = record.Header{Portal: record.PortalOf(record.Public{}), Epoch: longest, Seq: longest, Issued: longest, Expires: longest}
+	full.Header = record.Header{Portal: record.PortalOf(record.Public{}), Epoch: longest, Seq: longest, Issued: longest,
+		Expires: longest}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

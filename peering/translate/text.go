@@ -26,7 +26,10 @@ func shorten(s string, max int) string {
 			cut = cut[:i]
 		}
 	}
-	cut = strings.TrimRightFunc(cut, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:–—-", r) })
+	cut = strings.TrimRightFunc(cut, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			strings.ContainsRune(".,;:–—-", r)
+	})
 	if cut == "" {
 		return ""
 	}

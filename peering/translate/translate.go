@@ -58,11 +58,13 @@ func Record(a hub.Agent, origin string, now time.Time) (*record.Agent, []string)
 		r.Publisher = a.Publisher
 	}
 	if a.Status.State == hub.Deprecated {
-		r.Status, r.StatusNote = record.StatusDeprecated, f.cutText("note of its status", a.Status.Message, record.MaxStatusNote)
+		r.Status, r.StatusNote = record.StatusDeprecated,
+			f.cutText("note of its status", a.Status.Message, record.MaxStatusNote)
 	}
 	if record.ValidOrigin(origin) {
 		at := origin + "/agents/" + a.Name
-		r.Endpoints = []record.Endpoint{{URL: at + "/a2a", Protocol: ProtocolA2A}, {URL: at + "/mcp", Protocol: ProtocolMCP}, {URL: origin + "/v1", Protocol: ProtocolOpenAI}}
+		r.Endpoints = []record.Endpoint{{URL: at + "/a2a", Protocol: ProtocolA2A},
+			{URL: at + "/mcp", Protocol: ProtocolMCP}, {URL: origin + "/v1", Protocol: ProtocolOpenAI}}
 		r.CardURL = origin + a2a.CardPath(a.Name)
 	}
 	f.fitSkills(r)

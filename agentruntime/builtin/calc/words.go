@@ -13,8 +13,9 @@ var phrases = sortPhrases(map[string]string{
 	"over":            "/",
 	"to the power of": "^", "raised to": "^", "per cent": "%", "percent": "%", "percentage": "%", "pct": "%",
 	"modulo": "mod", "square root of": "sqrt", "square root": "sqrt", "root of": "sqrt", "absolute value of": "abs",
-	"average of": "average", "avg": "average", "mean of": "average", "mean": "average", "sum of": "sum", "total of": "sum",
-	"maximum": "max", "largest of": "max", "minimum": "min", "smallest of": "min", "ceiling": "ceil", "π": "pi",
+	"average of": "average", "avg": "average", "mean of": "average", "mean": "average", "sum of": "sum",
+	"total of": "sum",
+	"maximum":  "max", "largest of": "max", "minimum": "min", "smallest of": "min", "ceiling": "ceil", "π": "pi",
 	"working day": "workday", "working days": "workday", "business day": "workday", "business days": "workday",
 	"workdays": "workday", "nautical mile": "nmi", "nautical miles": "nmi", "fl oz": "floz", "fluid ounce": "floz",
 	"fluid ounces": "floz", "degrees celsius": "°c", "deg c": "°c", "degrees c": "°c", "° c": "°c",
@@ -125,7 +126,8 @@ func replaceNumberWords(tokens []token) []token {
 				n, i = n+ones, next
 			}
 			t.kind, t.num = numberToken, big.NewRat(n, 1)
-		case t.is("a", "an") && (multiples[tokens[i+1].name] != nil || len(out) > 0 && out[len(out)-1].kind == numberToken):
+		case t.is("a", "an") && (multiples[tokens[i+1].name] != nil || len(out) > 0 &&
+			out[len(out)-1].kind == numberToken):
 			continue // a third, half a dozen, half an hour
 		case multiples[t.name] != nil:
 			t.kind, t.num = numberToken, multiples[t.name]

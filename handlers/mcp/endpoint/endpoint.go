@@ -71,15 +71,18 @@ func (e *Endpoint) Post(find Find) http.HandlerFunc {
 // no stream to listen on, and no session to end.
 func (e *Endpoint) NotHere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", http.MethodPost)
-	p := &Problem{Code: CodeInvalidRequest, Status: http.StatusMethodNotAllowed, Message: "This is an address of the Model Context Protocol: clients send their messages here by POST. It is described in /docs/connect."}
+	p := &Problem{Code: CodeInvalidRequest, Status: http.StatusMethodNotAllowed,
+		Message: "This is an address of the Model Context Protocol: clients send their messages here by POST. It is described in /docs/connect."}
 	sendJSON(w, p.Status, wrapAnswer(nil, "error", p.encodeError()))
 }
 
 // readBody reads the body of a request.
 func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]message, bool, error) {
 	// curl -d sends the type of a form; the JSON body is accepted.
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
-		return nil, false, &Problem{Code: CodeInvalidRequest, Status: http.StatusUnsupportedMediaType, Message: "Send JSON, with Content-Type: application/json."}
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
+		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
+		return nil, false, &Problem{Code: CodeInvalidRequest, Status: http.StatusUnsupportedMediaType,
+			Message: "Send JSON, with Content-Type: application/json."}
 	}
 	limit := int64(maxBody)
 	if !actor.IsPerson() {

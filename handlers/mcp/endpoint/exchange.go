@@ -89,7 +89,8 @@ func (x *exchange) callKey(id json.RawMessage) string {
 func (x *exchange) serveRequest(m *message) {
 	out, ok := newReply(x.w, x.r)
 	if !ok {
-		x.endpoint.sendError(x.w, x.r, m.id, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: take application/json, text/event-stream or, best, both."})
+		x.endpoint.sendError(x.w, x.r, m.id, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable,
+			Message: "Accept: take application/json, text/event-stream or, best, both."})
 		return
 	}
 	defer out.closeSilently() // also if a function of the server panics
@@ -197,8 +198,9 @@ func (x *exchange) openModern(m *message, c *Call) error {
 }
 
 func unsupportedVersion(version string) *Problem {
-	return &Problem{Code: CodeVersion, Status: http.StatusBadRequest, Message: "This server speaks other versions of the protocol.",
-		Data: map[string]any{"supported": versions, "requested": cutText(version, 60)}}
+	return &Problem{Code: CodeVersion, Status: http.StatusBadRequest,
+		Message: "This server speaks other versions of the protocol.",
+		Data:    map[string]any{"supported": versions, "requested": cutText(version, 60)}}
 }
 
 func cutText(s string, n int) string {
@@ -218,7 +220,8 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	if id := x.r.Header.Get(sessionHeader); id != "" {
 		var ok bool
 		if s, ok = x.endpoint.readSession(id); !ok {
-			return &Problem{Code: CodeRefused, Status: http.StatusNotFound, Message: "There is no such session. Start a new one with initialize."}
+			return &Problem{Code: CodeRefused, Status: http.StatusNotFound,
+				Message: "There is no such session. Start a new one with initialize."}
 		}
 	}
 	if v := x.r.Header.Get(versionHeader); v != "" {

@@ -47,7 +47,8 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 	}
 	var w Watch
 	// The JSON reader has refused duplicate names already.
-	for name, to := range map[string]any{"toolsListChanged": &w.Tools, "promptsListChanged": &w.Prompts, "resourcesListChanged": &w.Resources, "resourceSubscriptions": &w.URIs, "taskIds": &w.TaskIDs} {
+	for name, to := range map[string]any{"toolsListChanged": &w.Tools, "promptsListChanged": &w.Prompts,
+		"resourcesListChanged": &w.Resources, "resourceSubscriptions": &w.URIs, "taskIds": &w.TaskIDs} {
 		if raw := filter.Get(name); raw != nil && json.Unmarshal(raw, to) != nil {
 			return nil, Wrong("notifications." + name + ": has the wrong type.")
 		}
@@ -59,7 +60,8 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 		return nil, missingTasks()
 	}
 	if !c.reply.events {
-		return nil, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: a feed is a stream, so take text/event-stream."}
+		return nil, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable,
+			Message: "Accept: a feed is a stream, so take text/event-stream."}
 	}
 	feed, err := s.offer.Listen(ctx, c, w)
 	if err != nil {
@@ -68,7 +70,8 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 	defer feed.Close()
 	c.reply.keepAlive()
 	meta := map[string]json.RawMessage{metaSubscription: m.id}
-	if !c.reply.sendEvent(encodeNotice(nil, "notifications/subscriptions/acknowledged", map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
+	if !c.reply.sendEvent(encodeNotice(nil, "notifications/subscriptions/acknowledged",
+		map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
 		return nil, errSilent
 	}
 	for {

@@ -177,11 +177,14 @@ func checkParams(h http.Header, list []binding, args strictjson.Object) *Problem
 		got, ok := decodeValue(v)
 		switch {
 		case !there:
-			return mismatch("The header " + paramHeader + b.header + " is missing. It repeats the argument " + strings.Join(b.path, ".") + ".")
+			return mismatch("The header " + paramHeader + b.header + " is missing. It repeats the argument " +
+				strings.Join(b.path, ".") + ".")
 		case !one || !ok:
-			return mismatch("The header " + paramHeader + b.header + " has characters or base64 that no value may have, or is there twice.")
+			return mismatch("The header " + paramHeader + b.header +
+				" has characters or base64 that no value may have, or is there twice.")
 		case got != want && !(raw[0] != '"' && sameNumber(got, want)):
-			return mismatch("The header " + paramHeader + b.header + " differs from the argument " + strings.Join(b.path, ".") + ".")
+			return mismatch("The header " + paramHeader + b.header + " differs from the argument " +
+				strings.Join(b.path, ".") + ".")
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func (m *message) readMeta() (strictjson.Object, bool) { return m.params.Object(
 // invalid becomes an error in its place.
 func readMessages(b []byte) (list []message, batch bool, p *Problem) {
 	if err := strictjson.Check(b); err != nil {
-		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest, Message: "The body cannot be read as JSON: " + err.Error() + "."}
+		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest,
+			Message: "The body cannot be read as JSON: " + err.Error() + "."}
 		if _, syntax := err.(*json.SyntaxError); !syntax {
 			p.Code, p.Message = CodeInvalidRequest, "The JSON has "+err.Error()+"."
 		}
@@ -105,7 +106,8 @@ func validID(raw json.RawMessage) bool {
 	case raw[0] == '"':
 		return true
 	}
-	return (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') && len(raw) <= 20 && !strings.ContainsAny(string(raw), ".eE")
+	return (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') && len(raw) <= 20 &&
+		!strings.ContainsAny(string(raw), ".eE")
 }
 
 // wrapAnswer encodes an answer with a result or an error.

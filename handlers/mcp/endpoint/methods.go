@@ -9,7 +9,8 @@ import (
 )
 
 // callMethod runs the method of a request.
-func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange) (json.RawMessage, error) {
+func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call,
+	x *exchange) (json.RawMessage, error) {
 	o := &s.offer
 	if !s.hasMethod(c) {
 		return nil, noMethod(c)

@@ -168,7 +168,8 @@ func (c ResourceContents) MarshalJSON() ([]byte, error) {
 
 // NoResource returns the problem for an unknown URI.
 func NoResource(c *Call, uri string) *Problem {
-	p := &Problem{Code: CodeInvalidParams, Message: "There is no such resource, or it is not yours to read.", Data: map[string]any{"uri": uri}}
+	p := &Problem{Code: CodeInvalidParams, Message: "There is no such resource, or it is not yours to read.",
+		Data: map[string]any{"uri": uri}}
 	if !c.Modern() {
 		p.Code = CodeNoResource
 	}

@@ -38,7 +38,8 @@ type question struct {
 }
 
 func newPending() *pending {
-	return &pending{questions: make(map[string]*question), asked: make(map[string]int), calls: make(map[string]context.CancelCauseFunc)}
+	return &pending{questions: make(map[string]*question), asked: make(map[string]int),
+		calls: make(map[string]context.CancelCauseFunc)}
 }
 
 // askClient sends a question on the stream and returns the client's answer.
@@ -71,9 +72,11 @@ func (p *pending) addQuestion(id string, q *question) error {
 	defer p.mu.Unlock()
 	switch {
 	case p.asked[q.caller] >= maxQuestionsEach:
-		return &Problem{Code: CodeRefused, Status: http.StatusTooManyRequests, Message: "You have " + strconv.Itoa(maxQuestionsEach) + " questions to answer already. Answer some first."}
+		return &Problem{Code: CodeRefused, Status: http.StatusTooManyRequests,
+			Message: "You have " + strconv.Itoa(maxQuestionsEach) + " questions to answer already. Answer some first."}
 	case len(p.questions) >= maxQuestions:
-		return &Problem{Code: CodeRefused, Status: http.StatusServiceUnavailable, Message: "Too many questions are open on this portal. Try again in a while."}
+		return &Problem{Code: CodeRefused, Status: http.StatusServiceUnavailable,
+			Message: "Too many questions are open on this portal. Try again in a while."}
 	}
 	p.questions[id] = q
 	p.asked[q.caller]++

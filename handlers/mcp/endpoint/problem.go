@@ -66,8 +66,9 @@ func (p *Problem) encodeError() json.RawMessage {
 
 // missingCapability returns the problem of a client that has to declare capabilities.
 func missingCapability(capabilities map[string]any) *Problem {
-	return &Problem{Code: CodeMissingCapability, Status: http.StatusBadRequest, Message: "This needs a capability that the client did not declare in _meta.",
-		Data: map[string]any{"requiredCapabilities": capabilities}}
+	return &Problem{Code: CodeMissingCapability, Status: http.StatusBadRequest,
+		Message: "This needs a capability that the client did not declare in _meta.",
+		Data:    map[string]any{"requiredCapabilities": capabilities}}
 }
 
 func missingTasks() *Problem {
@@ -81,7 +82,8 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 		return p
 	}
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Problem{Code: CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge, Message: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
+		return &Problem{Code: CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge,
+			Message: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = fault.New(fault.Unavailable, "The request was canceled.")
@@ -96,7 +98,8 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 		p.Code, p.Status = CodeInvalidParams, 0
 	case fault.Internal:
 		p.Code = CodeInternal
-		e.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		e.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	return p
 }
@@ -107,8 +110,10 @@ func (e *Endpoint) setErrorHeaders(w http.ResponseWriter, r *http.Request, p *Pr
 	respond.RetryAfter(h, p.RetryAfter)
 	switch p.Status {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token", resource_metadata="`+e.cfg.Metadata(r)+`"`)
+		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token", resource_metadata="`+
+			e.cfg.Metadata(r)+`"`)
 	case http.StatusForbidden:
-		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="insufficient_scope", resource_metadata="`+e.cfg.Metadata(r)+`"`)
+		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="insufficient_scope", resource_metadata="`+
+			e.cfg.Metadata(r)+`"`)
 	}
 }

@@ -76,7 +76,8 @@ func fitContent(list []Content, version string) []Content {
 		case c.Type == "resource_link" && !hasLinks(version):
 			c = TextContent("[" + c.Name + "](" + c.URI + ")")
 		case c.Type == "audio" && !hasAudio(version):
-			c = Content{Type: "resource", Resource: &ResourceContents{URI: "data:" + c.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(c.Data), MIMEType: c.MIMEType, Blob: c.Data}}
+			c = Content{Type: "resource", Resource: &ResourceContents{URI: "data:" + c.MIMEType + ";base64," +
+				base64.StdEncoding.EncodeToString(c.Data), MIMEType: c.MIMEType, Blob: c.Data}}
 		}
 		out[i] = c
 	}
@@ -140,7 +141,8 @@ type taskJSON struct {
 }
 
 func (t *Task) asJSON(version string, detail bool) taskJSON {
-	out := taskJSON{ID: t.ID, Status: t.Status, Message: t.Message, CreatedAt: formatTime(t.CreatedAt), UpdatedAt: formatTime(t.UpdatedAt), Poll: t.Poll.Milliseconds()}
+	out := taskJSON{ID: t.ID, Status: t.Status, Message: t.Message, CreatedAt: formatTime(t.CreatedAt),
+		UpdatedAt: formatTime(t.UpdatedAt), Poll: t.Poll.Milliseconds()}
 	if t.TTL > 0 {
 		ms := t.TTL.Milliseconds()
 		out.TTL = &ms

@@ -23,7 +23,8 @@ type outcome struct {
 
 // runCall calls a function that may take long, and asks the client for the input that it needs: in
 // the answer since 2026-07-28, on the stream before.
-func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange, do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
+func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange,
+	do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
 	if p := c.readInputs(); p != nil {
 		return nil, p
 	}
@@ -74,7 +75,8 @@ func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m 
 			}
 		}
 	}
-	return nil, &Problem{Code: CodeInternal, Message: "The call asked for input " + strconv.Itoa(maxRounds) + " times and is given up."}
+	return nil, &Problem{Code: CodeInternal, Message: "The call asked for input " + strconv.Itoa(maxRounds) +
+		" times and is given up."}
 }
 
 // readInputs reads the input of a repeated call.

@@ -55,7 +55,8 @@ func (c *Call) Unseal() (string, error) {
 		return "", wrong
 	}
 	b, proof := b[:len(b)-16], b[len(b)-16:]
-	if !hmac.Equal(proof, c.endpoint.signData(c.sealPurpose(), b)) || int64(binary.BigEndian.Uint64(b)) < clock.Now().Unix() {
+	if !hmac.Equal(proof, c.endpoint.signData(c.sealPurpose(), b)) ||
+		int64(binary.BigEndian.Uint64(b)) < clock.Now().Unix() {
 		return "", wrong
 	}
 	return string(b[8:]), nil
@@ -91,7 +92,8 @@ func (e *Endpoint) sessionID(s session) string {
 // readSession decodes an id of sessionID.
 func (e *Endpoint) readSession(id string) (s session, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	if err != nil || len(b) != sessionBytes+16 || !hmac.Equal(b[sessionBytes:], e.signData("session", b[:sessionBytes])) || int(b[0]) >= len(handshake) {
+	if err != nil || len(b) != sessionBytes+16 ||
+		!hmac.Equal(b[sessionBytes:], e.signData("session", b[:sessionBytes])) || int(b[0]) >= len(handshake) {
 		return s, false
 	}
 	return session{handshake[b[0]], Client{Elicitation: b[1]&1 != 0, Sampling: b[1]&2 != 0, Roots: b[1]&4 != 0}}, true

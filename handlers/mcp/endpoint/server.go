@@ -47,7 +47,8 @@ const (
 // NewServer prepares an offer. It returns an error for an offer that no client could use: missing
 // or duplicate names, schemas that are not of an object.
 func NewServer(o Offer) (*Server, error) {
-	s := &Server{offer: o, tools: make(map[string]*tool, len(o.Tools)), prompts: make(map[string]*Prompt, len(o.Prompts))}
+	s := &Server{offer: o, tools: make(map[string]*tool, len(o.Tools)),
+		prompts: make(map[string]*Prompt, len(o.Prompts))}
 	if len(o.Tools) > maxTools {
 		return nil, fmt.Errorf("%d tools are more than %d", len(o.Tools), maxTools)
 	}
@@ -86,7 +87,8 @@ func (s *Server) encodeShared() {
 	s.info = encodeJSON(self)
 	s.serverMeta = encodeJSON(map[string]any{metaServer: self})
 	caps := s.capabilitiesOf(eraModern)
-	s.discover = s.encodeList(map[string]any{"supportedVersions": versions, "capabilities": caps, "instructions": o.Instructions}, o.TTL, o.Private)
+	s.discover = s.encodeList(map[string]any{"supportedVersions": versions, "capabilities": caps,
+		"instructions": o.Instructions}, o.TTL, o.Private)
 	s.caps = encodeJSON(s.capabilitiesOf(eraHandshake))
 	tools, prompts := o.Tools, o.Prompts
 	if tools == nil {
@@ -99,7 +101,8 @@ func (s *Server) encodeShared() {
 	s.toolList[eraHandshake] = encodeJSON(map[string]any{"tools": tools})
 	s.promptList[eraModern] = s.encodeList(map[string]any{"prompts": prompts}, o.TTL, o.Private)
 	s.promptList[eraHandshake] = encodeJSON(map[string]any{"prompts": prompts})
-	for _, b := range []json.RawMessage{s.serverMeta, s.discover, s.info, s.caps, s.toolList[0], s.toolList[1], s.promptList[0], s.promptList[1]} {
+	for _, b := range []json.RawMessage{s.serverMeta, s.discover, s.info, s.caps, s.toolList[0], s.toolList[1],
+		s.promptList[0], s.promptList[1]} {
 		s.size += len(b)
 	}
 }
@@ -109,7 +112,8 @@ func (s *Server) Size() int { return 2*s.size + 1024 }
 
 // encodeList encodes a complete result that a client may cache.
 func (s *Server) encodeList(v map[string]any, ttl time.Duration, private bool) json.RawMessage {
-	v["resultType"], v["ttlMs"], v["cacheScope"], v["_meta"] = "complete", max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta
+	v["resultType"], v["ttlMs"], v["cacheScope"], v["_meta"] = "complete", max(ttl.Milliseconds(), 0),
+		cacheScope(private), s.serverMeta
 	return encodeJSON(v)
 }
 
@@ -171,7 +175,8 @@ func (s *Server) encodeCached(version string, v any, ttl time.Duration, private 
 	if version != Modern {
 		return b
 	}
-	return s.prependMembers(b, fmt.Sprintf(`"resultType":"complete","ttlMs":%d,"cacheScope":%q,"_meta":%s`, max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta))
+	return s.prependMembers(b, fmt.Sprintf(`"resultType":"complete","ttlMs":%d,"cacheScope":%q,"_meta":%s`,
+		max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta))
 }
 
 // prependMembers adds members at the beginning of an object.
