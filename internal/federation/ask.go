@@ -25,7 +25,7 @@ const (
 	askShare    = 500 * time.Millisecond
 	memberShare = 12 * time.Second
 	memberMost  = 30 * time.Minute
-	// watchEvery and watchShare are the same while somebody looks at the network.
+	// watchEvery and watchShare replace the two above while a page shows the network.
 	watchEvery = 3 * time.Second
 	watchShare = 150 * time.Millisecond
 	watchFor   = 15 * time.Second
@@ -37,7 +37,7 @@ const (
 	maxStatus    = 16 << 10
 )
 
-// Watch notes that somebody looks at the network now.
+// Watch notes that a page shows the network now.
 func (p *Peers) Watch() {
 	now := time.Now()
 	p.mu.Lock()
@@ -57,7 +57,7 @@ func newAsks(p *Peers) *asks { return &asks{p: p, slots: make(chan struct{}, ask
 
 func (a *asks) wait() { a.wg.Wait() }
 
-// start asks those whose turn it is, as many as there are slots.
+// start asks the portals that are due, as many as there are free slots.
 func (a *asks) start(ctx context.Context) {
 	p := a.p
 	if p.cfg.Caller == nil && p.cfg.Greet == nil {
@@ -97,8 +97,7 @@ func (p *Peers) every(e *entry) time.Duration {
 	return p.often()
 }
 
-// often is how often those are asked of whom nobody says anything. The caller
-// holds mu.
+// often is the interval of asking portals that no gossip member reports on. The caller holds mu.
 func (p *Peers) often() time.Duration {
 	return max(askEvery, time.Duration(len(p.entries))*askShare)
 }
@@ -106,18 +105,18 @@ func (p *Peers) often() time.Duration {
 // worthAsking reports whether a portal is asked at all. The caller holds mu.
 func (p *Peers) worthAsking(e *entry, now time.Time) bool {
 	d := p.decide(&e.Facts, "", now)
-	if e.address() { // who is there is not known, so neither is who vouches
+	if e.address() { // it is unknown which portal is there, so vouchers are unknown too
 		return p.cfg.Greet != nil && d.State != Denied
 	}
 	return p.cfg.Caller != nil && e.Tier != record.TierLeaf && e.URL != "" && (d.In || d.Show)
 }
 
-// ask asks one and notes what came of it.
+// ask asks one portal and records the result.
 func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var err error
-	if f.address() { // when somebody is there, Learned has dropped the address
+	if f.address() { // if the address answered, Learned has dropped this entry
 		_, err = p.cfg.Greet(ctx, f.URL)
 	} else {
 		err = p.askStatus(ctx, f)
@@ -138,7 +137,8 @@ func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
 	}
 	if e.fail(err, now); e.Failures >= maxEager {
 		e.next = now.Add(maxBackOff)
-	} else if f.address() && e.From != "" && e.Failures > silentAfter { // others only said that somebody is there
+		// only other portals claim that a portal is there
+	} else if f.address() && e.From != "" && e.Failures > silentAfter {
 		e.next = now.Add(min(firstBackOff<<min(e.Failures-silentAfter-1, 10), maxBackOff))
 	} else if e.Failures >= silentAfter { // it may only be starting again
 		e.next = now.Add(p.every(e))

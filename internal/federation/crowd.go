@@ -7,9 +7,9 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxOfSite bounds the portals and addresses of one site (see SiteOf) that are
-// known at once: names below one domain cost nothing. Those that an operator
-// spoke of, and sites whose domain the policy allows, are not bounded.
+// maxOfSite bounds the portals and addresses of one site (see SiteOf) that are known at the same
+// time, because names below one domain cost nothing. Portals that have an operator's rule, and
+// sites whose domain the policy allows, are not bounded.
 const maxOfSite = 100
 
 // place notes where an entry is; the caller holds mu.
@@ -47,8 +47,8 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 	if len(p.entries) <= p.cfg.Most {
 		return true
 	}
-	// Who was not seen where they say they are; then of those who share a site
-	// with most others; then who is away and lists nothing.
+	// Entries are dropped in this order: not seen at their claimed address; sharing a site with
+	// most others; away with no agents listed.
 	worst := p.worst(now, func(o *entry) bool { return o != e && !o.proved(now) })
 	if worst == nil {
 		most := ""
@@ -68,7 +68,7 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 		}
 	}
 	if worst == nil {
-		worst = e // nobody makes place
+		worst = e // no entry can be dropped
 	}
 	p.noticeCrowd(worst.site, now)
 	p.drop(worst.Key())
@@ -82,9 +82,9 @@ func (p *Peers) allowedSite(site string) bool {
 	return allows
 }
 
-// worst returns which of some entries to let go first, nil when an operator spoke
-// of all: who was not seen at its address, then who has no agents here, then who
-// is away; of those alike, who is away for longest. The caller holds mu.
+// worst returns which of some entries to drop first, nil when all have an operator's rule: entries
+// not seen at their address, then entries with no agents here, then entries that are away; of
+// equal ones, the one that is away for longest. The caller holds mu.
 func (p *Peers) worst(now time.Time, of func(*entry) bool) (worst *entry) {
 	for _, e := range p.entries {
 		if e.Rule == (Rule{}) && !(e.address() && e.From == "") && !p.isWanted(e, now) && of(e) && (worst == nil || worse(e, worst, now)) {
@@ -95,14 +95,13 @@ func (p *Peers) worst(now time.Time, of func(*entry) bool) (worst *entry) {
 }
 
 const (
-	// wantedFor is for how long a portal keeps its place that somebody here looked
-	// for.
+	// wantedFor is how long a portal that a visitor looked for is not dropped.
 	wantedFor = time.Hour
 	maxWanted = 1000
 )
 
-// Wanted tells that somebody here looks for a portal: for a while it does not make
-// place for others when there are too many.
+// Wanted notes that a visitor looks for a portal. For wantedFor the portal is not dropped when
+// there are too many.
 func (p *Peers) Wanted(portal record.PortalID) {
 	now := clock.Now()
 	p.mu.Lock()
@@ -119,8 +118,7 @@ func (p *Peers) Wanted(portal record.PortalID) {
 	}
 }
 
-// isWanted reports whether somebody here looked for it lately; the caller holds
-// mu.
+// isWanted reports whether a visitor looked for the portal within wantedFor; the caller holds mu.
 func (p *Peers) isWanted(e *entry, now time.Time) bool {
 	at, ok := p.wanted[e.ID]
 	return ok && e.ID != "" && now.Sub(at) <= wantedFor

@@ -60,10 +60,9 @@ func (p *Peers) Imports(a *record.Agent) bool {
 // that did not prove their address.
 const unprovedShare = 10
 
-// decide is Decide for a portal that f tells of; the origin is where somebody
-// says it is besides. The order is the meaning: what an operator said of all
-// portals for now, of this one, what it did, what the policy says. The caller
-// holds mu.
+// decide is Decide for the portal in f; origin is another address that is claimed for it. The
+// order of the checks is the precedence: the operator's closed mode for all portals, the rule for
+// this portal, its proved faults, the policy. The caller holds mu.
 func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 	pol := &p.policy
 	d := Decision{State: Active, MaxAgents: pol.MaxAgents, MaxBytes: pol.MaxBytes, PerSecond: pol.PerSecond}
@@ -97,7 +96,8 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		return kept(Quarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
 	for _, k := range f.Keys {
-		if slices.Contains(pol.DenyKeys, k) { // what it signs, whoever else may sign it too
+		// records signed by a denied key are refused, even if other keys of the portal are allowed
+		if slices.Contains(pol.DenyKeys, k) {
 			return kept(Pending, "Its card lists the key "+string(k)+", which is shut out here. It waits for a card without that key.")
 		}
 	}
@@ -116,7 +116,7 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		}
 	}
 	if why := p.listed(f, now); why != "" && !allowed {
-		d.Keep = true // who keeps the list may change its mind, and an operator whom to follow
+		d.Keep = true // the followed list may change, and the operator may stop following it, so the records are kept
 		return kept(Denied, why)
 	}
 	switch {

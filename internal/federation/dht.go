@@ -9,25 +9,24 @@ import (
 	"agentsite/internal/record"
 )
 
-// DHTStore keeps over a restart what this portal knew of the DHT: who takes
-// part, and what it keeps for others. It can be lost, as all of the Replica. It
-// is safe for concurrent use.
+// DHTStore keeps this portal's knowledge of the DHT over a restart: its nodes, and the records it
+// stores for others. It can be lost, as all of the Replica. It is safe for concurrent use.
 type DHTStore interface {
 	// DHTNodes returns the nodes that were kept, in their order; KeepDHTNodes
 	// replaces them.
 	DHTNodes(ctx context.Context) ([]DHTNode, error)
 	KeepDHTNodes(ctx context.Context, all []DHTNode) error
-	// DHTRecords calls yield with what is kept and not over, until it returns
-	// false; yield may take its time. KeepDHTRecords adds some, each in place of
-	// that of its key and publisher, and lets go of those that are over.
+	// DHTRecords calls yield with the stored records that have not expired, until it returns
+	// false; yield may be slow. KeepDHTRecords adds some, each replacing the one with its key and
+	// publisher, and deletes expired ones.
 	DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error
 	KeepDHTRecords(ctx context.Context, more []DHTRecord) error
 	// ForgetDHT lets go of all that a publisher said, and of it as a node.
 	ForgetDHT(ctx context.Context, publisher record.Hash) error
 }
 
-// DHTNode is a node of the DHT and what it signed of where it is reached; that
-// is empty where it never did.
+// DHTNode is a node of the DHT and its signed address record, which is empty if it never signed
+// one.
 type DHTNode struct {
 	ID   record.Hash
 	Node []byte
@@ -44,10 +43,9 @@ type DHTRecord struct {
 // concurrent use.
 type DHT interface {
 	Standing() DHTStanding
-	// Ask looks for a portal by its id (p1…) or address (https://…), for who lists
-	// an agent by its id in the network (p1…/…, a1…) or by its handle, or else
-	// for who has a capability. It takes some seconds at most. Where nobody is
-	// named the answer has no Portals.
+	// Ask looks up a portal by its id (p1…) or address (https://…), the portals that list an agent
+	// by the agent's network id (p1…/…, a1…) or handle, or else the portals with a capability. It
+	// takes a few seconds at most. If no portal is named, the answer has no Portals.
 	Ask(ctx context.Context, what string) (DHTAnswer, error)
 }
 
@@ -72,22 +70,22 @@ type DHTStanding struct {
 	Second int64   `json:"second_path"`
 	RPCs   float64 `json:"rpcs"`
 	Hops   float64 `json:"hops"`
-	// Sent are requests to others, Failed those that nobody answered in time,
-	// Late those that took so long that somebody else was asked too.
+	// Sent counts requests to others, Failed those without an answer in time, Late those that took
+	// so long that another node was asked too.
 	Sent   int64 `json:"sent"`
 	Failed int64 `json:"failed"`
 	Late   int64 `json:"late"`
-	// Refused are records that were to be kept here, by why they were not, and
-	// what others said of where they are that did not hold.
+	// Refused counts, by reason, the records that were not stored here and the address claims of
+	// others that did not hold.
 	Refused map[string]int64 `json:"refused"`
 }
 
-// DHTAnswer is what a lookup brought.
+// DHTAnswer is the result of a lookup.
 type DHTAnswer struct {
 	What    string      `json:"what"` // portal, host, agent or capability
 	Name    string      `json:"name"`
 	Portals []DHTPortal `json:"portals"`
-	// RPCs, Hops and Paths are what it took, in TookMS milliseconds.
+	// RPCs, Hops and Paths are the cost of the lookup, TookMS its duration in milliseconds.
 	RPCs   int     `json:"rpcs"`
 	Hops   int     `json:"hops"`
 	Paths  int     `json:"paths"`
@@ -142,5 +140,5 @@ func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHT
 	return p.cfg.DHT().Ask(ctx, what)
 }
 
-// maxLookedFor bounds what is looked for, in bytes.
+// maxLookedFor bounds the query, in bytes.
 const maxLookedFor = 200

@@ -40,8 +40,8 @@ func (s *Self) Saw(wire []byte) {
 		"origin", c.Origin, "since", clock.FromMilli(c.Issued))
 }
 
-// Elsewhere returns where somebody else signs as this portal; not ok when nobody
-// is known to.
+// Elsewhere returns where another program signs as this portal; not ok when no such place is
+// known.
 func (s *Self) Elsewhere() (e Elsewhere, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *Self) newestLocked() record.Version {
 	return s.last
 }
 
-// Elsewhere returns where somebody else signs as this portal; not ok when nobody
-// is known to.
+// Elsewhere returns where another program signs as this portal; not ok when no such place is
+// known.
 func (p *Peers) Elsewhere() (e Elsewhere, ok bool) {
 	if p.cfg.Elsewhere == nil {
 		return e, false

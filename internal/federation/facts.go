@@ -6,16 +6,15 @@ import (
 	"agentsite/internal/record"
 )
 
-// Facts is what is known of a portal and outlives a restart. Its State follows
-// from them, the rule and the policy.
+// Facts are the stored facts about a portal. Its State follows from them, the rule and the policy.
 type Facts struct {
-	// ID is who it is; empty for an address that has not answered.
+	// ID is the portal id; empty for an address that has not answered.
 	ID                           record.PortalID
 	URL, Name, Operator, Contact string
 	Version, Tier                string
 	Keys                         []record.KeyID // of its card
 	Rule                         Rule
-	From                         record.PortalID // who told of it; empty for an operator
+	From                         record.PortalID // portal that reported the address; empty for an operator
 	Known, Proved, Seen          time.Time
 	Failed                       time.Time // when it last did not answer
 	Failures                     int       // in a row
@@ -35,7 +34,7 @@ type Facts struct {
 	BarsWhy string `json:",omitempty"`
 }
 
-// Key is what facts are stored under: who it is, else where it may be.
+// Key is the key under which facts are stored: the portal id, else the address.
 func (f *Facts) Key() string {
 	if f.ID != "" {
 		return string(f.ID)
@@ -43,10 +42,10 @@ func (f *Facts) Key() string {
 	return f.URL
 }
 
-// address reports whether nobody has answered there.
+// address reports whether the entry is an address that has not answered.
 func (f *Facts) address() bool { return f.ID == "" }
 
-// entry is Facts with what a restart forgets. Peers owns it.
+// entry is Facts with the state that a restart loses. Peers owns it.
 type entry struct {
 	Facts
 	at     string         // the host of URL, see Peers.place
@@ -73,8 +72,8 @@ const (
 	rttWeight = 8
 )
 
-// Faults of these kinds are made on purpose. What may come of a clock, a
-// restart or a version in between is counted, not held against anybody.
+// forgedKind reports whether a fault of this kind can only be deliberate. A fault that a wrong
+// clock, a restart or another version can cause is counted, but causes no quarantine.
 func forgedKind(reason string) bool {
 	return reason == string(record.BadSignature) || reason == string(record.BadEvidence) || reason == string(record.NotConsistent)
 }

@@ -1,13 +1,11 @@
-// Package federation is what a portal knows of the others and decides about
-// them: who it is itself (Self), which portals there are and how each is doing
-// (Peer), whom it lets in, shows and tells (Policy), and the ports through which
-// adapters move what is signed. Nobody has to be trusted: what others say is
-// admitted by record.Gate and nothing else, and what operators decide holds on
-// every way in and out.
+// Package federation holds the knowledge of this portal about other portals, and its decisions:
+// the identity of this portal (Self), the known portals and their state (Peer), the rules for
+// admission, display and export (Policy), and the ports through which adapters move signed
+// records. No portal has to be trusted: statements of others are admitted by record.Gate and
+// nothing else, and decisions of operators apply to every way in and out.
 //
-// It knows no HTTP, no SQL and no agents as the directory has them; package
-// peering moves records between the ports declared here, and docs/design/
-// peering.md is what portals say to each other on the wire.
+// The package knows no HTTP, no SQL and no agents of the directory. Package peering moves records
+// between the ports declared here, and docs/design/peering.md describes the wire protocol.
 package federation
 
 import (
@@ -23,8 +21,8 @@ type State string
 const (
 	// Joining: its address was heard of, it has not answered yet.
 	Joining State = "joining"
-	// Pending: it is known and waits for what the policy asks for: an
-	// operator's word or that of other portals.
+	// Pending: it is known and waits for the condition of the policy: a rule of an operator or
+	// vouching by other portals.
 	Pending State = "pending"
 	// Active: it answered lately and its head is current.
 	Active State = "active"
@@ -34,8 +32,7 @@ const (
 	Stale State = "stale"
 	// Denied: an operator's rule shuts it out.
 	Denied State = "denied"
-	// Quarantined: it was proved to lie. An operator decides what becomes of
-	// it.
+	// Quarantined: it was proved to lie. Only an operator can release it.
 	Quarantined State = "quarantined"
 )
 
@@ -50,11 +47,11 @@ type Peer struct {
 	Version           string // of its software, as it says
 	Tier              string
 	State             State
-	// Reason says in a sentence why the state is what it is, empty for Active.
+	// Reason explains the state in a sentence, empty for Active.
 	Reason string
-	// Rule is what an operator said of it, see Rules.
+	// Rule is the operator's rule for this portal.
 	Rule Rule
-	// Said is what followed lists say of it.
+	// Said are the entries of followed lists about this portal.
 	Said []Said
 	// Proved is when its domain was last seen to serve its card, zero for
 	// never.
@@ -67,28 +64,27 @@ type Peer struct {
 	// counts. Truncated is true when its quota is why they differ.
 	Agents, Listed int
 	Truncated      bool
-	// Head is the version of its newest head, HeadIssued and HeadExpires its
-	// times. Lag is for how long a newer head has been known of whose records
-	// are not all here; 0 when all are.
+	// Head is the version of its newest head, HeadIssued and HeadExpires its times. Lag is the
+	// time since a head became known whose records are not all held here; 0 when all are.
 	Head                    record.Version
 	HeadIssued, HeadExpires time.Time
 	Lag                     time.Duration
-	// Refused is until when it is refused for what it sent; zero for never.
+	// Refused is the end of its time in the penalty box; zero when it is not refused.
 	Refused time.Time
 	// Bars is why it refuses whatever this portal asks: ReasonDenied,
 	// ReasonPending or ReasonQuarantined, empty when it does not as far as is
 	// known. BarsWhy are its words, in one line.
 	Bars    Reason
 	BarsWhy string
-	// Faults counts what it sent that was refused, by reason, since the start.
+	// Faults counts its refused records and answers by reason, since the start.
 	Faults map[string]int
 }
 
 // Host is the part of handles that means the portal: the host of its URL.
 func (p Peer) Host() string { return HostOf(p.URL) }
 
-// Partly reports whether too much of what the portal lists is missing here to
-// search it here alone.
+// Partly reports whether fewer than 90 % of the listed agents are held here, so that a local
+// search alone would miss too many.
 func (p Peer) Partly() bool { return p.Truncated || int64(p.Agents)*10 < int64(p.Listed)*9 }
 
 // Mute reports whether it does not answer, since lately or for long.
@@ -98,24 +94,24 @@ func (p Peer) Mute() bool { return p.State == Silent || p.State == Stale }
 // counts as one that is known, asked and answered.
 type Coverage struct {
 	Known int `json:"known"`
-	// Asked are the portals whose agents were looked through: those held here
-	// and those asked just now. Answered are those of them that are current or
-	// answered in time; Silent names the others by host, at most 100.
+	// Asked counts the portals whose agents were searched: those held here and those asked just
+	// now. Answered counts those of them that are current or answered in time; Silent names the
+	// others by host, at most 100.
 	Asked    int      `json:"asked"`
 	Answered int      `json:"answered"`
 	Silent   []string `json:"silent"`
-	// Named are those of Asked that the DHT named for what is looked for.
+	// Named counts those of Asked that the DHT named for the query.
 	Named int `json:"named,omitempty"`
 	// OldestHead is the age of the oldest head that the answer rests on, in
 	// seconds.
 	OldestHead int64 `json:"oldest_head_age"`
-	// Folded is how many agents of portals whose head has ended are left out.
+	// Folded counts the left-out agents of portals whose head has expired.
 	Folded int    `json:"folded,omitempty"`
 	Tier   string `json:"tier"`
 	// Limited is true when a time or count limit cut the asking short.
 	Limited bool `json:"limited,omitempty"`
-	// Indexes is how many index portals answered for others besides. What these
-	// have is shown by proofs, that it is all is not: nobody counts as answered
-	// for it.
+	// Indexes counts the index portals that answered for other portals. Proofs show that their
+	// results are genuine but not that they are complete, so no other portal counts as answered
+	// because of them.
 	Indexes int `json:"indexes,omitempty"`
 }

@@ -9,11 +9,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// What an operator does with another portal's words about third ones: Rule.Follow.
+// The uses of another portal's statements about third portals: Rule.Follow.
 const (
-	// FollowWarn: whom it warns of or blocks is marked for operators.
+	// FollowWarn: portals that it warns of or blocks are marked for operators.
 	FollowWarn = "warn"
-	// FollowBlock: whom it blocks is shut out, whom it warns of is marked.
+	// FollowBlock: portals that it blocks are denied, portals that it warns of are marked.
 	FollowBlock = "block"
 )
 
@@ -21,9 +21,9 @@ const (
 // A list itself has as many words as the replica keeps of one portal.
 const maxFollowed = 16
 
-// Said is a word of a portal whose list is followed.
+// Said is a statement of a portal whose list is followed.
 type Said struct {
-	Host            string // who says it
+	Host            string // host of the portal that made the statement
 	By              record.PortalID
 	Verdict, Reason string
 	// Denies: it shuts the portal out, unless a rule or an allowed domain lets
@@ -31,7 +31,7 @@ type Said struct {
 	Denies bool
 }
 
-// refollow takes note of whose lists are followed; the caller holds mu.
+// refollow updates the list of followed portals; the caller holds mu.
 func (p *Peers) refollow() {
 	p.followed = p.followed[:0:0]
 	for _, e := range p.entries {
@@ -42,16 +42,16 @@ func (p *Peers) refollow() {
 	slices.Sort(p.followed)
 }
 
-// trusted reports whether room is kept for what a portal says: an operator asked
-// to hear it. The caller holds mu.
+// trusted reports whether statements of a portal are kept even when there are too many, because an
+// operator chose to follow or pin it. The caller holds mu.
 func (p *Peers) trusted(id record.PortalID) bool {
 	e := p.entries[string(id)]
 	return e != nil && (e.Rule.Stand == Pin || e.Rule.Follow != "")
 }
 
-// said is what followed lists say of a portal. One that was proved to lie is not
-// heard, nor a list about who is followed: two that deny each other would else
-// decide by chance. The caller holds mu.
+// said returns the statements of followed lists about a portal. Lists of proved liars are ignored,
+// and so are statements about followed portals: otherwise chance would decide between two that
+// deny each other. The caller holds mu.
 func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
 	if f.ID == "" || f.Rule.Follow != "" || f.ID == p.self() {
 		return nil

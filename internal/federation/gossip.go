@@ -8,11 +8,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// Gossip is this portal's place in a pool of portals that tell each other who
-// is there. It is safe for concurrent use.
+// Gossip is this portal's membership in a pool of portals that report each other's presence. It is
+// safe for concurrent use.
 type Gossip interface {
 	Standing() GossipStanding
-	// Alive reports whether a portal is a member that nobody misses.
+	// Alive reports whether a portal is a member that no other member reports missing.
 	Alive(portal record.PortalID) bool
 }
 
@@ -30,12 +30,12 @@ type GossipStanding struct {
 	// Gone those that are not and may come back.
 	Members int `json:"members"`
 	Gone    int `json:"gone"`
-	// Told and Heard are hints of new heads; Lost counts members that went.
+	// The first two count hints of new heads, sent and received; Lost counts members that left.
 	Told  int64 `json:"told"`
 	Heard int64 `json:"heard"`
 	Lost  int64 `json:"lost"`
-	// Sent are requests to others, Failed those that nobody answered, Asked
-	// those of others, In and Out the bytes of all their bodies.
+	// Sent counts requests to others, Failed those without an answer, Asked requests of others, In
+	// and Out the bytes of all their bodies.
 	Sent   int64 `json:"sent"`
 	Failed int64 `json:"failed"`
 	Asked  int64 `json:"asked"`

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Bounds of what is said of heads, see docs/design/peering.md.
+// Bounds of messages about heads, see docs/design/peering.md.
 const (
 	// MaxHints bounds the heads in one hint.
 	MaxHints = 64
@@ -21,12 +21,12 @@ const (
 	MaxFetch = 64
 )
 
-// Told is a head that somebody told of, with the card of its portal if the
-// other may not have it.
+// Told is a head that another portal reported, with the card of its portal if the receiver may not
+// have it.
 type Told struct {
 	Card json.RawMessage `json:"card,omitempty"`
 	Head json.RawMessage `json:"head"`
-	// Bare: who tells of it does not hold the log that it covers.
+	// Bare: the sender does not hold the log that the head covers.
 	Bare bool `json:"bare,omitempty"`
 }
 
@@ -36,20 +36,19 @@ type DiffQuestion struct {
 	Have string `json:"have"`
 	From *Mark  `json:"from,omitempty"`
 	To   *Mark  `json:"to,omitempty"`
-	// Bare asks also for heads of which the asked portal does not hold what they
-	// cover.
+	// Bare asks also for heads whose logs the asked portal does not hold.
 	Bare bool `json:"bare,omitempty"`
 }
 
-// DiffAnswer answers it: heads that are newer or unknown there, and the marks
-// of portals of which the one who asked holds a newer one.
+// DiffAnswer is the answer to a DiffQuestion: heads that are newer here or unknown to the asker,
+// and the marks of portals of which the asker holds a newer head.
 type DiffAnswer struct {
 	Heads  []Told `json:"heads"`
 	Behind []Mark `json:"behind"`
 	More   bool   `json:"more"`
 }
 
-// Hint tells of heads.
+// Hint announces new heads.
 type Hint struct {
 	Heads []Told `json:"heads"`
 }
@@ -60,11 +59,11 @@ type Unfit struct {
 	Reason string `json:"reason"`
 }
 
-// Listener is told what other portals say of heads.
+// Listener receives the statements of other portals about heads.
 type Listener interface {
-	// Take takes in heads that a portal told of. It returns once they are
-	// admitted or refused; what they lead to goes on later.
+	// Take takes in heads that a portal reported. It returns once they are admitted or refused;
+	// pulls that follow from them run later.
 	Take(ctx context.Context, from record.PortalID, told []Told) ([]Unfit, error)
-	// Met tells that a portal asked something.
+	// Met notes that a portal sent a request.
 	Met(from record.PortalID)
 }

@@ -11,12 +11,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// Network is what everybody may know of the portals there are: those that are
-// let in, and those that were proved to lie, for that anybody can check.
+// Network is the public view of the known portals: those that are admitted, and those that were
+// proved to lie, because every reader can check the proof.
 type Network struct {
 	Self    Peer
 	Portals []Peer // by host
-	// Links are who vouches for whom among them.
+	// Links are the vouching statements among them.
 	Links []Link
 	// Agents counts those of all portals that are current, this one included.
 	Agents int
@@ -68,7 +68,7 @@ func (p *Peers) own() Peer {
 	return out
 }
 
-// public reports whether everybody may know of a portal.
+// public reports whether a portal is part of the public view.
 func public(p Peer) bool {
 	switch p.State {
 	case Active, Silent, Stale, Quarantined:
@@ -101,11 +101,11 @@ func (p *Peers) agents(held, listed int) int {
 	return held
 }
 
-// Profile is what everybody may know of one portal.
+// Profile is the public view of one portal.
 type Profile struct {
 	Peer
 	Keys []record.KeyID // those that speak for it
-	// Words are what others say of it, newest first, and what it is called.
+	// Words are the statements of others about it, newest first, with their names.
 	Words   []Word
 	Changes []Change // of its state, newest first
 }
@@ -113,8 +113,7 @@ type Profile struct {
 // historyShown bounds the changes and words of a Profile.
 const historyShown = 50
 
-// Profile returns a portal that everybody may know of, by its id or host; an
-// operator sees the others too.
+// Profile returns a portal of the public view by its id or host; an operator sees the others too.
 func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profile, error) {
 	p.mu.RLock()
 	e := p.find(name)
@@ -147,16 +146,14 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 	return out, err
 }
 
-// hide leaves out what is for operators: what they said, and why requests
-// failed. That names addresses that were looked up, open ports and whatever the
-// other side answered.
+// hide removes the fields for operators: notes, and the reasons of failed requests. The reasons
+// name addresses that were looked up, open ports and answers of the other side.
 func (p *Peer) hide() {
 	p.Rule, p.Faults, p.Said, p.Refused = Rule{}, nil, nil, time.Time{}
 	p.Reason = shortReason(p.State, p.Reason)
 }
 
-// outside is the changes of a portal's state that everybody may see: not when
-// it was kept out, and why.
+// outside returns the state changes that are public: times and reasons of denials are not.
 func outside(list []Change) []Change {
 	out := list[:0]
 	for _, c := range list {
@@ -169,7 +166,7 @@ func outside(list []Change) []Change {
 	return out
 }
 
-// shortReason is a reason without what follows it of an error.
+// shortReason returns a reason without the text of the error behind it.
 func shortReason(s State, reason string) string {
 	if s != Silent && s != Joining {
 		return reason

@@ -10,14 +10,14 @@ import (
 	"agentsite/internal/record"
 )
 
-// Notice is what operators are told without asking.
+// Notice is a message to all operators.
 type Notice struct {
 	Subject string // the host of the portal it is about
 	Text    string // one or two sentences
 	Href    string // the page to look at
 }
 
-// maxNotices bounds what waits to be told.
+// maxNotices bounds the queue of notices.
 const maxNotices = 64
 
 // notify queues a notice; the newest matter. The caller holds mu.
@@ -30,7 +30,7 @@ func (p *Peers) notify(n Notice) {
 	p.nudge()
 }
 
-// tellAll tells what waits.
+// tellAll sends the queued notices.
 func (p *Peers) tellAll(ctx context.Context) {
 	p.mu.Lock()
 	list := p.notices
@@ -46,15 +46,15 @@ func (p *Peers) tellAll(ctx context.Context) {
 	}
 }
 
-// noticeState tells of a portal that was proved to lie. The caller holds mu.
+// noticeState queues a notice when a portal was proved to lie. The caller holds mu.
 func (p *Peers) noticeState(e *entry, was State) {
 	if e.state == Quarantined && was != "" && (e.Rule.in() || p.liars.one(e.site, e.host(), clock.Now())) {
 		p.notify(Notice{e.host(), "The portal " + e.host() + " was proved to lie and is quarantined: none of its agents is shown. Look at the proof and decide.", e.href()})
 	}
 }
 
-// noticeCard tells of what must not change unnoticed: where a pinned portal is
-// and which keys speak for it. The caller holds mu; e still has the old facts.
+// noticeCard queues a notice when the address or the keys of a pinned portal change. The caller
+// holds mu; e still has the old facts.
 func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved bool) {
 	if e.Rule.Stand == Pin && e.URL != "" {
 		if e.URL != origin {
@@ -73,8 +73,8 @@ func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved 
 	}
 }
 
-// noticeCrowd tells that a portal of a site was let go because there were too
-// many. The caller holds mu.
+// noticeCrowd queues a notice when a portal of a site was dropped because the site has too many.
+// The caller holds mu.
 func (p *Peers) noticeCrowd(site string, now time.Time) {
 	if !p.crowds.one(site, site, now) || p.crowds.sites[site] > 1 {
 		return
@@ -83,8 +83,8 @@ func (p *Peers) noticeCrowd(site string, now time.Time) {
 	p.notify(Notice{site, "More portals of " + site + " turn up than are kept (" + strconv.Itoa(maxOfSite) + " of one domain or network, " + strconv.Itoa(maxPeers) + " in all). Those that nobody saw at their address and that list nothing are let go first. Allow the domain if they are meant to be there, or shut it out.", "/admin/peers"})
 }
 
-// noticeTallies tells how many were not told of in the hour that is over. The
-// caller holds mu.
+// noticeTallies queues a notice with the number of notices that were left out in the past hour.
+// The caller holds mu.
 func (p *Peers) noticeTallies(now time.Time) {
 	if n, last := p.liars.over(now); n > 0 {
 		p.notify(Notice{last, count(n, "more portal was", "more portals were") + " proved to lie within an hour and quarantined, " + last + " the last of them.", "/admin/peers"})
@@ -102,8 +102,8 @@ const (
 	alarmEvery     = time.Hour
 )
 
-// noticeVanished tells when many portals went silent at once. The caller holds
-// mu.
+// noticeVanished queues a notice when many portals became silent at the same time. The caller
+// holds mu.
 func (p *Peers) noticeVanished(now time.Time) {
 	if now.Sub(p.alarmed) < alarmEvery {
 		return

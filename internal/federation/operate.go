@@ -12,11 +12,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// Decided is what an operator decided, as it is stored.
+// Decided is a decision of an operator, as it is stored.
 type Decided struct {
 	By ident.Actor
-	// Act is what was done, such as peer.deny; Subject is the portal or its
-	// address; Why is the operator's reason.
+	// Act is the kind of decision, such as peer.deny; Subject is the portal or its address; Why is
+	// the operator's reason.
 	Act, Subject, Why string
 	Save              *Facts
 	Forget            string // a key
@@ -68,11 +68,11 @@ func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, 
 	return peer, nil
 }
 
-// addTimeout bounds how long an operator waits for who answers at an address.
+// addTimeout bounds how long an operator waits for the answer of an address.
 const addTimeout = 15 * time.Second
 
-// Add looks an address up at once and says who is there. One that does not
-// answer is kept and asked again; found says in a sentence what happened.
+// Add asks an address at once and returns the portal there. An address that does not answer is
+// kept and asked again; found describes the result in a sentence.
 func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (peer Peer, found string, err error) {
 	if err := operator(actor); err != nil {
 		return Peer{}, "", err
@@ -149,7 +149,7 @@ func (p *Peers) decided(ctx context.Context, d Decided, apply func(now time.Time
 	return nil
 }
 
-// RuleChange is what of a rule changes; nil leaves it.
+// RuleChange is a change of a rule; nil leaves a field as it is.
 type RuleChange struct {
 	Stand     *string
 	Note      *string
@@ -158,8 +158,8 @@ type RuleChange struct {
 	Follow    *string
 }
 
-// meant says whether a name means a portal well enough to let it in by it: by a
-// host only one that was seen there lately. Anybody can say to be anywhere.
+// meant refuses a host name that does not identify a portal well enough to admit it: the portal
+// must have been seen at the host lately, because any portal can claim any host.
 func meant(f *Facts, name string) error {
 	if f.address() || name == f.Key() || f.proved(clock.Now()) {
 		return nil
@@ -167,8 +167,7 @@ func meant(f *Facts, name string) error {
 	return fault.New(fault.Conflict, "Nobody was seen at %s of late who could prove to be there. If you mean the portal %s, which says so, name it by that id.", HostOf(f.URL), f.ID)
 }
 
-// SetRule changes what holds for one portal. What is held of one that is shut
-// out is dropped at once.
+// SetRule changes the rule for one portal. The records of a denied portal are dropped at once.
 func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c RuleChange) (Peer, error) {
 	if err := operator(actor); err != nil {
 		return Peer{}, err
@@ -237,7 +236,7 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	if err != nil {
 		return Peer{}, err
 	}
-	if refollows && p.cfg.Replica != nil { // of what it said there may have been no room
+	if refollows && p.cfg.Replica != nil { // its earlier statements may have been dropped for lack of room
 		if err := p.read(ctx, true); err != nil {
 			return Peer{}, err
 		}
@@ -251,8 +250,8 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	return peer, nil
 }
 
-// Forget drops all that is known and held of a portal, an operator's rule
-// included. It comes back when it asks here or others tell of it.
+// Forget drops all knowledge and records of a portal, the operator's rule included. The portal
+// comes back when it sends a request or others report it.
 func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string) error {
 	if err := operator(actor); err != nil {
 		return err
@@ -271,7 +270,7 @@ func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string)
 	return p.letGo(ctx, id)
 }
 
-// letGo drops what is held of a portal.
+// letGo drops the held records of a portal.
 func (p *Peers) letGo(ctx context.Context, id record.PortalID) error {
 	switch {
 	case id == "":
@@ -284,7 +283,7 @@ func (p *Peers) letGo(ctx context.Context, id record.PortalID) error {
 	return nil
 }
 
-// Policy returns what holds for all portals.
+// Policy returns the policy for all portals.
 func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
 	if err := operator(actor); err != nil {
 		return Policy{}, err
@@ -294,7 +293,7 @@ func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
 	return p.policy, nil // its lists are replaced, never changed
 }
 
-// SetPolicy decides what holds for all portals from now on.
+// SetPolicy replaces the policy for all portals.
 func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, why string) (Policy, error) {
 	if err := operator(actor); err != nil {
 		return Policy{}, err
@@ -307,15 +306,15 @@ func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, wh
 	return pol, err
 }
 
-// Mode is who is let in, as this portal's card says it.
+// Mode is the admission mode, as the card of this portal announces it.
 func (p *Peers) Mode() string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.policy.Mode
 }
 
-// Decisions returns what operators decided, newest first, before an entry if
-// that is not 0; at most 100.
+// Decisions returns the decisions of operators, newest first, before an entry if that is not 0; at
+// most 100.
 func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, limit int) ([]Entry, error) {
 	if err := operator(actor); err != nil {
 		return nil, err
@@ -326,9 +325,8 @@ func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, 
 // attestLife is how long an operator's word counts.
 const attestLife = 180 * 24 * time.Hour
 
-// Attest says in this portal's name what its operator thinks of another:
-// vouch, warn or block. Others get it as they get all that is said; it can be
-// replaced by another verdict, not taken back.
+// Attest publishes, signed by this portal, the operator's verdict on another portal: vouch, warn
+// or block. It travels as all records do; it can be replaced by another verdict, not revoked.
 func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, reason string) error {
 	if err := operator(actor); err != nil {
 		return err
@@ -377,7 +375,7 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 	if err != nil {
 		return err
 	}
-	// In the replica it is on disk before anybody sees it.
+	// Once in the replica, the record is on disk before it is visible.
 	if _, _, err := p.cfg.Gate.Admit(ctx, r.Wire, now); err != nil {
 		return err
 	}

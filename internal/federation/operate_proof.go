@@ -20,10 +20,10 @@ type Proof struct {
 	Type    record.Type
 	About   string
 	Version record.Version
-	// Mark names this very proof: who releases must say it.
+	// Mark identifies this proof: a release must name it.
 	Mark string
-	// A and B are what the two say, indented JSON; empty for one of which only
-	// the hash was kept.
+	// A and B are the two contradicting records as indented JSON; empty for one of which only the
+	// hash was kept.
 	A, B             string
 	HashA, HashB     string
 	WireA, WireB     string
@@ -31,7 +31,7 @@ type Proof struct {
 	Expires, ExpireB time.Time
 }
 
-// decode shows what a record says, for people, and its hash.
+// decode returns the content of a record as text for people, and its hash.
 func (p *Peers) decode(wire []byte) (text, hash string, issued, expires time.Time) {
 	if wire == nil {
 		return

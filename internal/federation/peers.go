@@ -17,9 +17,9 @@ import (
 	"agentsite/internal/record"
 )
 
-// Peers is a Registry and a Filter: it knows every portal there is, how each
-// is doing, what operators decided, and answers from memory. Create it with
-// NewPeers; Run keeps it current and on disk. It is safe for concurrent use.
+// Peers is a Registry and a Filter: it knows all portals, their state and the operators'
+// decisions, and answers from memory. Create it with NewPeers; Run keeps it current and on disk.
+// It is safe for concurrent use.
 type Peers struct {
 	store PeerStore
 	cfg   PeersConfig
@@ -28,55 +28,54 @@ type Peers struct {
 	policy  Policy
 	entries map[string]*entry // by Facts.Key
 	sites   map[string]int    // how many entries are of a site
-	// words is what portals say of others: by subject, then by who says it.
+	// words are the statements of portals about others: by subject, then by author.
 	words map[record.PortalID]map[record.PortalID]Word
-	// wanted are portals that somebody here looked for, and when.
+	// wanted are portals that a visitor looked for, with the time.
 	wanted map[record.PortalID]time.Time
-	// followed are the portals whose lists are followed, at most maxFollowed.
+	// followed are the portals whose lists an operator follows, at most maxFollowed.
 	followed []record.PortalID
 	wordsTo  int64         // the number up to which the replica was read
 	changes  []Change      // of states, not stored yet
 	gone     []string      // keys that are not stored any more
 	changed  chan struct{} // closed at the next change
-	watched  time.Time     // until when somebody looks
-	alarmed  time.Time     // when operators were last told that many vanished
-	notices  []Notice      // not told yet
+	watched  time.Time     // end of the time in which a page shows the network
+	alarmed  time.Time     // time of the last notice that many portals vanished
+	notices  []Notice      // not sent yet
 	untold   int           // that had no room there
 	liars    tally         // of portals that were proved to lie
 	crowds   tally         // of those that were let go because there were too many
 
-	faulted meter.Kinds // what portals sent that was refused
+	faulted meter.Kinds // refused records and answers of portals
 
 	attesting sync.Mutex // held from the choice of a version until it is stored
 
 	turn    chan struct{}        // held to write to the store
 	suspect chan record.PortalID // may be quarantined by now
-	wake    chan struct{}        // something to ask or to tell
+	wake    chan struct{}        // a portal is due or a notice waits
 }
 
-// PeersConfig is what Peers works with. What is nil is not done.
+// PeersConfig holds the parts that Peers works with. A nil part switches its function off.
 type PeersConfig struct {
-	// Signer is who this portal is.
+	// Signer is the identity of this portal.
 	Signer  Signer
 	Replica Replica
-	// Gate takes in what operators say of others.
+	// Gate admits the attestations of operators.
 	Gate *record.Gate
 	// Caller asks portals how they are.
 	Caller Caller
-	// Greet says hello to whoever is at an origin and returns who that is.
-	// Learned was told of its card by then.
+	// Greet does the handshake with the portal at an origin and returns its id. Learned was called
+	// with its card by then.
 	Greet func(ctx context.Context, origin string) (record.PortalID, error)
-	// Drop lets go at once of what is held of a portal; nil for the Replica's.
+	// Drop drops the held records of a portal at once; nil for the Replica's.
 	Drop func(ctx context.Context, portal record.PortalID) error
-	// Tell tells operators.
+	// Tell sends a notice to the operators.
 	Tell func(ctx context.Context, n Notice)
 	// Summing reports whether only summaries are kept of others. Then those that
 	// their heads count are the agents there are, not those that are held.
 	Summing func() bool
-	// Agents counts those of this portal that others are told of.
+	// Agents returns the number of this portal's published agents.
 	Agents func() int
-	// Elsewhere returns where somebody else signs as this portal; nil when that
-	// is never known.
+	// Elsewhere returns where another program signs as this portal; nil when that is never known.
 	Elsewhere func() (Elsewhere, bool)
 	// DHT returns this portal's place in the DHT, nil where it has none.
 	DHT func() DHT
@@ -84,12 +83,12 @@ type PeersConfig struct {
 	Gossip func() Gossip
 	// Most bounds the portals that are known; 0 for 20,000.
 	Most int
-	// Name is what this portal calls itself.
+	// Name is the display name of this portal.
 	Name string
 	Log  *slog.Logger
 }
 
-// PeerStore keeps portals, what operators decided, and why.
+// PeerStore keeps portals, and the operators' decisions with their reasons.
 type PeerStore interface {
 	Peers(ctx context.Context) ([]Facts, error)
 	// SavePeers replaces the facts of portals, forgets keys, and adds changes
@@ -99,8 +98,8 @@ type PeerStore interface {
 	PeerChanges(ctx context.Context, key string, limit int) ([]Change, error)
 	// PeerPolicy returns the policy, false when none was ever set.
 	PeerPolicy(ctx context.Context) (Policy, bool, error)
-	// DecidePeers stores what an operator decided together with its entry in the
-	// log of decisions.
+	// DecidePeers stores a decision of an operator together with its entry in the log of
+	// decisions.
 	DecidePeers(ctx context.Context, d Decided) error
 	// Decisions returns entries of that log about the federation, newest
 	// first, those before an id if that is not 0.
@@ -118,8 +117,8 @@ type Change struct {
 const (
 	// maxPeers bounds the portals that are known.
 	maxPeers = 20_000
-	// maxAddresses bounds the addresses that have not answered, and those that
-	// one portal told of.
+	// maxAddresses bounds the addresses that have not answered, and the addresses that one portal
+	// reported.
 	maxAddresses     = 1_000
 	maxAddressesFrom = 100
 	// addressLife is how long one is kept that does not answer.
@@ -128,17 +127,17 @@ const (
 	// saveSeenEvery is for portals that were seen, and nothing else: one that is
 	// killed begins with when it saw them a minute before.
 	saveSeenEvery = time.Minute
-	// reviewShare spreads how often it is looked whose time has come, such as
-	// that of a head: of up to twenty each second, of more less often.
+	// reviewShare spreads the reviews of states that change with time, such as at the expiry of a
+	// head: up to twenty portals are reviewed every second, more than that less often.
 	reviewShare = 50 * time.Millisecond
 	maxReview   = 10 * time.Second
-	readEvery   = 10 * time.Second // of what others said since
-	// readAllEvery is for all of it: what a portal said with a key that it
-	// lists no more is gone from the replica, and then from here.
+	readEvery   = 10 * time.Second // new statements of others
+	// readAllEvery is the interval of reading all statements: those signed with a key that its
+	// portal no longer lists are gone from the replica, and are then removed here.
 	readAllEvery = 10 * time.Minute
 )
 
-// NewPeers returns the service with what the store has.
+// NewPeers returns the service with the content of the store.
 func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -209,8 +208,8 @@ func (p *Peers) touch(e *entry, now time.Time) {
 	p.restate(e, now)
 }
 
-// restate finds the state of a portal anew, and tells when it is another. The
-// caller holds mu.
+// restate computes the state of a portal, and queues a notice when it changed. The caller holds
+// mu.
 func (p *Peers) restate(e *entry, now time.Time) {
 	state, reason := p.stateOf(e, now)
 	if state == e.state && reason == e.reason {
@@ -231,14 +230,14 @@ func (p *Peers) restate(e *entry, now time.Time) {
 	p.announce()
 }
 
-// announce wakes those who wait for Changed; the caller holds mu.
+// announce wakes the readers that wait for Changed; the caller holds mu.
 func (p *Peers) announce() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// Changed returns a channel that is closed when a state or a decision changes
-// next. Whoever waits asks again what it needs to know.
+// Changed returns a channel that is closed at the next change of a state or a decision. The reader
+// then reads again the values it needs.
 func (p *Peers) Changed() <-chan struct{} {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -314,9 +313,9 @@ func (p *Peers) find(name string) (found *entry) {
 	return found
 }
 
-// nearer reports whether of two entries of one host a is meant by it rather than
-// b: who proved to be there last, then the address as somebody gave it, then
-// those who only say so, of which it is the one that is known for longest.
+// nearer reports whether a rather than b is the entry that a host name stands for: the one that
+// proved last to be there, then an address as it was given, then the one of the unproved claims
+// that is known for longest.
 func nearer(a, b *entry) bool {
 	switch {
 	case !a.Proved.Equal(b.Proved):
@@ -329,8 +328,7 @@ func nearer(a, b *entry) bool {
 	return a.Key() < b.Key()
 }
 
-// Run keeps what is known current and on disk until ctx ends, then saves once
-// more.
+// Run keeps the states current and on disk until ctx ends, then saves a last time.
 func (p *Peers) Run(ctx context.Context) error {
 	asks := newAsks(p)
 	defer asks.wait()
@@ -386,9 +384,9 @@ func (p *Peers) Run(ctx context.Context) error {
 	}
 }
 
-// relearn takes in portals whose records are held and that are not known: the
-// portal was killed before it saved them. Nobody would tell of them again, as
-// this portal says that it has their heads.
+// relearn takes in portals whose records are held but that are not known, because the process was
+// killed before it saved them. No other portal would report them again, as this portal announces
+// that it has their heads.
 func (p *Peers) relearn(ctx context.Context) error {
 	if p.cfg.Signer == nil {
 		return nil
@@ -425,7 +423,7 @@ func (p *Peers) relearn(ctx context.Context) error {
 	return nil
 }
 
-// save stores what changed, with those that were only seen when that is due.
+// save stores the changes, and portals that were only seen when that is due.
 func (p *Peers) save(ctx context.Context, all bool) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -480,7 +478,8 @@ func (p *Peers) drop(key string) {
 	p.announce()
 }
 
-// leave is drop of what the store forgets by itself; the caller holds mu.
+// leave is drop without a change of the store, for entries that the store deletes itself; the
+// caller holds mu.
 func (p *Peers) leave(key string) {
 	if e := p.entries[key]; e != nil {
 		p.unplace(e)
@@ -488,7 +487,7 @@ func (p *Peers) leave(key string) {
 	}
 }
 
-// count writes a number with what it counts.
+// count formats a number with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -10,10 +10,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// Policy is what an operator decided for all portals. Rules say of one portal
-// what the policy would not. Its JSON is what the API and the database have.
+// Policy holds the operator's decisions for all portals. Rules are the exceptions for single
+// portals. Its JSON is the format of the API and the database.
 type Policy struct {
-	// Mode is who is let in: one of the Modes.
+	// Mode is the admission mode: one of the Modes.
 	Mode string `json:"mode"`
 	// Vouchers is how many pinned portals must vouch for one in ModeVouched.
 	Vouchers int `json:"vouchers"`
@@ -30,8 +30,8 @@ type Policy struct {
 	// Where both fit, the smaller one counts.
 	AllowNets []netip.Prefix `json:"allow_networks"`
 	DenyNets  []netip.Prefix `json:"deny_networks"`
-	// What is held of one portal, and how many requests of one are answered in
-	// a second on average.
+	// The quotas of one portal: agents and bytes held here, and the average rate of its requests
+	// that are answered, per second.
 	MaxAgents int   `json:"max_agents"`
 	MaxBytes  int64 `json:"max_bytes"`
 	PerSecond int   `json:"requests_per_second"`
@@ -45,28 +45,28 @@ type Policy struct {
 // The modes of a Policy.
 const (
 	ModeOpen      = "open"      // whoever is not denied
-	ModeVouched   = "vouched"   // for whom enough pinned portals vouch
-	ModeAllowlist = "allowlist" // whom a rule or an allowed domain names
-	ModeClosed    = "closed"    // nobody, whatever the rules say
+	ModeVouched   = "vouched"   // portals with enough vouching pinned portals
+	ModeAllowlist = "allowlist" // portals with a rule or an allowed domain
+	ModeClosed    = "closed"    // no portal, whatever the rules are
 )
 
 // Modes returns the modes, from open to closed.
 func Modes() []string { return []string{ModeOpen, ModeVouched, ModeAllowlist, ModeClosed} }
 
-// What a portal does for others at all.
+// The services of this portal for others.
 const (
 	ServiceOn = "on"
-	// ServiceReadOnly: it answers and shows what it has, takes in nothing new
-	// and lets nobody work across the border.
+	// ServiceReadOnly: the portal answers and shows its records, takes in nothing new and allows
+	// no calls across the border.
 	ServiceReadOnly = "read-only"
 	// ServiceOff: it is being worked on, and neither answers nor asks.
 	ServiceOff = "maintenance"
 )
 
-// Export is which agents of this portal others are told of. Owners choose by
-// giving an agent a tag that is in one of the lists.
+// Export selects the published agents of this portal. Owners choose by giving an agent a tag that
+// is in one of the lists.
 type Export struct {
-	// What is ExportAll, ExportTagged or ExportNone.
+	// The value is ExportAll, ExportTagged or ExportNone.
 	What string `json:"what"`
 	// Tags are those of which an agent needs one, for ExportTagged.
 	Tags []string `json:"tags"`
@@ -77,7 +77,7 @@ type Export struct {
 	Languages []string `json:"languages"`
 }
 
-// What an Export covers.
+// The values of an Export.
 const (
 	ExportAll    = "all"
 	ExportTagged = "tagged"
@@ -89,8 +89,7 @@ const (
 type Import struct {
 	// Protocols are those of endpoints, such as a2a.
 	Protocols []string `json:"protocols"`
-	// Tags are of capabilities and skills, Except the same for what is not
-	// wanted.
+	// Tags are of capabilities and skills; Except lists the unwanted ones.
 	Tags      []string `json:"tags"`
 	Except    []string `json:"except"`
 	Languages []string `json:"languages"`
@@ -108,7 +107,7 @@ const (
 	maxVouchers      = 100
 )
 
-// DefaultPolicy lets everybody in and tells everybody of every public agent.
+// DefaultPolicy admits all portals and publishes all public agents.
 func DefaultPolicy() Policy {
 	return Policy{Mode: ModeOpen, Vouchers: 2, Service: ServiceOn, MaxAgents: defaultMaxAgents, MaxBytes: defaultMaxBytes, PerSecond: defaultPerSecond,
 		CallsIn: true, CallsOut: true, Export: Export{What: ExportAll, Except: []string{"local-only"}}}
@@ -120,8 +119,7 @@ var (
 	tagForm    = regexp.MustCompile(`^[^\s,]{1,64}$`)
 )
 
-// tidy returns the policy with lists in order and in lower case, or what is
-// wrong with it.
+// tidy returns the policy with sorted lower-case lists, or an error for an invalid policy.
 func (p Policy) tidy() (Policy, error) {
 	var c fault.Check
 	c.Field(slices.Contains(Modes(), p.Mode), "mode", "use open, vouched, allowlist or closed")
@@ -206,8 +204,8 @@ func ParseNets(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// domain says what the lists have of a host: the longest entry that it is or
-// is below of, and whether that allows.
+// domain looks a host up in the lists: it returns the longest entry that equals the host or a
+// parent domain, and whether the entry allows.
 func (p *Policy) domain(host string) (entry string, allows bool) {
 	for d := host; d != ""; {
 		if slices.Contains(p.DenyDomains, d) {

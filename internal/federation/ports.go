@@ -11,11 +11,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// Replica keeps what portals signed, this one's own records among them, as it
-// travels. It is a database of its own, so that a first sync holds up nobody,
-// and a loss of it costs a sync and a new epoch: the portal begins one when it
-// holds no head of its own. It is what a record.Gate remembers. Its methods are
-// safe for concurrent use; what yield is given is its own to keep.
+// Replica keeps the signed records of portals, those of this portal included, in their wire form.
+// It is a database of its own, so that a first sync does not delay other writes. Its loss costs a
+// sync and a new epoch: a portal begins one when it holds no head of its own. It is the memory of
+// a record.Gate. Its methods are safe for concurrent use; yield may keep the values that it gets.
 type Replica interface {
 	record.Memory
 	record.Bulk
@@ -39,9 +38,9 @@ type Replica interface {
 	// Agent returns the record of an agent by its key, nil when none is held;
 	// it may be a tombstone.
 	Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
-	// Agents calls yield with the records of all agents of a portal that are
-	// not deleted, of all portals for "", until yield returns false. What is
-	// kept meanwhile may be among them or not; yield may take its time.
+	// Agents calls yield with the records of all agents of a portal that are not deleted, of all
+	// portals for "", until yield returns false. Records that are stored during the call may be
+	// included or not; yield may be slow.
 	Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error
 	// Complete notes, in one write, that all that is held of a portal's agents
 	// adds up to its head of a version and hash, and where its sync stands: from
@@ -49,8 +48,8 @@ type Replica interface {
 	// see Covered. Not ok, it changes nothing: the Position is not was, so some of
 	// it was let go meanwhile, or that head is not one that is held.
 	Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head Whole) (turn int64, ok bool, err error)
-	// Whole returns the newest head that Complete was told of, zero when some of
-	// what it covers was let go since, and the turn that has not ended.
+	// Whole returns the newest head passed to Complete, zero when some of the records it covers
+	// were dropped since, and the turn that has not ended.
 	Whole(ctx context.Context, portal record.PortalID) (head Whole, turn int64, err error)
 	// Covered calls yield with the agents' records of a portal that a head
 	// covers and that were kept in a turn or later, until yield returns false:
@@ -59,7 +58,7 @@ type Replica interface {
 	// replace are until then, tombstones not. One that is replaced meanwhile may
 	// come twice. yield may take its time.
 	Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error
-	// CoveredAgent is Agent of what a head covers.
+	// CoveredAgent is Agent limited to records that a head covers.
 	CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
 	// Holding returns how many agents of a portal are held, tombstones not
 	// counted, and how many bytes all that it said takes here, its tombstones
@@ -93,11 +92,11 @@ type Replica interface {
 	Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error)
 	Convicted(ctx context.Context) ([]record.PortalID, error)
 	Release(ctx context.Context, portal record.PortalID) error
-	// Sweep forgets what may be forgotten by now.
+	// Sweep deletes expired data as of now.
 	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Keeping is what record.Memory.Keep takes.
+// Keeping is the argument of record.Memory.Keep.
 type Keeping = record.Keeping
 
 // HeadRow is a head as a vector of heads has it.
@@ -135,15 +134,14 @@ type Signer interface {
 
 // Caller asks other portals. Every request is signed; see docs/design/peering.md.
 type Caller interface {
-	// Do sends a request to the portal at an origin: method, path with query
-	// below the origin, and body, nil for none. It returns the answer of any
-	// status with at most limit bytes of body; an error means there was none.
-	// The portal id, when not empty, is who must be there: another's card at
-	// that origin is refused before anything is sent.
+	// Do sends a request to the portal at an origin: method, path with query below the origin, and
+	// body, nil for none. It returns the answer of any status with at most limit bytes of body; an
+	// error means there was none. A portal id that is not empty must match: if the card at that
+	// origin is of another portal, nothing is sent.
 	Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*Answer, error)
 }
 
-// Answer is what a portal answered.
+// Answer is the response of a portal.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -164,49 +162,47 @@ func (a *Answer) RetryAfter() time.Duration {
 	return min(time.Duration(n)*time.Second, maxRetryAfter)
 }
 
-// Gatekeeper decides who is let in. Every way in and out asks it: requests,
-// records, what is shown, what is handed on, calls. Its answers are cheap and
-// never block, so nobody keeps them. Peers implements it.
+// Gatekeeper decides which portals are admitted. All paths across the border ask it: requests,
+// records, display, forwarding, calls. Its answers are cheap and never block, so callers do not
+// cache them. Peers implements it.
 type Gatekeeper interface {
-	// Decide says what holds for a portal now. One that nothing is known of is
-	// decided by the origin, which may be empty too.
+	// Decide returns the decision for a portal at present. An unknown portal is decided by the
+	// origin, which may be empty too.
 	Decide(ctx context.Context, portal record.PortalID, origin string) Decision
-	// DecideAddr says whether a network may be dealt with: of who asks, before
-	// anything is verified, and of where an origin's name leads. Reason is
-	// empty when it may.
+	// DecideAddr decides on a network address: of a requester, before anything is verified, and of
+	// the target of an origin's name. Reason is empty when it is allowed.
 	DecideAddr(addr netip.Addr) (reason string)
 	// DecideKey says the same of a key that signed a request or a record.
 	DecideKey(key record.KeyID) (reason string)
 }
 
-// Decision is what an operator's rules and the policy say of a portal.
+// Decision is the result of an operator's rules and the policy for a portal.
 type Decision struct {
-	// In: its requests are answered. Show: what is held of it is found, shown
-	// and handed on. Take: what it signed anew is taken in. Call: its callers
-	// may use agents here. Out: people here may use agents there.
+	// In: its requests are answered. Show: its held records are found, shown and forwarded. Take:
+	// new records of it are taken in. Call: its callers may use agents here. Out: people here may
+	// use agents there.
 	In, Show, Take, Call, Out bool
-	// Keep: it is out for a time only, so what is held of it stays.
+	// Keep: it is denied only for a time, so its held records stay.
 	Keep bool
 	// Follow: an operator allowed or pinned it, so all its agents are kept where
 	// of others only summaries are.
 	Follow bool
 	// Unproved: it was not seen at its origin of late. Limits are a tenth.
 	Unproved bool
-	// State is Active, or what keeps it out: Pending, Denied or Quarantined.
-	// The wire's reason for a refusal is its name.
+	// State is Active, or the state that keeps it out: Pending, Denied or Quarantined. The reason
+	// on the wire for a refusal is its name.
 	State State
-	// Reason says in a sentence what keeps it out, for people.
+	// Reason explains a refusal in a sentence, for people.
 	Reason string
-	// Quotas: what is held of it, and how many requests of it are answered in
-	// a second on average.
+	// Quotas: agents and bytes held here, and the average rate of its requests that are answered,
+	// per second.
 	MaxAgents int
 	MaxBytes  int64
 	PerSecond int
 }
 
-// Filter says which agents cross the border at all. It changes what is
-// published and shown, never what is kept: a portal's head covers all of its
-// agents.
+// Filter selects the agents that cross the border. It changes only which records are published and
+// shown, never which are kept: a portal's head covers all of its agents.
 type Filter interface {
 	// Exports says whether an agent of this portal is published.
 	Exports(tags, languages []string) bool
@@ -214,29 +210,27 @@ type Filter interface {
 	Imports(a *record.Agent) bool
 }
 
-// Registry keeps how portals are doing. What is told here is cheap, never
-// fails and never blocks; unknown portals are ignored.
+// Registry keeps the states of portals. Its reports are cheap, never fail and never block; unknown
+// portals are ignored.
 type Registry interface {
 	Gatekeeper
-	// Heard tells of an address where a portal may be, and who said so ("" for
-	// the operator). It is looked up when its turn comes, if at all.
+	// Heard reports an address where a portal may be, and its source ("" for the operator). It is
+	// asked when it is due, if at all.
 	Heard(origin string, from record.PortalID)
-	// Learned tells of a card that was admitted, and whether its domain was
-	// seen to serve it.
+	// Learned reports a card that was admitted, and whether its domain was seen to serve it.
 	Learned(card *record.Card, proved bool)
-	// Seen tells that a portal answered, or asked with a signature that holds
-	// (took 0).
+	// Seen reports that a portal answered, or sent a request with a valid signature (took 0).
 	Seen(portal record.PortalID, took time.Duration)
-	// Barred tells that a portal refuses whatever this one asks, why and in which
-	// words; without a reason that it does not.
+	// Barred reports that a portal refuses all requests of this one, with the reason and its text;
+	// without a reason, that it does not refuse.
 	Barred(portal record.PortalID, why Reason, words string)
-	// Failed tells that a portal did not answer, and why.
+	// Failed reports that a portal did not answer, with the error.
 	Failed(portal record.PortalID, err error)
-	// Fault tells that a portal sent what had to be refused; the reason is one
-	// of record.Reason or of docs/design/peering.md.
+	// Fault reports that a record or answer of a portal had to be refused; the reason is one of
+	// record.Reason or of docs/design/peering.md.
 	Fault(portal record.PortalID, reason string)
-	// Synced tells how a portal's log stands here: how many of its agents are
-	// held, of how many, and since when a newer head waits (zero: none does).
+	// Synced reports the state of a portal's log here: how many of its agents are held, of how
+	// many, and since when a newer head waits (zero: none does).
 	Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time)
 	// Portals returns all that are known, by host.
 	Portals(ctx context.Context) []Peer

@@ -16,7 +16,7 @@ type Published struct {
 	At      time.Time
 	Hash    record.Hash
 	Listed  bool
-	// Cut says in words what of the agent the record has not, because it may
-	// not be longer.
+	// Cut describes the parts of the agent that were left out of the record because of its size
+	// limit.
 	Cut []string
 }

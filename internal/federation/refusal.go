@@ -9,8 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Reason says in one word why a portal refuses what another asks. The words are
-// those of docs/design/peering.md.
+// Reason is the code of a refusal. The codes are those of docs/design/peering.md.
 type Reason string
 
 // The reasons for refusals. Those of denied, quarantined and pending portals
@@ -53,19 +52,19 @@ var statusOf = map[Reason]struct {
 	ReasonAbsent:      {http.StatusNotFound, fault.NotFound},
 }
 
-// Refusal is the error of what a portal refuses another. It unwraps to a
-// fault.Error whose text tells the other what to do.
+// Refusal is the error with which a portal refuses a request of another. It unwraps to a
+// fault.Error whose text explains the remedy to the other portal.
 type Refusal struct {
 	Reason Reason
 	fault  *fault.Error
 }
 
-// Refuse returns a Refusal; the message says what is wrong and what to do.
+// Refuse returns a Refusal; the message states the problem and the remedy.
 func Refuse(why Reason, format string, args ...any) *Refusal {
 	return &Refusal{why, fault.New(statusOf[why].kind, format, args...)}
 }
 
-// RefuseFor is Refuse for what may be tried again after a while.
+// RefuseFor is Refuse for a request that may be retried after a wait.
 func RefuseFor(why Reason, wait time.Duration, format string, args ...any) *Refusal {
 	r := Refuse(why, format, args...)
 	r.fault.RetryAfter = wait
@@ -81,8 +80,8 @@ func (r *Refusal) Unwrap() error { return r.fault }
 // Status is the HTTP status of the answer.
 func (r *Refusal) Status() int { return statusOf[r.Reason].status }
 
-// RefusalOf makes of any error what a portal is told of it: refusals as they
-// are, records that were refused and faults with the reason that fits.
+// RefusalOf converts any error to the refusal that a portal is sent: refusals stay, refused
+// records and faults get the reason that fits.
 func RefusalOf(err error) *Refusal {
 	if r, ok := err.(*Refusal); ok {
 		return r

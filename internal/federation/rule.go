@@ -6,31 +6,30 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Rule is what an operator said of one portal. The zero value says nothing:
-// the policy alone decides.
+// Rule is the operator's rule for one portal. The zero value has no effect: the policy alone
+// decides.
 type Rule struct {
 	// Stand is "", Allow, Pin or Deny.
 	Stand string
 	// Note is why, for operators.
 	Note string
-	// MaxAgents and MaxBytes bound what is held of it; 0 for the default.
+	// MaxAgents and MaxBytes bound its held records; 0 for the default.
 	MaxAgents int
 	MaxBytes  int64
-	// Follow is what is done with its words about others: "" for nothing,
-	// FollowWarn or FollowBlock.
+	// Follow is the use of its statements about others: "" for none, FollowWarn or FollowBlock.
 	Follow string
 }
 
-// What a Rule may say: let it in whatever the policy is, the same and believe
-// what it vouches for, shut it out.
+// The values of Rule.Stand: admit it whatever the policy is; the same and trust its vouching; deny
+// it.
 const (
 	Allow = "allow"
 	Pin   = "pin"
 	Deny  = "deny"
 )
 
-// maxNote bounds what operators write of a portal or a decision, in bytes: the
-// log of decisions takes no more.
+// maxNote bounds the text of operators about a portal or a decision, in bytes, because the log of
+// decisions takes no more.
 const maxNote = 400
 
 func (r Rule) check() error {

@@ -11,13 +11,13 @@ const (
 	MaxWanted = 20
 	// OfAll asks an index portal to look through all portals that it shows.
 	OfAll = "all"
-	// MaxIndexed bounds the answer to such a question, in bytes: what does not
-	// fit is left out.
+	// MaxIndexed bounds the answer to a question to an index portal, in bytes: hits that do not
+	// fit are left out.
 	MaxIndexed = 192 << 10
 )
 
-// SearchQuestion is what a portal is asked to look for among its own agents, or
-// an index portal with Of among all, see docs/design/peering.md.
+// SearchQuestion is a search of another portal in its own agents, or, with Of, of an index portal
+// in all agents, see docs/design/peering.md.
 type SearchQuestion struct {
 	Text      string   `json:"q"`
 	Kinds     []string `json:"kind,omitempty"`
@@ -26,13 +26,13 @@ type SearchQuestion struct {
 	Live      []string `json:"live,omitempty"`
 	Languages []string `json:"language,omitempty"`
 	Limit     int      `json:"limit,omitempty"`
-	// Of is OfAll or empty; who is no index portal need not know it. Portals are
-	// hosts, none for all; they count only with it.
+	// Of is OfAll or empty; portals that are no index may ignore it. Portals are hosts, none for
+	// all; they count only with Of.
 	Of      string   `json:"of,omitempty"`
 	Portals []string `json:"portal,omitempty"`
 }
 
-// Check says what is wrong with the question.
+// Check returns an error for an invalid question.
 func (q *SearchQuestion) Check() error {
 	if len(q.Text) > MaxQuery {
 		return Refuse(ReasonMalformed, "q: use at most %d bytes.", MaxQuery)
@@ -56,10 +56,10 @@ func (q *SearchQuestion) Check() error {
 	return nil
 }
 
-// SearchAnswer is what a portal found, best first, each with the proof that
-// Head covers it. Total is how many there are, the others included. In the
-// answer to OfAll are agents of other portals too: of each of these the head
-// that covers them is in Heads, with the card, in the order of their first hit.
+// SearchAnswer holds the results of a portal, best first, each with the proof that Head covers it.
+// Total counts all matches, those left out included. The answer to OfAll has agents of other
+// portals too: Heads has the head of each of these portals, with its card, in the order of their
+// first result.
 type SearchAnswer struct {
 	Head    json.RawMessage `json:"head"`
 	Total   int             `json:"total"`

@@ -11,7 +11,7 @@ import (
 // Append appends the answer as it travels. Records, proofs, heads and cards go
 // along byte by byte; each of Heads must have its card.
 func (a *SearchAnswer) Append(b []byte) []byte {
-	const around, each = 64, 64 // what stands between
+	const around, each = 64, 64 // bytes of the separators
 	size := len(a.Head) + around
 	for _, h := range a.Results {
 		size += len(h.Record) + len(h.Proof) + each
@@ -55,9 +55,9 @@ func (a *SearchAnswer) Append(b []byte) []byte {
 	return append(b, "]}\n"...)
 }
 
-// ParseSearchAnswer reads an answer of at most MaxFound results. What is in it is
-// claimed, not known: records and proofs are not looked at, they may not even be
-// JSON. One that was not written by Append is read the long way.
+// ParseSearchAnswer reads an answer of at most MaxFound results. Its content is not verified:
+// records and proofs are not read and may not even be JSON. An answer that Append did not write is
+// read by the general decoder.
 func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
 	if a, ok := parseAppended(b); ok {
 		return a, nil
@@ -72,7 +72,7 @@ func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
 	return &a, nil
 }
 
-// parseAppended reads what Append writes; false for anything else.
+// parseAppended reads the output of Append; false for anything else.
 func parseAppended(b []byte) (*SearchAnswer, bool) {
 	a := &SearchAnswer{Results: []Hit{}}
 	var ok bool

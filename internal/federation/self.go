@@ -27,17 +27,16 @@ type Cards interface {
 	KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error
 }
 
-// SelfConfig is who a portal is.
+// SelfConfig is the identity of a portal.
 type SelfConfig struct {
 	Network string
 	Origin  string // as record.ValidOrigin has it
-	// Name, Operator and Contact are cut to what a card may hold.
+	// Name, Operator and Contact are cut to the size limits of a card.
 	Name, Operator, Contact string
-	// Policy is the word in the card for whom the portal lets in; it may
-	// change. Nil says open.
+	// Policy returns the admission mode in the card; it may change. Nil means open.
 	Policy func() string
-	// Tier is what the portal announces to keep of others; it may change. Nil
-	// says what the last card did.
+	// Tier returns the tier that the portal announces; it may change. Nil means the tier of the
+	// last card.
 	Tier func() string
 	// Root is the root key, nil when it is kept elsewhere; Public its public
 	// half.
@@ -45,7 +44,7 @@ type SelfConfig struct {
 	Public ed25519.PublicKey
 	Keys   *ident.Operational
 	Cards  Cards
-	// Gate takes the cards in, as anybody's; Replica is what it remembers.
+	// Gate admits the cards as it does those of others; Replica is its memory.
 	Gate    *record.Gate
 	Replica Replica
 	Log     *slog.Logger
@@ -131,7 +130,7 @@ func (s *Self) load(ctx context.Context) error {
 		if s.card != nil && c.Version().Compare(s.card.Version()) <= 0 {
 			continue
 		}
-		// What is not from this network or damaged does not get in.
+		// A stored card of another network or a damaged one is not admitted.
 		if _, _, err := s.cfg.Gate.Admit(ctx, w, clock.Now()); err != nil {
 			if record.ReasonOf(err) == "" {
 				return fmt.Errorf("take the portal's card in: %w", err)
@@ -163,15 +162,15 @@ func (s *Self) Card() []byte {
 	return s.wire
 }
 
-// Content is what the card says, nil where there is none. Nobody changes it.
+// Content is the content of the card, nil if there is none. It must not be changed.
 func (s *Self) Content() *record.Card {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.card
 }
 
-// Changed returns a channel that is closed when the portal has another card
-// than now. What a key signed that the new card does not list is void.
+// Changed returns a channel that is closed at the next new card of the portal. Records signed by a
+// key that the new card does not list are void.
 func (s *Self) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +217,7 @@ type SelfStanding struct {
 	Due string
 	// Away: the root key is kept elsewhere.
 	Away bool
-	// Elsewhere is where somebody else signs as this portal; nil for nowhere
-	// that is known.
+	// Elsewhere is where another program signs as this portal; nil if no such place is known.
 	Elsewhere *Elsewhere
 	Keys      []SelfKey
 }
@@ -229,7 +227,7 @@ type SelfKey struct {
 	ID          record.KeyID
 	From, Until time.Time
 	Listed      bool // in the card
-	Signs       bool // what is signed now is signed by it
+	Signs       bool // new records are signed with this key
 }
 
 // Standing returns how it is with keys and card.

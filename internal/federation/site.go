@@ -7,10 +7,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// SiteOf returns who most likely stands behind a portal's host (see HostOf):
-// the domain that somebody registered, or the network of an address. Names
-// below one domain cost nothing, so what is counted is counted by site. On
-// loopback every port is a site: portals there are somebody's trial.
+// SiteOf returns the site of a portal's host (see HostOf), the likely owner: the registered
+// domain, or the network of an address. Names below one domain cost nothing, so limits count by
+// site. On loopback each port is a site, because portals there are trials.
 func SiteOf(host string) string {
 	name, port, _ := cutPort(host)
 	if ip, err := netip.ParseAddr(name); err == nil {

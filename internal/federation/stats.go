@@ -22,7 +22,7 @@ type Stats struct {
 	// Held and Listed are agents of the portals that are let in.
 	Held, Listed int
 	Truncated    int // portals over their quota
-	// Faults are what portals sent that was refused since the start, by reason.
+	// Faults counts the refused records and answers of portals since the start, by reason.
 	Faults map[string]int64
 	// Each are some portals: see maxEach.
 	Each []PeerStats
@@ -37,9 +37,8 @@ type PeerStats struct {
 	Agents   int
 }
 
-// maxEach bounds the portals that are told of one by one: those that the operator
-// spoke of, then those that are known for longest. Whoever makes up portals gets
-// none of these places.
+// maxEach bounds the portals with metrics of their own: those with an operator's rule, then those
+// known for longest. Invented portals get no such place.
 const maxEach = 64
 
 // Stats returns the portals in numbers.

@@ -2,25 +2,25 @@ package federation
 
 import "time"
 
-// Of what strangers can bring about, operators are told so often in an hour of
-// one site, and of all; the rest is counted and told together.
+// Events that strangers can cause produce at most this many notices to operators in an hour, for
+// one site and for all; the rest is counted and reported as one number.
 const (
 	tallyHour  = time.Hour
 	tallySite  = 3
 	tallyAll   = 20
-	tallySites = 1_000 // that are told apart
+	tallySites = 1_000 // that are counted separately
 )
 
 // tally counts notices of one kind. Peers.mu guards it.
 type tally struct {
 	began time.Time
-	all   int            // told
-	sites map[string]int // told, by site
-	more  int            // not told
+	all   int            // notices sent
+	sites map[string]int // notices sent, by site
+	more  int            // notices left out
 	last  string         // the newest of those
 }
 
-// one reports whether operators are told of one more, of a site, and counts it.
+// one counts an event of a site, and reports whether it gets a notice.
 func (t *tally) one(site, what string, now time.Time) bool {
 	if t.sites == nil {
 		t.began, t.sites = now, make(map[string]int)
@@ -36,8 +36,8 @@ func (t *tally) one(site, what string, now time.Time) bool {
 	return true
 }
 
-// over returns how many were not told of in the hour that is over, and the
-// newest of them; 0 before it is.
+// over returns the number of events without notice in the past hour and the newest of them; 0
+// before the hour is over.
 func (t *tally) over(now time.Time) (more int, last string) {
 	if t.sites == nil || now.Sub(t.began).Abs() < tallyHour {
 		return 0, ""

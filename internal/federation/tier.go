@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// A portal that chooses its tier by itself keeps only summaries from this
-	// many agents of others on, or from this many bytes of what they signed.
+	// A portal that chooses its tier by itself keeps only summaries when there are at least this
+	// many agents of others, or this many bytes of their records.
 	summaryFromAgents = 2_000_000
 	summaryFromBytes  = 4 << 30
-	// It keeps everything again below so many of a hundred parts of that: a
-	// network whose size is just at the border does not move it to and fro.
+	// It keeps all records again below this percentage of these limits, so that a network whose
+	// size is near a limit does not switch the tier repeatedly.
 	replicaBelow = 80
 	// tierEvery is how often it looks.
 	tierEvery = 10 * time.Second
 )
 
-// TiersConfig is what Tiers works with. Known is required where Want is empty.
+// TiersConfig holds the parts that Tiers works with. Known is required if Want is empty.
 type TiersConfig struct {
-	// Want is the tier that the operator wants, empty to choose by what is known.
+	// Want is the tier that the operator set, empty to choose by size.
 	Want string
 	// Was is the tier that the portal announced last, empty for none.
 	Was string
 	// Known returns how many agents of others there are to be kept, and how many
 	// bytes all that they signed takes or would take.
 	Known func(ctx context.Context) (agents int, bytes int64, err error)
-	// Announce tells others of another tier than before. Optional.
+	// Announce publishes a changed tier. Optional.
 	Announce func(ctx context.Context) error
 	Log      *slog.Logger
 }
 
-// Tiers is how much this portal keeps of the others: record.TierReplica,
-// record.TierSummary or record.TierIndex, which nobody becomes by itself. Create it with NewTiers and keep Run running; it is safe
-// for concurrent use.
+// Tiers chooses how much this portal keeps of the others: record.TierReplica, record.TierSummary
+// or record.TierIndex, which is never chosen automatically. Create it with NewTiers and keep Run
+// running; it is safe for concurrent use.
 type Tiers struct {
 	cfg TiersConfig
 
@@ -137,14 +137,13 @@ func nextTier(was string, agents int, bytes int64) string {
 	return record.TierReplica
 }
 
-// agentBytes is what an agent of another portal takes that is not here yet.
+// agentBytes is the estimated size of an agent of another portal that is not held here yet.
 const agentBytes = 2_000
 
-// Known returns how many agents of others there are to be kept, by what their
-// portals' heads count, and how many bytes that is, of which held are here. Of
-// portals that are not shown, whose head has ended, or that have more than their
-// quota nothing is kept, so they do not count: nobody moves this portal by
-// counting more than it would take in.
+// Known returns the number of agents of others that are to be kept, as counted by their portals'
+// heads, and their size in bytes, of which held are here. Portals that are hidden, whose head has
+// expired, or that are over quota do not count, because nothing of them is kept: a portal cannot
+// change this portal's tier by a count above its quota.
 func (p *Peers) Known(held int64) (agents int, bytes int64) {
 	now := clock.Now()
 	p.mu.RLock()

@@ -23,7 +23,7 @@ func (p *Peers) Heard(origin string, from record.PortalID) {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Who only says to be there does not keep anybody from looking.
+	// An unproved claim to be at the address does not prevent a lookup.
 	if e := p.find(HostOf(origin)); e != nil && e.URL == origin && (e.address() || !e.Proved.IsZero()) {
 		if from == "" && e.From != "" && e.address() {
 			e.From = "" // an operator names it: it is kept
@@ -65,7 +65,7 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	if e == nil {
 		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
 		p.entries[e.Key()] = e
-		select { // it may have been forgotten, what it was proved of is not
+		select { // the entry may have been dropped, the proof has not
 		case p.suspect <- c.Portal:
 		default:
 		}
@@ -95,10 +95,9 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	p.touch(e, now)
 }
 
-// atAddress gives a portal what was said of the address that its card names. Only
-// who answers there is who an operator meant by allowing or pinning the
-// address: any card can name it. What keeps the address out keeps out whoever
-// names it. The caller holds mu.
+// atAddress gives a portal the rule of the address that its card names. An allow or pin rule of an
+// address applies only to the portal that answers there, because any card can name the address. A
+// deny rule applies to each portal that names it. The caller holds mu.
 func (p *Peers) atAddress(e *entry, origin string, proved bool) {
 	a := p.entries[origin]
 	if a == nil {
@@ -170,7 +169,7 @@ func (p *Peers) Barred(portal record.PortalID, why Reason, words string) {
 	p.tell(portal, func(e *entry, _ time.Time) { e.Bars, e.BarsWhy = why, words })
 }
 
-// maxWhy bounds what is kept of an error, in bytes.
+// maxWhy bounds the kept text of an error, in bytes.
 const maxWhy = 200
 
 // Failed implements Registry.
@@ -178,8 +177,8 @@ func (p *Peers) Failed(portal record.PortalID, err error) {
 	p.tell(portal, func(e *entry, now time.Time) { e.fail(err, now) })
 }
 
-// Missed tells that others miss a portal: it is asked how it is, at most as often
-// as those of which nobody says anything.
+// Missed reports that other portals miss a portal: it is asked for its state, at most as often as
+// portals without reports.
 func (p *Peers) Missed(portal record.PortalID) {
 	p.tell(portal, func(e *entry, now time.Time) {
 		if soon := maxTime(now, e.asked.Add(p.often())); soon.Before(e.next) {
@@ -224,14 +223,14 @@ func (p *Peers) Fault(portal record.PortalID, reason string) {
 func (p *Peers) Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time) {
 	p.tell(portal, func(e *entry, _ time.Time) {
 		if e.Truncated != truncated || e.Listed != int(head.Count) || e.Waits.IsZero() != waits.IsZero() {
-			p.announce() // whoever waits reads it when tell is done
+			p.announce() // waiting readers read the change when tell has returned
 		}
 		e.Agents, e.Listed, e.Truncated, e.Waits = held, int(head.Count), truncated, waits
 		e.Head, e.HeadIssued, e.HeadExpires = head.Version, clock.FromMilli(head.Issued), clock.FromMilli(head.Expires)
 	})
 }
 
-// tell changes the facts of a portal that is known.
+// tell changes the facts of a known portal.
 func (p *Peers) tell(portal record.PortalID, fn func(e *entry, now time.Time)) {
 	now := clock.Now()
 	p.mu.Lock()

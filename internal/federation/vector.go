@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// VectorRowBytes is what one portal takes in a vector of heads.
+	// VectorRowBytes is the size of one portal in a vector of heads.
 	VectorRowBytes = 24
-	// MaxVector bounds a vector, in portals: what fits a request of 256 KiB.
+	// MaxVector bounds a vector, in portals, so that it fits a request of 256 KiB.
 	MaxVector = 7000
 )
 
-// Mark is a portal as a vector of heads has it: the first 8 bytes of its id's
-// digest. Nobody finds two portals with one mark but by 2^32 tries for portals
-// of their own, which harms nobody else.
+// Mark stands for a portal in a vector of heads: the first 8 bytes of its id's digest. A collision
+// takes 2^32 tries and needs two portals of the attacker, which harms no others.
 type Mark uint64
 
-// MarkOf returns the mark of a portal, 0 for what is no id.
+// MarkOf returns the mark of a portal, 0 for an invalid id.
 func MarkOf(portal record.PortalID) Mark {
 	d, _ := portal.Digest()
 	return Mark(binary.BigEndian.Uint64(d[:8]))
@@ -66,9 +65,8 @@ type Held struct {
 	record.Version
 }
 
-// Vector is which heads somebody holds, in ascending order of mark. It is all
-// that two portals must compare to know what either lacks, because each record
-// has one writer.
+// Vector lists the heads that a portal holds, in ascending order of mark. Two portals need to
+// compare nothing else to find the records that either misses, because each record has one writer.
 type Vector []Held
 
 // Sort brings the vector into its order.

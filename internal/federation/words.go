@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Word is what one portal says of another.
+// Word is the statement of one portal about another.
 type Word struct {
 	By, Subject     record.PortalID
 	Verdict, Reason string
@@ -18,14 +18,14 @@ type Word struct {
 }
 
 const (
-	// maxWords bounds what is read at one time, maxWordsOf what is kept of what
-	// is said of one. Pinned and followed portals are always heard.
+	// maxWords bounds the statements of one read, maxWordsOf the kept statements about one portal.
+	// Statements of pinned and followed portals are always kept.
 	maxWords   = 50_000
 	maxWordsOf = 200
 	readAtOnce = 500
 )
 
-// read takes in what others said since the last time, or all of it anew.
+// read takes in new statements of others, or all of them again.
 func (p *Peers) read(ctx context.Context, all bool) error {
 	p.mu.RLock()
 	after := p.wordsTo
@@ -75,8 +75,8 @@ func (p *Peers) read(ctx context.Context, all bool) error {
 	return nil
 }
 
-// hear keeps what one says of another in place of what it said before. The
-// caller holds mu.
+// hear keeps a statement in place of the author's earlier one about the same portal. The caller
+// holds mu.
 func (p *Peers) hear(w Word) {
 	of := p.words[w.Subject]
 	old, ok := of[w.By]
@@ -87,7 +87,7 @@ func (p *Peers) hear(w Word) {
 		return
 	}
 	if of == nil {
-		if len(p.words) >= maxPeers && !p.trusted(w.By) { // subjects that nobody knows
+		if len(p.words) >= maxPeers && !p.trusted(w.By) { // statements about unknown portals
 			return
 		}
 		of = make(map[record.PortalID]Word)
@@ -115,7 +115,8 @@ func (p *Peers) inspect(ctx context.Context, id record.PortalID) {
 	}
 }
 
-// inspectAll looks at all portals: what convicted one may have come from another.
+// inspectAll checks all portals, because the record that proves a lie may have come from another
+// portal.
 func (p *Peers) inspectAll(ctx context.Context) {
 	ids, err := p.cfg.Replica.Convicted(ctx)
 	if err != nil {
