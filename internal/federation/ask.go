@@ -43,7 +43,7 @@ func (p *Peers) Watch() {
 	p.mu.Lock()
 	p.watched = now.Add(watchFor)
 	p.mu.Unlock()
-	p.nudge()
+	p.wakeRun()
 }
 
 // asks are the questions under way.
@@ -55,10 +55,10 @@ type asks struct {
 
 func newAsks(p *Peers) *asks { return &asks{p: p, slots: make(chan struct{}, asksAtOnce)} }
 
-func (a *asks) wait() { a.wg.Wait() }
+func (a *asks) waitAll() { a.wg.Wait() }
 
-// start asks the portals that are due, as many as there are free slots.
-func (a *asks) start(ctx context.Context) {
+// startDue asks the portals that are due, as many as there are free slots.
+func (a *asks) startDue(ctx context.Context) {
 	p := a.p
 	if p.cfg.Caller == nil && p.cfg.Greet == nil {
 		return
@@ -69,7 +69,7 @@ func (a *asks) start(ctx context.Context) {
 	looked := time.Now().Before(p.watched)
 	watch := max(watchEvery, time.Duration(len(p.entries))*watchShare)
 	for _, e := range p.entries {
-		due := !e.next.After(now) || looked && !e.address() && now.Sub(e.asked) >= watch
+		due := !e.next.After(now) || looked && !e.isAddress() && now.Sub(e.asked) >= watch
 		if e.asking || !due || !p.worthAsking(e, now) {
 			continue
 		}
@@ -82,41 +82,41 @@ func (a *asks) start(ctx context.Context) {
 		f := e.Facts
 		a.wg.Go(func() {
 			defer func() { <-a.slots }()
-			p.ask(ctx, e, f)
+			p.askPortal(ctx, e, f)
 		})
 	}
 }
 
-// every is how often a portal is asked how it is. The caller holds mu.
-func (p *Peers) every(e *entry) time.Duration {
+// askInterval is how often a portal is asked how it is. The caller holds mu.
+func (p *Peers) askInterval(e *entry) time.Duration {
 	if p.cfg.Gossip != nil && e.ID != "" && e.Failures == 0 {
 		if g := p.cfg.Gossip(); g != nil && g.Alive(e.ID) {
-			return max(p.often(), min(time.Duration(len(p.entries))*memberShare, memberMost))
+			return max(p.quietInterval(), min(time.Duration(len(p.entries))*memberShare, memberMost))
 		}
 	}
-	return p.often()
+	return p.quietInterval()
 }
 
-// often is the interval of asking portals that no gossip member reports on. The caller holds mu.
-func (p *Peers) often() time.Duration {
+// quietInterval is the interval of asking portals that no gossip member reports on. The caller holds mu.
+func (p *Peers) quietInterval() time.Duration {
 	return max(askEvery, time.Duration(len(p.entries))*askShare)
 }
 
 // worthAsking reports whether a portal is asked at all. The caller holds mu.
 func (p *Peers) worthAsking(e *entry, now time.Time) bool {
-	d := p.decide(&e.Facts, "", now)
-	if e.address() { // it is unknown which portal is there, so vouchers are unknown too
+	d := p.decideLocked(&e.Facts, "", now)
+	if e.isAddress() { // it is unknown which portal is there, so vouchers are unknown too
 		return p.cfg.Greet != nil && d.State != Denied
 	}
 	return p.cfg.Caller != nil && e.Tier != record.TierLeaf && e.URL != "" && (d.In || d.Show)
 }
 
-// ask asks one portal and records the result.
-func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
+// askPortal asks one portal and records the result.
+func (p *Peers) askPortal(ctx context.Context, e *entry, f Facts) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var err error
-	if f.address() { // if the address answered, Learned has dropped this entry
+	if f.isAddress() { // if the address answered, Learned has dropped this entry
 		_, err = p.cfg.Greet(ctx, f.URL)
 	} else {
 		err = p.askStatus(ctx, f)
@@ -129,21 +129,21 @@ func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
 	defer p.mu.Unlock()
 	e.asking = false
 	if err == nil {
-		e.next = now.Add(p.every(e))
+		e.next = now.Add(p.askInterval(e))
 		return
 	}
 	if p.entries[e.Key()] != e {
 		return // forgotten meanwhile
 	}
-	if e.fail(err, now); e.Failures >= maxEager {
+	if e.recordFailure(err, now); e.Failures >= maxEager {
 		e.next = now.Add(maxBackOff)
 		// only other portals claim that a portal is there
-	} else if f.address() && e.From != "" && e.Failures > silentAfter {
+	} else if f.isAddress() && e.From != "" && e.Failures > silentAfter {
 		e.next = now.Add(min(firstBackOff<<min(e.Failures-silentAfter-1, 10), maxBackOff))
 	} else if e.Failures >= silentAfter { // it may only be starting again
-		e.next = now.Add(p.every(e))
+		e.next = now.Add(p.askInterval(e))
 	}
-	p.touch(e, now)
+	p.markDirty(e, now)
 }
 
 // askStatus asks a portal how it is.
@@ -163,6 +163,6 @@ func (p *Peers) askStatus(ctx context.Context, f Facts) error {
 		return fmt.Errorf("something else than this portal answers at %s", f.URL)
 	}
 	p.Seen(f.ID, max(a.Took, 1))
-	p.tell(f.ID, func(e *entry, _ time.Time) { e.Version = record.CutLine(s.Version, 80) })
+	p.changeFacts(f.ID, func(e *entry, _ time.Time) { e.Version = record.CutLine(s.Version, 80) })
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 // sites whose domain the policy allows, are not bounded.
 const maxOfSite = 100
 
-// place notes where an entry is; the caller holds mu.
-func (p *Peers) place(e *entry, url string) {
-	p.unplace(e)
+// addPlace notes where an entry is; the caller holds mu.
+func (p *Peers) addPlace(e *entry, url string) {
+	p.removePlace(e)
 	e.URL, e.at = url, HostOf(url)
 	e.site = SiteOf(e.at)
 	p.sites[e.site]++
 }
 
-// unplace notes that an entry is nowhere any more; the caller holds mu.
-func (p *Peers) unplace(e *entry) {
+// removePlace notes that an entry is nowhere any more; the caller holds mu.
+func (p *Peers) removePlace(e *entry) {
 	if e.site == "" {
 		return
 	}
@@ -31,14 +31,14 @@ func (p *Peers) unplace(e *entry) {
 	e.site = ""
 }
 
-// crowd lets others go when there are too many of a site, or in all, and reports
+// makeRoom lets others go when there are too many of a site, or in all, and reports
 // whether e stays, which has just come or moved. The caller holds mu.
-func (p *Peers) crowd(e *entry, now time.Time) bool {
+func (p *Peers) makeRoom(e *entry, now time.Time) bool {
 	site := e.site
 	if p.sites[site] > maxOfSite && !p.allowedSite(site) {
-		if worst := p.worst(now, func(o *entry) bool { return o.site == site }); worst != nil {
+		if worst := p.findWorst(now, func(o *entry) bool { return o.site == site }); worst != nil {
 			p.noticeCrowd(site, now)
-			p.drop(worst.Key())
+			p.dropEntry(worst.Key())
 			if worst == e {
 				return false
 			}
@@ -49,7 +49,7 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 	}
 	// Entries are dropped in this order: not seen at their claimed address; sharing a site with
 	// most others; away with no agents listed.
-	worst := p.worst(now, func(o *entry) bool { return o != e && !o.proved(now) })
+	worst := p.findWorst(now, func(o *entry) bool { return o != e && !o.isProved(now) })
 	if worst == nil {
 		most := ""
 		for s, n := range p.sites {
@@ -57,13 +57,13 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 				most = s
 			}
 		}
-		worst = p.worst(now, func(o *entry) bool { return most != "" && o.site == most })
+		worst = p.findWorst(now, func(o *entry) bool { return most != "" && o.site == most })
 	}
 	if worst == nil {
-		worst = p.worst(now, func(o *entry) bool { return o != e && o.state != Active && o.Agents == 0 })
+		worst = p.findWorst(now, func(o *entry) bool { return o != e && o.state != Active && o.Agents == 0 })
 	}
 	if worst == nil && p.isWanted(e, now) {
-		if worst = p.worst(now, func(o *entry) bool { return o != e }); worst == nil {
+		if worst = p.findWorst(now, func(o *entry) bool { return o != e }); worst == nil {
 			worst = p.wantedFirst(e)
 		}
 	}
@@ -71,23 +71,23 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 		worst = e // no entry can be dropped
 	}
 	p.noticeCrowd(worst.site, now)
-	p.drop(worst.Key())
+	p.dropEntry(worst.Key())
 	return worst != e
 }
 
 // allowedSite reports whether an operator let in all of a site; the caller holds
 // mu.
 func (p *Peers) allowedSite(site string) bool {
-	_, allows := p.policy.domain(site)
+	_, allows := p.policy.matchDomain(site)
 	return allows
 }
 
-// worst returns which of some entries to drop first, nil when all have an operator's rule: entries
+// findWorst returns which of some entries to drop first, nil when all have an operator's rule: entries
 // not seen at their address, then entries with no agents here, then entries that are away; of
 // equal ones, the one that is away for longest. The caller holds mu.
-func (p *Peers) worst(now time.Time, of func(*entry) bool) (worst *entry) {
+func (p *Peers) findWorst(now time.Time, of func(*entry) bool) (worst *entry) {
 	for _, e := range p.entries {
-		if e.Rule == (Rule{}) && !(e.address() && e.From == "") && !p.isWanted(e, now) && of(e) && (worst == nil || worse(e, worst, now)) {
+		if e.Rule == (Rule{}) && !(e.isAddress() && e.From == "") && !p.isWanted(e, now) && of(e) && (worst == nil || isWorse(e, worst, now)) {
 			worst = e
 		}
 	}
@@ -135,16 +135,16 @@ func (p *Peers) wantedFirst(but *entry) (first *entry) {
 	return first
 }
 
-func worse(a, b *entry, now time.Time) bool {
-	if x, y := a.worth(now), b.worth(now); x != y {
+func isWorse(a, b *entry, now time.Time) bool {
+	if x, y := a.keepRank(now), b.keepRank(now); x != y {
 		return x < y
 	}
 	x, y := maxTime(a.Seen, a.Known), maxTime(b.Seen, b.Known)
 	return x.Before(y) || x.Equal(y) && a.Key() < b.Key()
 }
 
-func (e *entry) worth(now time.Time) (n int) {
-	if e.proved(now) {
+func (e *entry) keepRank(now time.Time) (n int) {
+	if e.isProved(now) {
 		n += 4
 	}
 	if e.Agents > 0 {

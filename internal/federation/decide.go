@@ -17,16 +17,16 @@ func (p *Peers) Decide(_ context.Context, portal record.PortalID, origin string)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if e := p.entries[string(portal)]; portal != "" && e != nil {
-		return p.decide(&e.Facts, origin, now)
+		return p.decideLocked(&e.Facts, origin, now)
 	}
-	return p.decide(&Facts{ID: portal, URL: origin}, "", now)
+	return p.decideLocked(&Facts{ID: portal, URL: origin}, "", now)
 }
 
 // DecideAddr implements Gatekeeper.
 func (p *Peers) DecideAddr(a netip.Addr) string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if n, ok := p.policy.denied(a); ok {
+	if n, ok := p.policy.deniesAddr(a); ok {
 		return "The network " + n.String() + " is shut out here."
 	}
 	return ""
@@ -46,41 +46,41 @@ func (p *Peers) DecideKey(key record.KeyID) string {
 func (p *Peers) Exports(tags, languages []string) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.policy.exports(tags, languages)
+	return p.policy.exportsAgent(tags, languages)
 }
 
 // Imports implements Filter.
 func (p *Peers) Imports(a *record.Agent) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.policy.imports(a)
+	return p.policy.importsAgent(a)
 }
 
 // unprovedShare is the part of a limit, as a divisor, that is left for portals
 // that did not prove their address.
 const unprovedShare = 10
 
-// decide is Decide for the portal in f; origin is another address that is claimed for it. The
+// decideLocked is Decide for the portal in f; origin is another address that is claimed for it. The
 // order of the checks is the precedence: the operator's closed mode for all portals, the rule for
 // this portal, its proved faults, the policy. The caller holds mu.
-func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
+func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	pol := &p.policy
 	d := Decision{State: Active, MaxAgents: pol.MaxAgents, MaxBytes: pol.MaxBytes, PerSecond: pol.PerSecond}
-	d.Follow = f.Rule.in()
+	d.Follow = f.Rule.isAdmitted()
 	if f.Rule.MaxAgents > 0 {
 		d.MaxAgents = f.Rule.MaxAgents
 	}
 	if f.Rule.MaxBytes > 0 {
 		d.MaxBytes = f.Rule.MaxBytes
 	}
-	if d.Unproved = !f.proved(now); d.Unproved {
+	if d.Unproved = !f.isProved(now); d.Unproved {
 		d.PerSecond = max(d.PerSecond/unprovedShare, 1)
 	}
 	kept := func(s State, reason string) Decision {
 		d.State, d.Reason = s, reason
 		return d
 	}
-	if f.ID != "" && f.ID == p.self() {
+	if f.ID != "" && f.ID == p.selfID() {
 		d.Unproved = false
 		d.In, d.Show, d.Take, d.Call, d.Out = true, true, true, true, true
 		return d
@@ -101,21 +101,21 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 			return kept(Pending, "Its card lists the key "+string(k)+", which is shut out here. It waits for a card without that key.")
 		}
 	}
-	allowed := f.Rule.in()
+	allowed := f.Rule.isAdmitted()
 	for _, o := range [...]string{f.URL, origin} {
 		if len(pol.DenyDomains)+len(pol.AllowDomains) == 0 {
 			break // this is asked of each contact that the DHT names
 		}
-		entry, allows := pol.domain(hostname(o))
+		entry, allows := pol.matchDomain(originHostname(o))
 		switch {
-		case entry == "" || f.Rule.in():
+		case entry == "" || f.Rule.isAdmitted():
 		case !allows:
 			return kept(Denied, "Portals of "+entry+" are shut out here.")
-		case o == f.URL && (f.proved(now) || f.Known.IsZero()): // a name is anybody's to claim
+		case o == f.URL && (f.isProved(now) || f.Known.IsZero()): // a name is anybody's to claim
 			allowed = true
 		}
 	}
-	if why := p.listed(f, now); why != "" && !allowed {
+	if why := p.listVerdict(f, now); why != "" && !allowed {
 		d.Keep = true // the followed list may change, and the operator may stop following it, so the records are kept
 		return kept(Denied, why)
 	}
@@ -124,8 +124,8 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		return kept(Denied, "This portal deals with no others.")
 	case allowed, pol.Mode == ModeOpen:
 	case pol.Mode == ModeVouched:
-		if n := p.vouchers(f.ID, now); n < pol.Vouchers {
-			return kept(Pending, "It waits for others to vouch for it: "+count(n, "portal does", "portals do")+", "+count(pol.Vouchers, "is", "are")+" needed. An operator can allow it at once.")
+		if n := p.countVouchers(f.ID, now); n < pol.Vouchers {
+			return kept(Pending, "It waits for others to vouch for it: "+formatCount(n, "portal does", "portals do")+", "+formatCount(pol.Vouchers, "is", "are")+" needed. An operator can allow it at once.")
 		}
 	default:
 		return kept(Pending, "It waits for an operator of this portal to allow it.")
@@ -133,7 +133,7 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 	d.Show = true
 	if f.RefusedUntil.After(now) {
 		d.Keep = true
-		return kept(Denied, "It sent what was forged ("+f.RefusedWhy+") "+count(forgedMost, "time", "times")+" within "+forgedWithin.String()+". It is refused until "+at(f.RefusedUntil)+".")
+		return kept(Denied, "It sent what was forged ("+f.RefusedWhy+") "+formatCount(forgedMost, "time", "times")+" within "+forgedWithin.String()+". It is refused until "+formatTime(f.RefusedUntil)+".")
 	}
 	d.In, d.Out = true, pol.CallsOut
 	if pol.Service == ServiceReadOnly {
@@ -149,15 +149,15 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 // is needed because domains change hands.
 const provedFor = 50 * time.Hour
 
-// proved reports whether the domain of the portal counts as proved.
-func (f *Facts) proved(now time.Time) bool { return now.Sub(f.Proved) < provedFor }
+// isProved reports whether the domain of the portal counts as proved.
+func (f *Facts) isProved(now time.Time) bool { return now.Sub(f.Proved) < provedFor }
 
 // Proven reports whether the domain of the portal counts as proved, so that
 // the portal may be called by its host.
 func (p Peer) Proven(now time.Time) bool { return now.Sub(p.Proved) < provedFor }
 
-// hostname is the name in an origin, without the port.
-func hostname(origin string) string {
+// originHostname is the name in an origin, without the port.
+func originHostname(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return ""
@@ -165,8 +165,8 @@ func hostname(origin string) string {
 	return u.Hostname()
 }
 
-// vouchers counts the pinned portals that vouch for one. The caller holds mu.
-func (p *Peers) vouchers(id record.PortalID, now time.Time) (n int) {
+// countVouchers counts the pinned portals that vouch for one. The caller holds mu.
+func (p *Peers) countVouchers(id record.PortalID, now time.Time) (n int) {
 	for by, w := range p.words[id] {
 		if e := p.entries[string(by)]; e != nil && e.Rule.Stand == Pin && !e.Quarantined && w.Verdict == record.Vouch && w.Expires.After(now) {
 			n++

@@ -113,7 +113,7 @@ func noDHT() error {
 
 // DHTStanding returns how this portal stands in the DHT, for its operator.
 func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return DHTStanding{}, err
 	}
 	if p.cfg.DHT == nil {
@@ -128,7 +128,7 @@ func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, 
 
 // AskDHT looks for something in the DHT, for the operator.
 func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHTAnswer, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return DHTAnswer{}, err
 	}
 	if p.cfg.DHT == nil || p.cfg.DHT() == nil {

@@ -42,8 +42,8 @@ func (f *Facts) Key() string {
 	return f.URL
 }
 
-// address reports whether the entry is an address that has not answered.
-func (f *Facts) address() bool { return f.ID == "" }
+// isAddress reports whether the entry is an address that has not answered.
+func (f *Facts) isAddress() bool { return f.ID == "" }
 
 // entry is Facts with the state that a restart loses. Peers owns it.
 type entry struct {
@@ -90,19 +90,19 @@ const (
 // answersNot is between a reason and the error behind it, which is for operators.
 const answersNot = ": "
 
-// health is how a portal that is let in is doing.
-func (f *Facts) health(now time.Time) (State, string) {
+// healthState is how a portal that is let in is doing.
+func (f *Facts) healthState(now time.Time) (State, string) {
 	switch {
 	case !f.HeadExpires.IsZero() && !f.HeadExpires.After(now):
-		return Stale, "Its word for its agents ended at " + at(f.HeadExpires) + ". They are folded away until it renews it."
-	case f.address(), f.Seen.IsZero() && f.Head == (record.Version{}):
+		return Stale, "Its word for its agents ended at " + formatTime(f.HeadExpires) + ". They are folded away until it renews it."
+	case f.isAddress(), f.Seen.IsZero() && f.Head == (record.Version{}):
 		if f.Why != "" {
 			return Joining, "It has not answered yet" + answersNot + f.Why
 		}
 		return Joining, "It has not answered yet."
 	case f.Tier == record.TierLeaf:
 		if now.Sub(f.Seen) > leafSilentAfter {
-			return Silent, "It cannot be asked from here, and has not asked since " + at(f.Seen) + "."
+			return Silent, "It cannot be asked from here, and has not asked since " + formatTime(f.Seen) + "."
 		}
 	case f.Failures >= silentAfter:
 		if f.Seen.After(f.Failed) {
@@ -113,11 +113,11 @@ func (f *Facts) health(now time.Time) (State, string) {
 	return Active, ""
 }
 
-// at writes a time for people, in UTC.
-func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// formatTime writes a time for people, in UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// fault counts one and reports whether the portal is refused from now on.
-func (e *entry) fault(reason string, now time.Time) bool {
+// countFault counts one and reports whether the portal is refused from now on.
+func (e *entry) countFault(reason string, now time.Time) bool {
 	if e.faults == nil {
 		e.faults = make(map[string]int)
 	}

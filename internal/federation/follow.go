@@ -31,8 +31,8 @@ type Said struct {
 	Denies bool
 }
 
-// refollow updates the list of followed portals; the caller holds mu.
-func (p *Peers) refollow() {
+// updateFollowed updates the list of followed portals; the caller holds mu.
+func (p *Peers) updateFollowed() {
 	p.followed = p.followed[:0:0]
 	for _, e := range p.entries {
 		if e.Rule.Follow != "" && e.ID != "" {
@@ -42,18 +42,18 @@ func (p *Peers) refollow() {
 	slices.Sort(p.followed)
 }
 
-// trusted reports whether statements of a portal are kept even when there are too many, because an
+// isTrusted reports whether statements of a portal are kept even when there are too many, because an
 // operator chose to follow or pin it. The caller holds mu.
-func (p *Peers) trusted(id record.PortalID) bool {
+func (p *Peers) isTrusted(id record.PortalID) bool {
 	e := p.entries[string(id)]
 	return e != nil && (e.Rule.Stand == Pin || e.Rule.Follow != "")
 }
 
-// said returns the statements of followed lists about a portal. Lists of proved liars are ignored,
+// listEntries returns the statements of followed lists about a portal. Lists of proved liars are ignored,
 // and so are statements about followed portals: otherwise chance would decide between two that
 // deny each other. The caller holds mu.
-func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
-	if f.ID == "" || f.Rule.Follow != "" || f.ID == p.self() {
+func (p *Peers) listEntries(f *Facts, now time.Time) (out []Said) {
+	if f.ID == "" || f.Rule.Follow != "" || f.ID == p.selfID() {
 		return nil
 	}
 	for _, by := range p.followed {
@@ -62,20 +62,20 @@ func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
 			continue
 		}
 		if e := p.entries[string(by)]; e != nil && e.Rule.Follow != "" && !e.Quarantined && by != f.ID {
-			out = append(out, Said{Host: e.host(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
+			out = append(out, Said{Host: e.hostName(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
 	return out
 }
 
-// listed is the reason why a followed list shuts a portal out, empty when none
+// listVerdict is the reason why a followed list shuts a portal out, empty when none
 // does. The caller holds mu.
-func (p *Peers) listed(f *Facts, now time.Time) string {
+func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 	if len(p.followed) == 0 {
 		return ""
 	}
-	for _, s := range p.said(f, now) {
+	for _, s := range p.listEntries(f, now) {
 		if !s.Denies {
 			continue
 		}

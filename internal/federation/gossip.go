@@ -50,7 +50,7 @@ type GossipStanding struct {
 
 // GossipStanding returns how this portal stands in its pool, for its operator.
 func (p *Peers) GossipStanding(_ context.Context, actor ident.Actor) (GossipStanding, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return GossipStanding{}, err
 	}
 	if p.cfg.Gossip != nil {

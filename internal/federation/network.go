@@ -27,18 +27,18 @@ type Link struct{ From, To record.PortalID }
 
 // Map returns the network as it is seen from here.
 func (p *Peers) Map(ctx context.Context) Network {
-	out := Network{Self: p.own()}
+	out := Network{Self: p.ownPeer()}
 	out.Agents = out.Self.Agents
 	shown := map[record.PortalID]bool{out.Self.ID: true}
 	for _, peer := range p.Portals(ctx) {
-		if !public(peer) {
+		if !isPublic(peer) {
 			continue
 		}
-		peer.hide()
+		peer.hidePrivate()
 		out.Portals = append(out.Portals, peer)
 		shown[peer.ID] = true
 		if peer.State == Active || peer.State == Silent {
-			out.Agents += p.agents(peer.Agents, peer.Listed)
+			out.Agents += p.countAgents(peer.Agents, peer.Listed)
 		}
 	}
 	now := clock.Now()
@@ -55,8 +55,8 @@ func (p *Peers) Map(ctx context.Context) Network {
 	return out
 }
 
-// own is this portal, as one among the others.
-func (p *Peers) own() Peer {
+// ownPeer is this portal, as one among the others.
+func (p *Peers) ownPeer() Peer {
 	out := Peer{Name: p.cfg.Name, State: Active}
 	if p.cfg.Signer != nil {
 		out.ID, out.URL = p.cfg.Signer.ID(), p.cfg.Signer.Origin()
@@ -68,8 +68,8 @@ func (p *Peers) own() Peer {
 	return out
 }
 
-// public reports whether a portal is part of the public view.
-func public(p Peer) bool {
+// isPublic reports whether a portal is part of the public view.
+func isPublic(p Peer) bool {
 	switch p.State {
 	case Active, Silent, Stale, Quarantined:
 		return p.ID != ""
@@ -80,21 +80,21 @@ func public(p Peer) bool {
 // Counts returns how many portals there are that are current, this one
 // included, and how many agents they have.
 func (p *Peers) Counts() (portals, agents int) {
-	own := p.own()
+	own := p.ownPeer()
 	portals, agents = 1, own.Agents
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, e := range p.entries {
 		if e.state == Active || e.state == Silent {
 			portals++
-			agents += p.agents(e.Agents, e.Listed)
+			agents += p.countAgents(e.Agents, e.Listed)
 		}
 	}
 	return portals, agents
 }
 
-// agents is how many agents of a portal are found from here.
-func (p *Peers) agents(held, listed int) int {
+// countAgents is how many agents of a portal are found from here.
+func (p *Peers) countAgents(held, listed int) int {
 	if p.cfg.Summing != nil && p.cfg.Summing() {
 		return max(held, listed)
 	}
@@ -116,13 +116,13 @@ const historyShown = 50
 // Profile returns a portal of the public view by its id or host; an operator sees the others too.
 func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profile, error) {
 	p.mu.RLock()
-	e := p.find(name)
+	e := p.findEntry(name)
 	if e == nil {
 		p.mu.RUnlock()
 		return Profile{}, noPeer(name)
 	}
 	now := clock.Now()
-	out := Profile{Peer: p.peer(e, now), Keys: slices.Clone(e.Keys)}
+	out := Profile{Peer: p.viewPeer(e, now), Keys: slices.Clone(e.Keys)}
 	for _, w := range p.words[e.ID] {
 		if w.Expires.After(now) {
 			out.Words = append(out.Words, w)
@@ -131,30 +131,30 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 	key := e.Key()
 	p.mu.RUnlock()
 	if !operator {
-		if !public(out.Peer) {
+		if !isPublic(out.Peer) {
 			return Profile{}, noPeer(name)
 		}
-		out.hide()
+		out.hidePrivate()
 	}
 	slices.SortStableFunc(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
 	out.Words = out.Words[:min(len(out.Words), historyShown)]
 	var err error
 	out.Changes, err = p.store.PeerChanges(ctx, key, historyShown)
 	if !operator {
-		out.Changes = outside(out.Changes)
+		out.Changes = publicChanges(out.Changes)
 	}
 	return out, err
 }
 
-// hide removes the fields for operators: notes, and the reasons of failed requests. The reasons
+// hidePrivate removes the fields for operators: notes, and the reasons of failed requests. The reasons
 // name addresses that were looked up, open ports and answers of the other side.
-func (p *Peer) hide() {
+func (p *Peer) hidePrivate() {
 	p.Rule, p.Faults, p.Said, p.Refused = Rule{}, nil, nil, time.Time{}
 	p.Reason = shortReason(p.State, p.Reason)
 }
 
-// outside returns the state changes that are public: times and reasons of denials are not.
-func outside(list []Change) []Change {
+// publicChanges returns the state changes that are public: times and reasons of denials are not.
+func publicChanges(list []Change) []Change {
 	out := list[:0]
 	for _, c := range list {
 		if c.State == Denied || c.State == Pending {

@@ -31,8 +31,8 @@ type Entry struct {
 	At                time.Time
 }
 
-// operator demands the operator, or the command line on the data folder.
-func operator(actor ident.Actor) error {
+// checkOperator demands the operator, or the command line on the data folder.
+func checkOperator(actor ident.Actor) error {
 	switch {
 	case actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin):
 		return nil
@@ -50,7 +50,7 @@ func noPeer(name string) error {
 
 // List returns all portals that are known, by host.
 func (p *Peers) List(ctx context.Context, actor ident.Actor) ([]Peer, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return nil, err
 	}
 	return p.Portals(ctx), nil
@@ -58,7 +58,7 @@ func (p *Peers) List(ctx context.Context, actor ident.Actor) ([]Peer, error) {
 
 // Get returns a portal by its id, host or address.
 func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
 	}
 	peer, ok := p.Portal(ctx, name)
@@ -74,7 +74,7 @@ const addTimeout = 15 * time.Second
 // Add asks an address at once and returns the portal there. An address that does not answer is
 // kept and asked again; found describes the result in a sentence.
 func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (peer Peer, found string, err error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Peer{}, "", err
 	}
 	origin := strings.ToLower(strings.TrimRight(strings.TrimSpace(address), "/"))
@@ -89,12 +89,12 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 	}
 	p.Heard(origin, "")
 	p.mu.RLock()
-	e := p.find(HostOf(origin))
+	e := p.findEntry(HostOf(origin))
 	p.mu.RUnlock()
 	if e == nil {
 		return Peer{}, "", fault.New(fault.Conflict, "So many portals are known that no other fits in. Forget some first.")
 	}
-	if err := p.decided(ctx, Decided{By: actor, Act: "peer.add", Subject: origin}, nil); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.add", Subject: origin}, nil); err != nil {
 		return Peer{}, "", err
 	}
 	found = "It is asked when this portal runs."
@@ -109,8 +109,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 			}
 			p.mu.Lock()
 			if e := p.entries[origin]; e != nil {
-				e.fail(err, clock.Now())
-				p.touch(e, clock.Now())
+				e.recordFailure(err, clock.Now())
+				p.markDirty(e, clock.Now())
 			}
 			p.mu.Unlock()
 			found += ". It is asked again."
@@ -123,8 +123,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 	return peer, found, nil
 }
 
-// decided stores a decision and then applies it.
-func (p *Peers) decided(ctx context.Context, d Decided, apply func(now time.Time)) error {
+// storeDecision stores a decision and then applies it.
+func (p *Peers) storeDecision(ctx context.Context, d Decided, apply func(now time.Time)) error {
 	if len(d.Why) > maxNote {
 		return &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use at most 400 characters"}}
 	}
@@ -144,8 +144,8 @@ func (p *Peers) decided(ctx context.Context, d Decided, apply func(now time.Time
 	if apply != nil {
 		apply(now)
 	}
-	p.review(now)
-	p.announce()
+	p.reviewState(now)
+	p.wakeReaders()
 	return nil
 }
 
@@ -158,10 +158,10 @@ type RuleChange struct {
 	Follow    *string
 }
 
-// meant refuses a host name that does not identify a portal well enough to admit it: the portal
+// checkHostName refuses a host name that does not identify a portal well enough to admit it: the portal
 // must have been seen at the host lately, because any portal can claim any host.
-func meant(f *Facts, name string) error {
-	if f.address() || name == f.Key() || f.proved(clock.Now()) {
+func checkHostName(f *Facts, name string) error {
+	if f.isAddress() || name == f.Key() || f.isProved(clock.Now()) {
 		return nil
 	}
 	return fault.New(fault.Conflict, "Nobody was seen at %s of late who could prove to be there. If you mean the portal %s, which says so, name it by that id.", HostOf(f.URL), f.ID)
@@ -169,11 +169,11 @@ func meant(f *Facts, name string) error {
 
 // SetRule changes the rule for one portal. The records of a denied portal are dropped at once.
 func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c RuleChange) (Peer, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
 	}
 	p.mu.RLock()
-	e := p.find(name)
+	e := p.findEntry(name)
 	if e == nil {
 		p.mu.RUnlock()
 		return Peer{}, noPeer(name)
@@ -188,12 +188,12 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 		return Peer{}, follows
 	}
 	if c.Follow != nil && *c.Follow != "" {
-		if err := meant(&f, name); err != nil {
+		if err := checkHostName(&f, name); err != nil {
 			return Peer{}, err
 		}
 	}
 	if c.Stand != nil && (*c.Stand == Allow || *c.Stand == Pin) {
-		if err := meant(&f, name); err != nil {
+		if err := checkHostName(&f, name); err != nil {
 			return Peer{}, err
 		}
 	}
@@ -220,29 +220,29 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	if rule.Stand == Deny {
 		rule.Follow = "" // nothing of it is taken in any more
 	}
-	if err := rule.check(); err != nil {
+	if err := rule.checkRule(); err != nil {
 		return Peer{}, err
 	}
 	refollows := rule.Follow != f.Rule.Follow
 	f.Rule = rule
-	err := p.decided(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f}, func(now time.Time) {
+	err := p.storeDecision(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f}, func(now time.Time) {
 		if now := p.entries[f.Key()]; now != nil {
 			now.Rule = rule
 		}
 		if refollows {
-			p.refollow()
+			p.updateFollowed()
 		}
 	})
 	if err != nil {
 		return Peer{}, err
 	}
 	if refollows && p.cfg.Replica != nil { // its earlier statements may have been dropped for lack of room
-		if err := p.read(ctx, true); err != nil {
+		if err := p.readWords(ctx, true); err != nil {
 			return Peer{}, err
 		}
 	}
 	if rule.Stand == Deny {
-		if err := p.letGo(ctx, f.ID); err != nil {
+		if err := p.dropRecords(ctx, f.ID); err != nil {
 			return Peer{}, err
 		}
 	}
@@ -253,25 +253,25 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 // Forget drops all knowledge and records of a portal, the operator's rule included. The portal
 // comes back when it sends a request or others report it.
 func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string) error {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return err
 	}
 	p.mu.RLock()
-	e := p.find(name)
+	e := p.findEntry(name)
 	if e == nil {
 		p.mu.RUnlock()
 		return noPeer(name)
 	}
 	key, id := e.Key(), e.ID
 	p.mu.RUnlock()
-	if err := p.decided(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { p.leave(key); p.refollow() }); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { p.removeEntry(key); p.updateFollowed() }); err != nil {
 		return err
 	}
-	return p.letGo(ctx, id)
+	return p.dropRecords(ctx, id)
 }
 
-// letGo drops the held records of a portal.
-func (p *Peers) letGo(ctx context.Context, id record.PortalID) error {
+// dropRecords drops the held records of a portal.
+func (p *Peers) dropRecords(ctx context.Context, id record.PortalID) error {
 	switch {
 	case id == "":
 		return nil
@@ -285,7 +285,7 @@ func (p *Peers) letGo(ctx context.Context, id record.PortalID) error {
 
 // Policy returns the policy for all portals.
 func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Policy{}, err
 	}
 	p.mu.RLock()
@@ -295,14 +295,14 @@ func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
 
 // SetPolicy replaces the policy for all portals.
 func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, why string) (Policy, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Policy{}, err
 	}
-	pol, err := pol.tidy()
+	pol, err := pol.normalize()
 	if err != nil {
 		return Policy{}, err
 	}
-	err = p.decided(ctx, Decided{By: actor, Act: "peers.policy", Subject: pol.Mode, Why: why, Policy: &pol}, func(time.Time) { p.policy = pol })
+	err = p.storeDecision(ctx, Decided{By: actor, Act: "peers.policy", Subject: pol.Mode, Why: why, Policy: &pol}, func(time.Time) { p.policy = pol })
 	return pol, err
 }
 
@@ -316,7 +316,7 @@ func (p *Peers) Mode() string {
 // Decisions returns the decisions of operators, newest first, before an entry if that is not 0; at
 // most 100.
 func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, limit int) ([]Entry, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return nil, err
 	}
 	return p.store.Decisions(ctx, before, min(max(limit, 1), 100))
@@ -328,7 +328,7 @@ const attestLife = 180 * 24 * time.Hour
 // Attest publishes, signed by this portal, the operator's verdict on another portal: vouch, warn
 // or block. It travels as all records do; it can be replaced by another verdict, not revoked.
 func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, reason string) error {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return err
 	}
 	peer, ok := p.Portal(ctx, name)
@@ -342,14 +342,14 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 		return err
 	}
 	if verdict == record.Vouch {
-		if err := meant(&Facts{ID: peer.ID, URL: peer.URL, Proved: peer.Proved}, name); err != nil {
+		if err := checkHostName(&Facts{ID: peer.ID, URL: peer.URL, Proved: peer.Proved}, name); err != nil {
 			return err
 		}
 	}
 	if p.cfg.Gate == nil || p.cfg.Signer == nil {
 		return fault.New(fault.Unavailable, "Only a running portal can speak to others.")
 	}
-	if err := p.decided(ctx, Decided{By: actor, Act: "peer." + verdict, Subject: string(peer.ID), Why: reason}, nil); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer." + verdict, Subject: string(peer.ID), Why: reason}, nil); err != nil {
 		return err
 	}
 	p.attesting.Lock() // or two at once would be of one version
@@ -379,5 +379,5 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 	if _, _, err := p.cfg.Gate.Admit(ctx, r.Wire, now); err != nil {
 		return err
 	}
-	return p.read(ctx, false)
+	return p.readWords(ctx, false)
 }

@@ -31,8 +31,8 @@ type Proof struct {
 	Expires, ExpireB time.Time
 }
 
-// decode returns the content of a record as text for people, and its hash.
-func (p *Peers) decode(wire []byte) (text, hash string, issued, expires time.Time) {
+// describeRecord returns the content of a record as text for people, and its hash.
+func (p *Peers) describeRecord(wire []byte) (text, hash string, issued, expires time.Time) {
 	if wire == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (p *Peers) decode(wire []byte) (text, hash string, issued, expires time.Tim
 // Release ends a portal's quarantine, or the hour for which it is refused.
 // Whoever ends a quarantine names the proof that they looked at.
 func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why string) (Peer, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
 	}
 	peer, ok := p.Portal(ctx, name)
@@ -68,7 +68,7 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 	switch {
 	case fault.Is(err, fault.NotFound):
 		p.mu.RLock()
-		e := p.find(name)
+		e := p.findEntry(name)
 		refused := e != nil && e.RefusedUntil.After(clock.Now())
 		p.mu.RUnlock()
 		if !refused {
@@ -84,7 +84,7 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 		}
 	}
 	key := string(peer.ID)
-	if err := p.decided(ctx, Decided{By: actor, Act: "peer.release", Subject: key, Why: why}, nil); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.release", Subject: key, Why: why}, nil); err != nil {
 		return Peer{}, err
 	}
 	if proof.Mark != "" {
@@ -95,7 +95,7 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 	p.mu.Lock()
 	if e := p.entries[key]; e != nil {
 		e.Quarantined, e.RefusedUntil, e.RefusedWhy, e.forged = false, time.Time{}, "", nil
-		p.touch(e, clock.Now())
+		p.markDirty(e, clock.Now())
 	}
 	p.mu.Unlock()
 	peer, _ = p.Portal(ctx, key)
@@ -104,7 +104,7 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 
 // Proof returns why a portal is quarantined; a NotFound fault when it is not.
 func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proof, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Proof{}, err
 	}
 	peer, ok := p.Portal(ctx, name)
@@ -122,8 +122,8 @@ func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proo
 		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
 	}
 	out := Proof{Type: c.Slot.Type, About: c.Slot.About, Version: c.Version, WireA: string(c.Lower), WireB: string(c.Higher)}
-	out.A, out.HashA, out.Issued, out.Expires = p.decode(c.Lower)
-	out.B, out.HashB, out.IssuedB, out.ExpireB = p.decode(c.Higher)
+	out.A, out.HashA, out.Issued, out.Expires = p.describeRecord(c.Lower)
+	out.B, out.HashB, out.IssuedB, out.ExpireB = p.describeRecord(c.Higher)
 	sum := sha256.Sum256(slices.Concat(c.Lower, []byte{0}, c.Higher))
 	out.Mark = base64.RawURLEncoding.EncodeToString(sum[:12])
 	return out, nil

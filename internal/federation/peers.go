@@ -169,25 +169,25 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 			e.Quarantined = c != nil
 		}
 		p.entries[f.Key()] = e
-		p.place(e, f.URL)
+		p.addPlace(e, f.URL)
 	}
 	if cfg.Replica != nil {
-		if err := p.relearn(ctx); err != nil {
+		if err := p.restoreUnsaved(ctx); err != nil {
 			return nil, fmt.Errorf("read whose records are held: %w", err)
 		}
-		if err := p.read(ctx, true); err != nil {
+		if err := p.readWords(ctx, true); err != nil {
 			return nil, err
 		}
 	}
-	p.refollow()
+	p.updateFollowed()
 	for _, e := range p.entries { // when all pinned ones are there
 		e.state, e.reason = p.stateOf(e, now)
 	}
 	return p, nil
 }
 
-// self is this portal's id, empty when it has none.
-func (p *Peers) self() record.PortalID {
+// selfID is this portal's id, empty when it has none.
+func (p *Peers) selfID() record.PortalID {
 	if p.cfg.Signer == nil {
 		return ""
 	}
@@ -196,21 +196,21 @@ func (p *Peers) self() record.PortalID {
 
 // stateOf says how a portal is doing, and why. The caller holds mu.
 func (p *Peers) stateOf(e *entry, now time.Time) (State, string) {
-	if d := p.decide(&e.Facts, "", now); d.State != Active {
+	if d := p.decideLocked(&e.Facts, "", now); d.State != Active {
 		return d.State, d.Reason
 	}
-	return e.health(now)
+	return e.healthState(now)
 }
 
-// touch notes that an entry changed; the caller holds mu.
-func (p *Peers) touch(e *entry, now time.Time) {
+// markDirty notes that an entry changed; the caller holds mu.
+func (p *Peers) markDirty(e *entry, now time.Time) {
 	e.dirty = true
-	p.restate(e, now)
+	p.updateState(e, now)
 }
 
-// restate computes the state of a portal, and queues a notice when it changed. The caller holds
+// updateState computes the state of a portal, and queues a notice when it changed. The caller holds
 // mu.
-func (p *Peers) restate(e *entry, now time.Time) {
+func (p *Peers) updateState(e *entry, now time.Time) {
 	state, reason := p.stateOf(e, now)
 	if state == e.state && reason == e.reason {
 		return
@@ -227,11 +227,11 @@ func (p *Peers) restate(e *entry, now time.Time) {
 		}
 		p.noticeState(e, was)
 	}
-	p.announce()
+	p.wakeReaders()
 }
 
-// announce wakes the readers that wait for Changed; the caller holds mu.
-func (p *Peers) announce() {
+// wakeReaders wakes the readers that wait for Changed; the caller holds mu.
+func (p *Peers) wakeReaders() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -244,27 +244,27 @@ func (p *Peers) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// review looks at all states anew: time passed, or an operator decided. The
+// reviewState looks at all states anew: time passed, or an operator decided. The
 // caller holds mu.
-func (p *Peers) review(now time.Time) {
+func (p *Peers) reviewState(now time.Time) {
 	for _, e := range p.entries {
 		if state, reason := p.stateOf(e, now); state != e.state || reason != e.reason {
-			p.touch(e, now)
+			p.markDirty(e, now)
 		}
 	}
 	p.noticeVanished(now)
 	p.noticeTallies(now)
 }
 
-// peer is an entry as others see it; the caller holds mu.
-func (p *Peers) peer(e *entry, now time.Time) Peer {
+// viewPeer is an entry as others see it; the caller holds mu.
+func (p *Peers) viewPeer(e *entry, now time.Time) Peer {
 	f := &e.Facts
 	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version, Tier: f.Tier, Rule: f.Rule,
 		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed, Truncated: f.Truncated,
 		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Bars: f.Bars, BarsWhy: f.BarsWhy, Faults: maps.Clone(e.faults)}
 	out.State, out.Reason = p.stateOf(e, now)
 	if len(p.followed) > 0 {
-		out.Said = p.said(f, now)
+		out.Said = p.listEntries(f, now)
 	}
 	if !f.Waits.IsZero() {
 		out.Lag = max(now.Sub(f.Waits), 0)
@@ -281,7 +281,7 @@ func (p *Peers) Portals(context.Context) []Peer {
 	})
 	out := make([]Peer, len(list))
 	for i, e := range list {
-		out[i] = p.peer(e, now)
+		out[i] = p.viewPeer(e, now)
 	}
 	p.mu.RUnlock()
 	return out
@@ -293,35 +293,35 @@ func (p *Peers) Portals(context.Context) []Peer {
 func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	e := p.find(name)
+	e := p.findEntry(name)
 	if e == nil {
 		return Peer{}, false
 	}
-	return p.peer(e, clock.Now()), true
+	return p.viewPeer(e, clock.Now()), true
 }
 
-// find is Portal; the caller holds mu.
-func (p *Peers) find(name string) (found *entry) {
+// findEntry is Portal; the caller holds mu.
+func (p *Peers) findEntry(name string) (found *entry) {
 	if e := p.entries[name]; e != nil {
 		return e
 	}
 	for _, e := range p.entries {
-		if e.at == name && (found == nil || nearer(e, found)) {
+		if e.at == name && (found == nil || isBetterMatch(e, found)) {
 			found = e
 		}
 	}
 	return found
 }
 
-// nearer reports whether a rather than b is the entry that a host name stands for: the one that
+// isBetterMatch reports whether a rather than b is the entry that a host name stands for: the one that
 // proved last to be there, then an address as it was given, then the one of the unproved claims
 // that is known for longest.
-func nearer(a, b *entry) bool {
+func isBetterMatch(a, b *entry) bool {
 	switch {
 	case !a.Proved.Equal(b.Proved):
 		return a.Proved.After(b.Proved)
-	case a.address() != b.address():
-		return a.address()
+	case a.isAddress() != b.isAddress():
+		return a.isAddress()
 	case !a.Known.Equal(b.Known):
 		return a.Known.Before(b.Known)
 	}
@@ -331,7 +331,7 @@ func nearer(a, b *entry) bool {
 // Run keeps the states current and on disk until ctx ends, then saves a last time.
 func (p *Peers) Run(ctx context.Context) error {
 	asks := newAsks(p)
-	defer asks.wait()
+	defer asks.waitAll()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var saved, savedAll, read, wholly, swept, reviewed time.Time
@@ -340,9 +340,9 @@ func (p *Peers) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveEvery)
 			defer cancel()
-			return p.save(last, true)
+			return p.saveChanges(last, true)
 		case id := <-p.suspect:
-			p.inspect(ctx, id)
+			p.checkConflict(ctx, id)
 			continue
 		case <-p.wake:
 		case <-tick.C:
@@ -351,11 +351,11 @@ func (p *Peers) Run(ctx context.Context) error {
 		p.mu.Lock()
 		if pace := time.Duration(len(p.entries)) * reviewShare; now.Sub(reviewed) >= min(pace, maxReview) {
 			reviewed = now
-			p.review(clock.Now())
+			p.reviewState(clock.Now())
 		}
 		p.mu.Unlock()
-		p.tellAll(ctx)
-		asks.start(ctx)
+		p.sendNotices(ctx)
+		asks.startDue(ctx)
 		var errs []error
 		if now.Sub(read) >= readEvery && p.cfg.Replica != nil {
 			read = now
@@ -363,8 +363,8 @@ func (p *Peers) Run(ctx context.Context) error {
 			if whole {
 				wholly = now
 			}
-			errs = append(errs, p.read(ctx, whole))
-			p.inspectAll(ctx)
+			errs = append(errs, p.readWords(ctx, whole))
+			p.checkAllConflicts(ctx)
 		}
 		if now.Sub(saved) >= saveEvery {
 			saved = now
@@ -372,11 +372,11 @@ func (p *Peers) Run(ctx context.Context) error {
 			if all {
 				savedAll = now
 			}
-			errs = append(errs, p.save(ctx, all))
+			errs = append(errs, p.saveChanges(ctx, all))
 		}
 		if now.Sub(swept) >= time.Minute {
 			swept = now
-			p.sweep()
+			p.sweepExpired()
 		}
 		if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
 			p.cfg.Log.Warn("keep what is known of portals", "error", err)
@@ -384,10 +384,10 @@ func (p *Peers) Run(ctx context.Context) error {
 	}
 }
 
-// relearn takes in portals whose records are held but that are not known, because the process was
+// restoreUnsaved takes in portals whose records are held but that are not known, because the process was
 // killed before it saved them. No other portal would report them again, as this portal announces
 // that it has their heads.
-func (p *Peers) relearn(ctx context.Context) error {
+func (p *Peers) restoreUnsaved(ctx context.Context) error {
 	if p.cfg.Signer == nil {
 		return nil
 	}
@@ -396,7 +396,7 @@ func (p *Peers) relearn(ctx context.Context) error {
 		return err
 	}
 	for _, h := range heads {
-		if h.Portal == p.self() || p.entries[string(h.Portal)] != nil {
+		if h.Portal == p.selfID() || p.entries[string(h.Portal)] != nil {
 			continue
 		}
 		wire, err := p.cfg.Replica.Card(ctx, h.Portal)
@@ -423,8 +423,8 @@ func (p *Peers) relearn(ctx context.Context) error {
 	return nil
 }
 
-// save stores the changes, and portals that were only seen when that is due.
-func (p *Peers) save(ctx context.Context, all bool) error {
+// saveChanges stores the changes, and portals that were only seen when that is due.
+func (p *Peers) saveChanges(ctx context.Context, all bool) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -459,36 +459,36 @@ func (p *Peers) save(ctx context.Context, all bool) error {
 	return nil
 }
 
-// sweep forgets addresses that never answered.
-func (p *Peers) sweep() {
+// sweepExpired forgets addresses that never answered.
+func (p *Peers) sweepExpired() {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, e := range p.entries {
-		if e.address() && e.From != "" && now.Sub(e.Known) > addressLife {
-			p.drop(key)
+		if e.isAddress() && e.From != "" && now.Sub(e.Known) > addressLife {
+			p.dropEntry(key)
 		}
 	}
 }
 
-// drop forgets an entry; the caller holds mu.
-func (p *Peers) drop(key string) {
-	p.leave(key)
+// dropEntry forgets an entry; the caller holds mu.
+func (p *Peers) dropEntry(key string) {
+	p.removeEntry(key)
 	p.gone = append(p.gone, key)
-	p.announce()
+	p.wakeReaders()
 }
 
-// leave is drop without a change of the store, for entries that the store deletes itself; the
+// removeEntry is drop without a change of the store, for entries that the store deletes itself; the
 // caller holds mu.
-func (p *Peers) leave(key string) {
+func (p *Peers) removeEntry(key string) {
 	if e := p.entries[key]; e != nil {
-		p.unplace(e)
+		p.removePlace(e)
 		delete(p.entries, key)
 	}
 }
 
-// count formats a number with its noun.
-func count(n int, one, many string) string {
+// formatCount formats a number with its noun.
+func formatCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

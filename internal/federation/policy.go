@@ -119,8 +119,8 @@ var (
 	tagForm    = regexp.MustCompile(`^[^\s,]{1,64}$`)
 )
 
-// tidy returns the policy with sorted lower-case lists, or an error for an invalid policy.
-func (p Policy) tidy() (Policy, error) {
+// normalize returns the policy with sorted lower-case lists, or an error for an invalid policy.
+func (p Policy) normalize() (Policy, error) {
 	var c fault.Check
 	c.Field(slices.Contains(Modes(), p.Mode), "mode", "use open, vouched, allowlist or closed")
 	c.Field(p.Vouchers >= 1 && p.Vouchers <= maxVouchers, "vouchers", "use 1 to %d", maxVouchers)
@@ -204,9 +204,9 @@ func ParseNets(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// domain looks a host up in the lists: it returns the longest entry that equals the host or a
+// matchDomain looks a host up in the lists: it returns the longest entry that equals the host or a
 // parent domain, and whether the entry allows.
-func (p *Policy) domain(host string) (entry string, allows bool) {
+func (p *Policy) matchDomain(host string) (entry string, allows bool) {
 	for d := host; d != ""; {
 		if slices.Contains(p.DenyDomains, d) {
 			return d, false
@@ -219,14 +219,14 @@ func (p *Policy) domain(host string) (entry string, allows bool) {
 	return "", false
 }
 
-// denied returns the network that keeps an address out, if one does.
-func (p *Policy) denied(a netip.Addr) (netip.Prefix, bool) {
+// deniesAddr returns the network that keeps an address out, if one does.
+func (p *Policy) deniesAddr(a netip.Addr) (netip.Prefix, bool) {
 	a = a.Unmap().WithZone("")
-	deny, allow := smallest(p.DenyNets, a), smallest(p.AllowNets, a)
+	deny, allow := smallestPrefix(p.DenyNets, a), smallestPrefix(p.AllowNets, a)
 	return deny, deny.IsValid() && (!allow.IsValid() || allow.Bits() < deny.Bits())
 }
 
-func smallest(list []netip.Prefix, a netip.Addr) (found netip.Prefix) {
+func smallestPrefix(list []netip.Prefix, a netip.Addr) (found netip.Prefix) {
 	for _, n := range list {
 		if n.Contains(a) && (!found.IsValid() || n.Bits() > found.Bits()) {
 			found = n
@@ -235,16 +235,16 @@ func smallest(list []netip.Prefix, a netip.Addr) (found netip.Prefix) {
 	return found
 }
 
-// exports is Filter.Exports.
-func (p *Policy) exports(tags, languages []string) bool {
-	if p.Export.What == ExportNone || common(p.Export.Except, tags) || p.Export.What == ExportTagged && !common(p.Export.Tags, tags) {
+// exportsAgent is Filter.Exports.
+func (p *Policy) exportsAgent(tags, languages []string) bool {
+	if p.Export.What == ExportNone || haveCommon(p.Export.Except, tags) || p.Export.What == ExportTagged && !haveCommon(p.Export.Tags, tags) {
 		return false
 	}
-	return len(p.Export.Languages) == 0 || len(languages) == 0 || common(p.Export.Languages, languages)
+	return len(p.Export.Languages) == 0 || len(languages) == 0 || haveCommon(p.Export.Languages, languages)
 }
 
-// imports is Filter.Imports.
-func (p *Policy) imports(a *record.Agent) bool {
+// importsAgent is Filter.Imports.
+func (p *Policy) importsAgent(a *record.Agent) bool {
 	in := &p.Import
 	if len(in.Protocols)+len(in.Tags)+len(in.Except)+len(in.Languages) == 0 {
 		return true
@@ -257,20 +257,20 @@ func (p *Policy) imports(a *record.Agent) bool {
 	for i, e := range a.Endpoints {
 		protocols[i] = e.Protocol
 	}
-	return !common(in.Except, tags) && (len(in.Tags) == 0 || common(in.Tags, tags)) &&
-		(len(in.Protocols) == 0 || common(in.Protocols, protocols)) &&
-		(len(in.Languages) == 0 || len(a.Languages) == 0 || common(in.Languages, a.Languages))
+	return !haveCommon(in.Except, tags) && (len(in.Tags) == 0 || haveCommon(in.Tags, tags)) &&
+		(len(in.Protocols) == 0 || haveCommon(in.Protocols, protocols)) &&
+		(len(in.Languages) == 0 || len(a.Languages) == 0 || haveCommon(in.Languages, a.Languages))
 }
 
-// common reports whether has, in any case, holds one of list, which is in
+// haveCommon reports whether has, in any case, holds one of list, which is in
 // lower case.
-func common(list, has []string) bool {
+func haveCommon(list, has []string) bool {
 	return len(list) > 0 && slices.ContainsFunc(has, func(s string) bool { return slices.Contains(list, strings.ToLower(s)) })
 }
 
 // Filled returns the policy without lists that are nil, as JSON has it.
 func (p Policy) Filled() Policy {
-	if out, err := p.tidy(); err == nil {
+	if out, err := p.normalize(); err == nil {
 		return out
 	}
 	return p

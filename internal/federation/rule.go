@@ -32,7 +32,7 @@ const (
 // decisions takes no more.
 const maxNote = 400
 
-func (r Rule) check() error {
+func (r Rule) checkRule() error {
 	var c fault.Check
 	c.Field(r.Stand == "" || r.Stand == Allow || r.Stand == Pin || r.Stand == Deny, "policy", "use allow, pin, deny, or nothing for what the policy says")
 	c.Field(r.Follow == "" || r.Follow == FollowWarn || r.Follow == FollowBlock, "follow", "use block, warn, or nothing to end it")
@@ -42,5 +42,5 @@ func (r Rule) check() error {
 	return c.Err()
 }
 
-// in reports whether the rule lets a portal in by itself.
-func (r Rule) in() bool { return r.Stand == Allow || r.Stand == Pin }
+// isAdmitted reports whether the rule lets a portal in by itself.
+func (r Rule) isAdmitted() bool { return r.Stand == Allow || r.Stand == Pin }

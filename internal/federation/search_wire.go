@@ -80,11 +80,11 @@ func parseAppended(b []byte) (*SearchAnswer, bool) {
 		return nil, false
 	}
 	total, ok := cutNumber(&b, `,"total":`)
-	if !ok || total < 0 || total > math.MaxInt32 || total != math.Trunc(total) || !cut(&b, `,"results":[`) {
+	if !ok || total < 0 || total > math.MaxInt32 || total != math.Trunc(total) || !cutPrefix(&b, `,"results":[`) {
 		return nil, false
 	}
 	a.Total = int(total)
-	for open := `{"record":`; !cut(&b, `]`); open = `,{"record":` {
+	for open := `{"record":`; !cutPrefix(&b, `]`); open = `,{"record":` {
 		var h Hit
 		if len(a.Results) == MaxFound {
 			return nil, false
@@ -95,13 +95,13 @@ func parseAppended(b []byte) (*SearchAnswer, bool) {
 		if h.Proof, ok = cutValue(&b, `,"proof":`); !ok {
 			return nil, false
 		}
-		if h.Score, ok = cutNumber(&b, `,"score":`); !ok || !cut(&b, `}`) {
+		if h.Score, ok = cutNumber(&b, `,"score":`); !ok || !cutPrefix(&b, `}`) {
 			return nil, false
 		}
 		a.Results = append(a.Results, h)
 	}
-	if cut(&b, `,"heads":[`) {
-		for open := `{"card":`; !cut(&b, `]`); open = `,{"card":` {
+	if cutPrefix(&b, `,"heads":[`) {
+		for open := `{"card":`; !cutPrefix(&b, `]`); open = `,{"card":` {
 			var t Told
 			if len(a.Heads) == MaxFound {
 				return nil, false
@@ -109,16 +109,16 @@ func parseAppended(b []byte) (*SearchAnswer, bool) {
 			if t.Card, ok = cutValue(&b, open); !ok {
 				return nil, false
 			}
-			if t.Head, ok = cutValue(&b, `,"head":`); !ok || !cut(&b, `}`) {
+			if t.Head, ok = cutValue(&b, `,"head":`); !ok || !cutPrefix(&b, `}`) {
 				return nil, false
 			}
 			a.Heads = append(a.Heads, t)
 		}
 	}
-	return a, cut(&b, `}`) && len(bytes.TrimSpace(b)) == 0
+	return a, cutPrefix(&b, `}`) && len(bytes.TrimSpace(b)) == 0
 }
 
-func cut(b *[]byte, what string) bool {
+func cutPrefix(b *[]byte, what string) bool {
 	rest, ok := bytes.CutPrefix(*b, []byte(what))
 	*b = rest
 	return ok
@@ -126,7 +126,7 @@ func cut(b *[]byte, what string) bool {
 
 // cutValue cuts a name and the object behind it off.
 func cutValue(b *[]byte, name string) (json.RawMessage, bool) {
-	if !cut(b, name) || len(*b) == 0 || (*b)[0] != '{' {
+	if !cutPrefix(b, name) || len(*b) == 0 || (*b)[0] != '{' {
 		return nil, false
 	}
 	s, depth := *b, 0
@@ -152,7 +152,7 @@ func cutValue(b *[]byte, name string) (json.RawMessage, bool) {
 
 // cutNumber cuts a name and the number behind it off.
 func cutNumber(b *[]byte, name string) (float64, bool) {
-	if !cut(b, name) {
+	if !cutPrefix(b, name) {
 		return 0, false
 	}
 	n := 0

@@ -97,15 +97,15 @@ func NewSelf(ctx context.Context, cfg SelfConfig) (*Self, error) {
 		return nil, errors.New("the portal has no root key")
 	}
 	s := &Self{cfg: cfg, id: record.PortalOf(record.Public(cfg.Public)), changed: make(chan struct{})}
-	if err := s.load(ctx); err != nil {
+	if err := s.loadCard(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.Renew(ctx)
 }
 
-// load finds the newest card: a database that came from a backup may know an
+// loadCard finds the newest card: a database that came from a backup may know an
 // older one than the replica.
-func (s *Self) load(ctx context.Context) error {
+func (s *Self) loadCard(ctx context.Context) error {
 	v, wire, err := s.cfg.Cards.LastCard(ctx, s.cfg.Network)
 	if err != nil {
 		return fmt.Errorf("read the portal's card: %w", err)
@@ -184,14 +184,14 @@ func (s *Self) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, 
 	if card == nil || card.Expires <= now.UnixMilli() {
 		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal has no card that counts, so it can sign nothing for other portals. Its operator renews it with `agentsite keys sign --root FILE`.")
 	}
-	k, ok := s.cfg.Keys.Signing(now, func(k ident.OperationalKey) bool { return lists(card, k) })
+	k, ok := s.cfg.Keys.Signing(now, func(k ident.OperationalKey) bool { return listsKey(card, k) })
 	if !ok {
 		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal's card lists no key that it has and that is good now. Its operator renews it with `agentsite keys sign --root FILE`.")
 	}
 	return record.KeyIDOf(record.PublicOf(k.Key)), k.Key, k.Until, nil
 }
 
-func lists(card *record.Card, k ident.OperationalKey) bool {
+func listsKey(card *record.Card, k ident.OperationalKey) bool {
 	id := record.KeyIDOf(record.PublicOf(k.Key))
 	return slices.ContainsFunc(card.Keys, func(l record.Key) bool { return l.ID == id })
 }
@@ -245,7 +245,7 @@ func (s *Self) Standing() SelfStanding {
 	}
 	for _, k := range s.cfg.Keys.List() {
 		id := record.KeyIDOf(record.PublicOf(k.Key))
-		out.Keys = append(out.Keys, SelfKey{id, k.From, k.Until, s.card != nil && lists(s.card, k), id == signs})
+		out.Keys = append(out.Keys, SelfKey{id, k.From, k.Until, s.card != nil && listsKey(s.card, k), id == signs})
 	}
 	return out
 }
@@ -275,27 +275,27 @@ func (s *Self) Renew(ctx context.Context) error {
 	if _, err := s.cfg.Keys.Renew(now); err != nil {
 		return err
 	}
-	why := s.stale(now)
+	why := s.staleReason(now)
 	if why == "" {
-		s.note("", now)
+		s.noteRootNeed("", now)
 		return nil
 	}
 	s.mu.Lock()
 	root := s.cfg.Root
 	s.mu.Unlock()
 	if root == nil {
-		s.note(why, now)
+		s.noteRootNeed(why, now)
 		return nil
 	}
-	r, err := record.Sign(s.cfg.Network, s.draft(now), root)
+	r, err := record.Sign(s.cfg.Network, s.draftCard(now), root)
 	if err != nil {
 		return fmt.Errorf("sign the portal's card: %w", err)
 	}
-	return s.take(ctx, r)
+	return s.admitCard(ctx, r)
 }
 
-// note keeps why the root key is needed and warns of it.
-func (s *Self) note(why string, now time.Time) {
+// noteRootNeed keeps why the root key is needed and warns of it.
+func (s *Self) noteRootNeed(why string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why != "" {
@@ -311,13 +311,13 @@ func (s *Self) note(why string, now time.Time) {
 	}
 }
 
-// stale says in a sentence why the card has to be replaced, or "".
-func (s *Self) stale(now time.Time) string {
+// staleReason says in a sentence why the card has to be replaced, or "".
+func (s *Self) staleReason(now time.Time) string {
 	c := s.Content()
 	if c == nil {
 		return "The portal has no card."
 	}
-	d := s.draft(now)
+	d := s.draftCard(now)
 	switch {
 	case now.Sub(clock.FromMilli(c.Issued)) >= renewCard:
 		return "The card is older than 30 days."
@@ -346,10 +346,10 @@ func (s *Self) Draft(ctx context.Context) (*record.Card, error) {
 	if _, err := s.cfg.Keys.Renew(now); err != nil {
 		return nil, err
 	}
-	return s.draft(now), nil
+	return s.draftCard(now), nil
 }
 
-func (s *Self) draft(now time.Time) *record.Card {
+func (s *Self) draftCard(now time.Time) *record.Card {
 	s.mu.Lock()
 	last, v := s.card, s.newestLocked()
 	s.mu.Unlock()
@@ -400,7 +400,7 @@ func (s *Self) Take(ctx context.Context, wire []byte) error {
 	s.signing.Lock()
 	defer s.signing.Unlock()
 	c, ok := r.Body.(*record.Card)
-	d := s.draft(clock.Now())
+	d := s.draftCard(clock.Now())
 	switch {
 	case !ok || c.Portal != s.id || r.Key != record.KeyIDOf(c.RootPub):
 		return fault.New(fault.Invalid, "This is no card of this portal: it was signed by another root key.")
@@ -409,11 +409,11 @@ func (s *Self) Take(ctx context.Context, wire []byte) error {
 	case !slices.Equal(c.Keys, d.Keys) || c.Origin != d.Origin:
 		return fault.New(fault.Conflict, "Keys or address of the portal have changed meanwhile. Sign a new card.")
 	}
-	return s.take(ctx, r)
+	return s.admitCard(ctx, r)
 }
 
-// take puts a card in use; the caller holds signing.
-func (s *Self) take(ctx context.Context, r *record.Record) error {
+// admitCard puts a card in use; the caller holds signing.
+func (s *Self) admitCard(ctx context.Context, r *record.Record) error {
 	if err := s.cfg.Cards.KeepCard(ctx, s.cfg.Network, r.Version(), r.Wire); err != nil {
 		return fmt.Errorf("keep the portal's card: %w", err)
 	}
@@ -429,7 +429,7 @@ func (s *Self) take(ctx context.Context, r *record.Record) error {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
-	s.note(s.stale(now), now)
+	s.noteRootNeed(s.staleReason(now), now)
 	s.cfg.Log.Info("signed a new card", "portal", s.id, "origin", s.cfg.Origin, "keys", len(r.Body.(*record.Card).Keys))
 	return nil
 }

@@ -43,7 +43,7 @@ const maxEach = 64
 
 // Stats returns the portals in numbers.
 func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
-	if err := operator(actor); err != nil {
+	if err := checkOperator(actor); err != nil {
 		return Stats{}, err
 	}
 	now := clock.Now()
@@ -77,15 +77,15 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 		}
 	}
 	slices.SortStableFunc(each, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(unruled(a), unruled(b)), a.Known.Compare(b.Known), cmp.Compare(a.Key(), b.Key()))
+		return cmp.Or(cmp.Compare(rankUnruled(a), rankUnruled(b)), a.Known.Compare(b.Known), cmp.Compare(a.Key(), b.Key()))
 	})
 	hosts := make(map[string]bool) // several may say to be at one
 	for _, e := range each[:min(len(each), maxEach)] {
-		if hosts[e.host()] {
+		if hosts[e.hostName()] {
 			continue
 		}
-		hosts[e.host()] = true
-		s := PeerStats{Host: e.host(), RTT: e.RTT, Failures: e.Failures, Agents: e.Agents}
+		hosts[e.hostName()] = true
+		s := PeerStats{Host: e.hostName(), RTT: e.RTT, Failures: e.Failures, Agents: e.Agents}
 		if !e.Waits.IsZero() {
 			s.Lag = max(now.Sub(e.Waits), 0)
 		}
@@ -97,7 +97,7 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 	return out, nil
 }
 
-func unruled(e *entry) int {
+func rankUnruled(e *entry) int {
 	if e.Rule.Stand != "" {
 		return 0
 	}

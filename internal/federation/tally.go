@@ -20,8 +20,8 @@ type tally struct {
 	last  string         // the newest of those
 }
 
-// one counts an event of a site, and reports whether it gets a notice.
-func (t *tally) one(site, what string, now time.Time) bool {
+// allowNotice counts an event of a site, and reports whether it gets a notice.
+func (t *tally) allowNotice(site, what string, now time.Time) bool {
 	if t.sites == nil {
 		t.began, t.sites = now, make(map[string]int)
 	}
@@ -36,9 +36,9 @@ func (t *tally) one(site, what string, now time.Time) bool {
 	return true
 }
 
-// over returns the number of events without notice in the past hour and the newest of them; 0
+// takeLeftOut returns the number of events without notice in the past hour and the newest of them; 0
 // before the hour is over.
-func (t *tally) over(now time.Time) (more int, last string) {
+func (t *tally) takeLeftOut(now time.Time) (more int, last string) {
 	if t.sites == nil || now.Sub(t.began).Abs() < tallyHour {
 		return 0, ""
 	}

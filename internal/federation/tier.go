@@ -151,7 +151,7 @@ func (p *Peers) Known(held int64) (agents int, bytes int64) {
 	here := 0
 	for _, e := range p.entries {
 		here += e.Agents
-		if d := p.decide(&e.Facts, "", now); d.Show && e.HeadExpires.After(now) && e.Listed <= d.MaxAgents && !e.Truncated {
+		if d := p.decideLocked(&e.Facts, "", now); d.Show && e.HeadExpires.After(now) && e.Listed <= d.MaxAgents && !e.Truncated {
 			agents += max(e.Listed, e.Agents)
 		}
 	}

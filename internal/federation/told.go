@@ -24,16 +24,16 @@ func (p *Peers) Heard(origin string, from record.PortalID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// An unproved claim to be at the address does not prevent a lookup.
-	if e := p.find(HostOf(origin)); e != nil && e.URL == origin && (e.address() || !e.Proved.IsZero()) {
-		if from == "" && e.From != "" && e.address() {
+	if e := p.findEntry(HostOf(origin)); e != nil && e.URL == origin && (e.isAddress() || !e.Proved.IsZero()) {
+		if from == "" && e.From != "" && e.isAddress() {
 			e.From = "" // an operator names it: it is kept
-			p.touch(e, now)
+			p.markDirty(e, now)
 		}
 		return
 	}
 	all, its := 0, 0
 	for _, e := range p.entries {
-		if e.address() {
+		if e.isAddress() {
 			all++
 			if e.From == from {
 				its++
@@ -45,17 +45,17 @@ func (p *Peers) Heard(origin string, from record.PortalID) {
 	}
 	e := &entry{Facts: Facts{URL: origin, From: from, Known: now}, next: now}
 	p.entries[e.Key()] = e
-	p.place(e, origin)
-	if !p.crowd(e, now) {
+	p.addPlace(e, origin)
+	if !p.makeRoom(e, now) {
 		return
 	}
-	p.touch(e, now)
-	p.nudge()
+	p.markDirty(e, now)
+	p.wakeRun()
 }
 
 // Learned implements Registry.
 func (p *Peers) Learned(c *record.Card, proved bool) {
-	if c.Portal == p.self() {
+	if c.Portal == p.selfID() {
 		return
 	}
 	now := clock.Now()
@@ -72,7 +72,7 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	}
 	p.atAddress(e, c.Origin, proved)
 	if proved {
-		p.unseat(e, c.Origin, now)
+		p.unseatOthers(e, c.Origin, now)
 	}
 	keys := make([]record.KeyID, len(c.Keys))
 	for i, k := range c.Keys {
@@ -88,11 +88,11 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 		e.Proved = now
 	}
 	if moved {
-		if p.place(e, c.Origin); !p.crowd(e, now) {
+		if p.addPlace(e, c.Origin); !p.makeRoom(e, now) {
 			return
 		}
 	}
-	p.touch(e, now)
+	p.markDirty(e, now)
 }
 
 // atAddress gives a portal the rule of the address that its card names. An allow or pin rule of an
@@ -108,17 +108,17 @@ func (p *Peers) atAddress(e *entry, origin string, proved bool) {
 	}
 	if proved {
 		e.Known, e.From = minTime(e.Known, a.Known), a.From
-		p.drop(origin)
+		p.dropEntry(origin)
 	}
 }
 
-// unseat takes the proof of an origin from all but the portal that was seen
+// unseatOthers takes the proof of an origin from all but the portal that was seen
 // there just now. The caller holds mu.
-func (p *Peers) unseat(by *entry, origin string, now time.Time) {
+func (p *Peers) unseatOthers(by *entry, origin string, now time.Time) {
 	for _, e := range p.entries {
 		if e != by && e.URL == origin && !e.Proved.IsZero() {
 			e.Proved = time.Time{}
-			p.touch(e, now)
+			p.markDirty(e, now)
 		}
 	}
 }
@@ -144,16 +144,16 @@ func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
 	case took > 0:
 		e.dirty = e.dirty || e.Failures > 0
 		e.Failures, e.Why = 0, ""
-		e.asked, e.next = now, now.Add(p.every(e))
+		e.asked, e.next = now, now.Add(p.askInterval(e))
 		if e.RTT == 0 {
 			e.RTT = took
 		}
 		e.RTT += (took - e.RTT) / rttWeight
 	case e.Failures > 0: // it is back, or nearly: ask at once
 		e.next = now
-		p.nudge()
+		p.wakeRun()
 	}
-	p.restate(e, now)
+	p.updateState(e, now)
 }
 
 // Barred implements Registry.
@@ -166,7 +166,7 @@ func (p *Peers) Barred(portal record.PortalID, why Reason, words string) {
 	if same {
 		return
 	}
-	p.tell(portal, func(e *entry, _ time.Time) { e.Bars, e.BarsWhy = why, words })
+	p.changeFacts(portal, func(e *entry, _ time.Time) { e.Bars, e.BarsWhy = why, words })
 }
 
 // maxWhy bounds the kept text of an error, in bytes.
@@ -174,16 +174,16 @@ const maxWhy = 200
 
 // Failed implements Registry.
 func (p *Peers) Failed(portal record.PortalID, err error) {
-	p.tell(portal, func(e *entry, now time.Time) { e.fail(err, now) })
+	p.changeFacts(portal, func(e *entry, now time.Time) { e.recordFailure(err, now) })
 }
 
 // Missed reports that other portals miss a portal: it is asked for its state, at most as often as
 // portals without reports.
 func (p *Peers) Missed(portal record.PortalID) {
-	p.tell(portal, func(e *entry, now time.Time) {
-		if soon := maxTime(now, e.asked.Add(p.often())); soon.Before(e.next) {
+	p.changeFacts(portal, func(e *entry, now time.Time) {
+		if soon := maxTime(now, e.asked.Add(p.quietInterval())); soon.Before(e.next) {
 			e.next = soon
-			p.nudge()
+			p.wakeRun()
 		}
 	})
 }
@@ -191,7 +191,7 @@ func (p *Peers) Missed(portal record.PortalID) {
 // retryAfter is how soon a portal is asked again that did not answer once.
 const retryAfter = time.Second
 
-func (e *entry) fail(err error, now time.Time) {
+func (e *entry) recordFailure(err error, now time.Time) {
 	e.Failed = now
 	e.Failures = min(e.Failures+1, 1_000_000)
 	if e.Why = "no answer"; err != nil {
@@ -205,8 +205,8 @@ func (e *entry) fail(err error, now time.Time) {
 // Fault implements Registry.
 func (p *Peers) Fault(portal record.PortalID, reason string) {
 	p.faulted.Add(reason, 1)
-	p.tell(portal, func(e *entry, now time.Time) {
-		if e.fault(reason, now) {
+	p.changeFacts(portal, func(e *entry, now time.Time) {
+		if e.countFault(reason, now) {
 			p.cfg.Log.Warn("a portal is refused for an hour", "portal", portal, "reason", reason)
 		}
 	})
@@ -221,17 +221,17 @@ func (p *Peers) Fault(portal record.PortalID, reason string) {
 
 // Synced implements Registry.
 func (p *Peers) Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time) {
-	p.tell(portal, func(e *entry, _ time.Time) {
+	p.changeFacts(portal, func(e *entry, _ time.Time) {
 		if e.Truncated != truncated || e.Listed != int(head.Count) || e.Waits.IsZero() != waits.IsZero() {
-			p.announce() // waiting readers read the change when tell has returned
+			p.wakeReaders() // waiting readers read the change when tell has returned
 		}
 		e.Agents, e.Listed, e.Truncated, e.Waits = held, int(head.Count), truncated, waits
 		e.Head, e.HeadIssued, e.HeadExpires = head.Version, clock.FromMilli(head.Issued), clock.FromMilli(head.Expires)
 	})
 }
 
-// tell changes the facts of a known portal.
-func (p *Peers) tell(portal record.PortalID, fn func(e *entry, now time.Time)) {
+// changeFacts changes the facts of a known portal.
+func (p *Peers) changeFacts(portal record.PortalID, fn func(e *entry, now time.Time)) {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,14 +241,14 @@ func (p *Peers) tell(portal record.PortalID, fn func(e *entry, now time.Time)) {
 	}
 	agents := e.Agents
 	fn(e, now)
-	p.touch(e, now)
+	p.markDirty(e, now)
 	if e.Agents != agents {
-		p.announce()
+		p.wakeReaders()
 	}
 }
 
-// nudge has Run look now; it never waits.
-func (p *Peers) nudge() {
+// wakeRun has Run look now; it never waits.
+func (p *Peers) wakeRun() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -25,8 +25,8 @@ const (
 	readAtOnce = 500
 )
 
-// read takes in new statements of others, or all of them again.
-func (p *Peers) read(ctx context.Context, all bool) error {
+// readWords takes in new statements of others, or all of them again.
+func (p *Peers) readWords(ctx context.Context, all bool) error {
 	p.mu.RLock()
 	after := p.wordsTo
 	p.mu.RUnlock()
@@ -63,31 +63,31 @@ func (p *Peers) read(ctx context.Context, all bool) error {
 	}
 	p.wordsTo = after
 	for _, w := range said {
-		p.hear(w)
+		p.keepWord(w)
 	}
 	if all || len(said) > 0 {
-		p.review(clock.Now())
+		p.reviewState(clock.Now())
 	}
 	p.mu.Unlock()
 	for _, id := range accused {
-		p.inspect(ctx, id)
+		p.checkConflict(ctx, id)
 	}
 	return nil
 }
 
-// hear keeps a statement in place of the author's earlier one about the same portal. The caller
+// keepWord keeps a statement in place of the author's earlier one about the same portal. The caller
 // holds mu.
-func (p *Peers) hear(w Word) {
+func (p *Peers) keepWord(w Word) {
 	of := p.words[w.Subject]
 	old, ok := of[w.By]
 	if ok && old.version.Compare(w.version) >= 0 {
 		return
 	}
-	if !ok && len(of) >= maxWordsOf && !p.trusted(w.By) {
+	if !ok && len(of) >= maxWordsOf && !p.isTrusted(w.By) {
 		return
 	}
 	if of == nil {
-		if len(p.words) >= maxPeers && !p.trusted(w.By) { // statements about unknown portals
+		if len(p.words) >= maxPeers && !p.isTrusted(w.By) { // statements about unknown portals
 			return
 		}
 		of = make(map[record.PortalID]Word)
@@ -96,8 +96,8 @@ func (p *Peers) hear(w Word) {
 	of[w.By] = w
 }
 
-// inspect asks the replica whether a portal was proved to lie.
-func (p *Peers) inspect(ctx context.Context, id record.PortalID) {
+// checkConflict asks the replica whether a portal was proved to lie.
+func (p *Peers) checkConflict(ctx context.Context, id record.PortalID) {
 	if p.cfg.Replica == nil {
 		return
 	}
@@ -110,14 +110,14 @@ func (p *Peers) inspect(ctx context.Context, id record.PortalID) {
 	defer p.mu.Unlock()
 	if e := p.entries[string(id)]; e != nil && e.Quarantined != (c != nil) {
 		e.Quarantined = c != nil
-		p.touch(e, clock.Now())
-		p.nudge()
+		p.markDirty(e, clock.Now())
+		p.wakeRun()
 	}
 }
 
-// inspectAll checks all portals, because the record that proves a lie may have come from another
+// checkAllConflicts checks all portals, because the record that proves a lie may have come from another
 // portal.
-func (p *Peers) inspectAll(ctx context.Context) {
+func (p *Peers) checkAllConflicts(ctx context.Context) {
 	ids, err := p.cfg.Replica.Convicted(ctx)
 	if err != nil {
 		p.cfg.Log.Warn("look which portals are quarantined", "error", err)
@@ -133,8 +133,8 @@ func (p *Peers) inspectAll(ctx context.Context) {
 	for key, e := range p.entries {
 		if e.Quarantined != convicted[key] {
 			e.Quarantined = convicted[key]
-			p.touch(e, now)
-			p.nudge()
+			p.markDirty(e, now)
+			p.wakeRun()
 		}
 	}
 }
