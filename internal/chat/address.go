@@ -7,16 +7,16 @@ import (
 	"agentsite/internal/task"
 )
 
-// audience is whom a message of a person is for.
+// audience holds the agents that a message of a person addresses.
 type audience struct {
 	agents []Member
-	// turn is the agent whose turn it was, where they take turns.
+	// turn is the agent that answered in turn, in rooms where agents take turns.
 	turn string
 }
 
-// addressed decides who answers a message of a person: the agent it was sent
-// to, those it mentions, the one whose answer it quotes, else whoever the
-// room's settings name. A message that mentions only people asks no agent.
+// addressed chooses the agents that answer a message of a person: the agent it was sent to, those
+// it mentions, the author of the answer it quotes, else those that the room's settings name. A
+// message that mentions only people asks no agent.
 func (s *Service) addressed(ctx context.Context, id string, me Member, members []Member, d Draft, text string, quoted *Message) (audience, error) {
 	agents := Conversation{Members: members}.Agents()
 	if d.To != "" {
@@ -48,7 +48,7 @@ func addressed(me Member, members, agents []Member, text, portal string, quoted 
 			return audience{agents: []Member{m}}, nil
 		}
 		if quoted.Sender.Kind != "agent" && quoted.Sender.ID != me.ID {
-			return a, nil // an answer to somebody
+			return a, nil // an answer to a person
 		}
 	}
 	settings, spoke, err := set()
@@ -58,7 +58,7 @@ func addressed(me Member, members, agents []Member, text, portal string, quoted 
 	return unaddressed(agents, settings, spoke), nil
 }
 
-// unaddressed is who answers what is said to nobody.
+// unaddressed chooses the agents that answer a message without an addressee.
 func unaddressed(agents []Member, set Settings, spoke string) audience {
 	switch set.Speaks {
 	case SpeaksNobody:
@@ -80,9 +80,9 @@ func unaddressed(agents []Member, set Settings, spoke string) audience {
 	return audience{}
 }
 
-// concerns reports whether an earlier message of the conversation is one
-// between an agent and the member who asks it: by the agent, to it, or about
-// an answer of it. theirs are the seqs of what the agent said.
+// concerns reports whether an earlier message of the conversation is between an agent and the
+// asking member: by the agent, addressed to it, or about an answer of it. theirs are the seqs of
+// the agent's messages.
 func concerns(m Message, agent Member, asker Member, members, agents []Member, set Settings, portal string, theirs map[int64]bool) bool {
 	if m.Sender.Kind == "agent" && m.Sender.ID == agent.ID {
 		return true
@@ -97,7 +97,8 @@ func concerns(m Message, agent Member, asker Member, members, agents []Member, s
 	if theirs[m.Target] {
 		return true
 	}
-	// What the asker said to nobody is the agent's where it speaks then.
+	// Messages of the asker without an addressee belong to the agent if the settings let it answer
+	// them.
 	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentioned(members, text, portal)) > 0 || set.Speaks == SpeaksTurns {
 		return false
 	}

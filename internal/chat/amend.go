@@ -11,9 +11,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Edit gives the actor's own message other parts and returns it as it is now.
-// What it said before stays readable to members. Agents that answered are not
-// asked again.
+// Edit replaces the parts of the actor's own message and returns it in its new form. Its earlier
+// forms stay readable to members. Agents that answered are not asked again.
 func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq int64, parts []task.Part) (Message, error) {
 	if err := writes(actor); err != nil {
 		return Message{}, err
@@ -68,7 +67,7 @@ func equalParts(a, b task.Part) bool {
 		a.MediaType == b.MediaType && a.Filename == b.Filename && bytes.Equal(a.Metadata, b.Metadata)
 }
 
-// amend appends what changes a message and returns the message as it is now.
+// amend appends an event that changes a message and returns the changed message.
 func (s *Service) amend(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part, on bool) (Message, error) {
 	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(), Sender: sender(actor),
 		Kind: kind, Parts: parts, Target: m.Seq, CreatedAt: clock.Now()}, on)

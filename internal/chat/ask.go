@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Ask is what a caller of a protocol face wants of one agent.
+// Ask is a question of a protocol endpoint's caller to one agent.
 type Ask struct {
 	// Agent is its handle.
 	Agent string
@@ -20,8 +20,8 @@ type Ask struct {
 	// ClientID makes asking again in the same conversation harmless.
 	ClientID string
 	Parts    []task.Part
-	// Before is what the caller says was talked about earlier, as a message
-	// that asks nobody and comes first; only for a new conversation.
+	// Before is the earlier conversation as the caller reports it, stored as a first message that
+	// asks no agent; only for a new conversation.
 	Before string
 	// Title names a new conversation; "" calls it after the question.
 	Title string
@@ -35,12 +35,11 @@ type Ask struct {
 	// or waits for input. An agent that answers at once may then be asked before
 	// anything is stored, and question and answer are stored together.
 	Wait bool
-	// Via is the agents whose work led to the question, as it says itself. One
-	// of them is not asked again, and nobody once they are too many: the fault
-	// has task.ErrLoop.
+	// Via lists the agents whose work led to the question, as the caller claims. None of them is
+	// asked again, and no agent at all when the chain is too long: the fault has task.ErrLoop.
 	Via task.Chain
-	// Budget is what the question may lead to, as it says itself. One that is
-	// used up is a fault with task.ErrBudget.
+	// Budget bounds the work that the question may cause, as the caller claims. A used-up budget
+	// is a fault with task.ErrBudget.
 	Budget task.Budget
 	// Once makes asking again harmless where there is no Context, too: a
 	// ClientID that the caller gave the agent before leads to the conversation
@@ -48,7 +47,7 @@ type Ask struct {
 	Once bool
 }
 
-// Asked is what came of an Ask.
+// Asked is the result of an Ask.
 type Asked struct {
 	ConversationID string
 	// Task is the work on the question as it was submitted or, with Wait or
@@ -63,11 +62,10 @@ type Asked struct {
 	Repeat bool
 }
 
-// Ask gives one agent one question, whoever its text mentions. What it opens
-// is an ordinary conversation of the caller. It returns once the question is
-// on disk. An agent or a conversation that is not there and one that is not
-// the caller's are the same NotFound fault; a TaskID that does not wait for
-// input is a Conflict.
+// Ask sends one question to one agent, even if the text mentions others. It creates an ordinary
+// conversation of the caller. It returns once the question is on disk. A missing agent or
+// conversation and one of another caller give the same NotFound fault; a TaskID that does not wait
+// for input is a Conflict.
 func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, error) {
 	if err := writes(actor); err != nil {
 		return Asked{}, err
@@ -137,7 +135,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err := s.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
-	if actor.IsVisitor() { // of whom rooms are counted apart
+	if actor.IsVisitor() { // rooms of visitors are counted separately
 		if err := s.allow(actor); err != nil {
 			return Asked{}, err
 		}
@@ -204,7 +202,7 @@ func asked(done Posted) Asked {
 	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
 }
 
-// visits is a kind of visitors as it is, "" for everybody with an account.
+// visits returns the kind of a visitor, "" for an actor with an account.
 func visits(kind string) string {
 	if kind == string(ident.Guest) || kind == string(ident.Portal) {
 		return kind
@@ -214,8 +212,8 @@ func visits(kind string) string {
 
 func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }
 
-// Task returns a task the actor asked for. It is for those who ask: a token
-// for conversations is enough.
+// Task returns a task the actor asked for. Access to conversations is enough, because it belongs
+// to asking.
 func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
 	if err := reads(actor); err != nil {
 		return task.Task{}, err

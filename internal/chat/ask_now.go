@@ -12,17 +12,15 @@ import (
 // Instant is agents that answer at once from the question alone: without a
 // network, a model or anything they would change.
 type Instant interface {
-	// AnswerNow returns what the task's agent says to the message. ok is false
-	// where there is none, or not in a moment: then the task is to be done as
-	// any other, and nothing has happened.
+	// AnswerNow returns the immediate answer of the task's agent to the message. ok is false if
+	// the agent gives none or not quickly: then the task runs as usual, and nothing has changed.
 	AnswerNow(ctx context.Context, t task.Task, m Message) (r task.Result, ok bool)
 }
 
-// askNow asks an agent that answers at once and stores the conversation with
-// question and answer. The caller knows of none of them before they are on
-// disk, so that what a crash takes was never promised; that the answer was made
-// first shows nowhere. ok is false where the agent has to be asked as others
-// are: it took too long, wants something, or said what more would follow from.
+// askNow asks an agent that answers at once and stores the conversation with question and answer.
+// The caller learns of both only once they are on disk, so a crash loses nothing that was
+// acknowledged. Readers cannot see that the answer was made first. ok is false if the agent must
+// be asked the usual way: it took too long, needs input, or its answer would cause more work.
 func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *FirstAsk) (out Asked, ok bool, err error) {
 	if s.cfg.Instant == nil || len(p.Ask) != 1 {
 		return out, false, nil

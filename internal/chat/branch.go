@@ -8,15 +8,15 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxBranch is how many messages a branch begins with at most, the last ones,
-// and branchPages how far they are looked for among lines that nobody said.
+// maxBranch bounds the messages copied to a branch, counted from the last one. branchPages bounds
+// the pages read to find them, because events also take up seqs.
 const (
 	maxBranch   = 2000
 	branchPages = 100
 )
 
-// Branch begins a new conversation of the actor with what they see of this one
-// up to seq, and with its agents.
+// Branch creates a conversation of the actor with the messages of this one that they see up to
+// seq, and with its agents.
 func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq int64) (Conversation, error) {
 	if err := writes(actor); err != nil {
 		return Conversation{}, err
@@ -101,8 +101,8 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 	return false, nil
 }
 
-// copied is what was said after from and up to upTo, as it reads now, for a
-// new conversation; seqs are those of the old one.
+// copied returns the messages after from and up to upTo in their present form, for a new
+// conversation; seqs are those of the old one.
 func (s *Service) copied(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
 	var list []Message // newest first
 	before := upTo + 1

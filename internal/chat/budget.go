@@ -9,12 +9,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// longestWork is how long what one message leads to may take elsewhere.
+// longestWork bounds the time of the work that one message causes on other portals.
 const longestWork = 15 * time.Minute
 
-// Allowance is what the work on a task may lead to at another portal: what
-// came along with what was asked, within what the conversation allows. It is
-// for the runtime.
+// Allowance returns the budget for a task's work at another portal: the budget of the question,
+// within the limits of the conversation. It is for the runtime.
 func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {
@@ -24,8 +23,7 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
 }
 
-// checkBudget refuses what is asked when there is nothing left to answer it
-// with.
+// checkBudget refuses a question if its budget leaves nothing for an answer.
 func checkBudget(b task.Budget, parts []task.Part) error {
 	if !b.IsSet() {
 		return nil

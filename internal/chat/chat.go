@@ -1,7 +1,7 @@
-// Package chat is conversations: people and agents in one room, a transcript
-// whose messages carry a dense seq and a hash chain, and live readers that
-// lose nothing. It decides who may read and write, and whom a message
-// addresses; it knows nothing of SQL, sockets or how an agent answers.
+// Package chat holds conversations: people and agents in one room, a transcript whose messages
+// carry a dense seq and a hash chain, and live readers that lose nothing. It decides on read and
+// write access and on the addressees of a message; it knows nothing of SQL, sockets or the way an
+// agent answers.
 package chat
 
 import (
@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of what somebody may send. Stored text is never cut silently.
+// Bounds of sent content. Stored text is never cut silently.
 const (
 	MaxTextBytes      = 64 << 10 // one message of an account
 	MaxGuestTextBytes = 16 << 10 // one message of a guest
@@ -25,7 +25,7 @@ const (
 	MaxAnswerBytes    = 256 << 10 // one message of an agent
 )
 
-// Kind says what a message is.
+// Kind is the kind of a message.
 type Kind string
 
 // Text is something said; Event is a quiet line about the room (joined, left,
@@ -43,7 +43,7 @@ const (
 // Amends reports whether messages of the kind are about another one only.
 func (k Kind) Amends() bool { return k == Edit || k == Unsaid || k == React }
 
-// Sender is who said a message, as recorded when it was said.
+// Sender is the author of a message, as recorded at that time.
 type Sender struct {
 	Kind   string // person, operator, guest, agent, system
 	ID     string
@@ -72,8 +72,8 @@ type Message struct {
 	CreatedAt time.Time
 	// Hash chains the transcript: see Chain.
 	Hash []byte
-	// Now is what became of the message since. Messages are read with it, and
-	// with the parts they have now; the chain does not cover it.
+	// Now is the present state of the message. Messages are read with it and with their present
+	// parts; the hash chain does not cover it.
 	Now Now
 }
 
@@ -83,7 +83,8 @@ type Now struct {
 	// said with; EditedAt is when.
 	EditSeq  int64
 	EditedAt time.Time
-	// Unsaid is when it was taken away and By whom; its parts are empty then.
+	// UnsaidAt is the time of the deletion and By its actor; the parts of a deleted message are
+	// empty.
 	UnsaidAt time.Time
 	UnsaidBy string
 	// NewerSeq is the answer that was given in its place, 0 for none.
@@ -91,13 +92,13 @@ type Now struct {
 	Reactions []Reaction
 }
 
-// Reaction is one emoji on a message and who set it.
+// Reaction is one emoji on a message and the members who set it.
 type Reaction struct {
 	Emoji string
 	By    []Reactor
 }
 
-// Reactor is who set a reaction.
+// Reactor is a member who set a reaction.
 type Reactor struct{ Kind, ID, Handle string }
 
 // Conversation is one room.
@@ -110,10 +111,11 @@ type Conversation struct {
 	LastSeq  int64
 	Members  []Member
 	Settings Settings
-	// BranchedFrom and BranchedSeq say of what it began as a copy.
+	// BranchedFrom and BranchedSeq name the conversation and message that this one was copied up
+	// to.
 	BranchedFrom string
 	BranchedSeq  int64
-	// Mine is what the asking member decided for themselves.
+	// Mine holds the personal settings of the asking member.
 	Mine Mine
 	// ReadSeq is how far the asking member has read.
 	ReadSeq int64
@@ -127,21 +129,20 @@ type Conversation struct {
 // MaxUnread is where counting ends.
 const MaxUnread = 100
 
-// Settings are what a room's owner decides.
+// Settings are the room settings, chosen by its owner.
 type Settings struct {
 	// Speaks says which agent answers a message that addresses none.
 	Speaks Speaks
 	// SpeakerID is the agent of SpeaksAgent.
 	SpeakerID string
-	// Past says what those who join see of what was said before.
+	// Past selects the earlier messages that new members see.
 	Past Past
-	// Hops, Turns and Budget bound what agents do for one message of a
-	// person: how far a mention leads from agent to agent, how many answers
-	// there are in all, and how many bytes of them.
+	// Hops, Turns and Budget bound the work of agents for one message of a person: the length of a
+	// chain of mentions, the number of answers in all, and their bytes.
 	Hops, Turns, Budget int
 }
 
-// Speaks is a rule for messages that address nobody.
+// Speaks is the rule for messages without an addressee.
 type Speaks string
 
 // SpeaksAlone lets the agent answer if it is the only one, which is where
@@ -154,10 +155,10 @@ const (
 	SpeaksTurns  Speaks = "turns"
 )
 
-// Past is what a joiner sees of a room's past.
+// Past is a rule for the earlier messages that a new member sees.
 type Past string
 
-// PastAll shows everything, PastNothing what is said from then on.
+// PastAll shows all messages, PastNothing only those after joining.
 const (
 	PastAll     Past = "all"
 	PastNothing Past = "nothing"
@@ -169,7 +170,7 @@ var (
 	MaxSettings     = Settings{Hops: 10, Turns: 50, Budget: 2 << 20}
 )
 
-// Mine is what one member decided about a conversation.
+// Mine holds the personal settings of one member for a conversation.
 type Mine struct {
 	Role     string
 	FromSeq  int64 // sees only messages after it
@@ -178,7 +179,7 @@ type Mine struct {
 	Notify   Notify
 }
 
-// Notify says when somebody wants to be told of a message.
+// Notify selects the messages that a member is notified of.
 type Notify string
 
 // NotifyAll is of every text, NotifyMentions of those that name them.
@@ -195,7 +196,7 @@ const (
 	RoleReader = "reader"
 )
 
-// Member is somebody in a room. A member who left keeps the row.
+// Member is a person or agent in a room. The row stays when the member leaves.
 type Member struct {
 	Kind   string // person, guest, agent
 	ID     string
@@ -204,12 +205,11 @@ type Member struct {
 	// FromSeq is the message after which they see the conversation.
 	FromSeq int64
 	ReadSeq int64
-	// Remote is set for agents whose text leaves this portal, with the host
-	// it goes to.
+	// Remote is set for agents that receive text outside this portal, with the receiving host.
 	Remote string
 }
 
-// Private reports whether nobody else but agents is in the conversation.
+// Private reports whether the conversation has one person only, besides agents.
 func (c Conversation) Private() bool {
 	n := 0
 	for _, m := range c.Members {
@@ -231,14 +231,14 @@ func (c Conversation) Agents() []Member {
 	return out
 }
 
-// ChainEntry is what the hash chain covers of one message. Body is hashed on
-// its own so that a later removal of the text leaves the chain verifiable.
+// ChainEntry holds the fields of one message that the hash chain covers. Body is hashed on its own
+// so that a later removal of the text leaves the chain verifiable.
 type ChainEntry struct {
 	Seq        int64
 	ID         string
 	SenderKind string
 	SenderID   string
-	// SenderHandle is who readers are told spoke.
+	// SenderHandle is the author's handle as readers see it.
 	SenderHandle string
 	Kind         string
 	TaskID       string

@@ -37,14 +37,14 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 	return room, s.store.CreateConversation(ctx, room, nil, nil)
 }
 
-// emptyRoom is a conversation whose only member is the actor, its owner.
+// emptyRoom returns a conversation with the actor as owner and only member.
 func emptyRoom(actor ident.Actor, title string) Conversation {
 	now := clock.Now()
 	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings, Mine: Mine{Role: RoleOwner},
 		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: sender(actor).Handle, Role: RoleOwner}}}
 }
 
-// member finds who a handle names, with the actor's rights.
+// member finds the member for a handle, with the actor's rights.
 func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) (Member, error) {
 	a, err := s.agent(ctx, actor, handle)
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 
 func (s Share) valid() bool { return s == ShareAll || s == ShareOwn || s == ShareNothing }
 
-// disclosed finds what of the conversation goes along to each of the agents
-// that a draft addresses, and what its sender was told of them with it.
+// disclosed returns the share of the conversation that goes to each of the agents that a draft
+// addresses, and the disclosures about them that the sender has seen with the draft.
 func (s *Service) disclosed(ctx context.Context, actor ident.Actor, d Draft, agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
 	var ids []string
 	for _, a := range agents {
@@ -42,7 +42,7 @@ func (s *Service) disclosed(ctx context.Context, actor ident.Actor, d Draft, age
 			return n.String() == a.Handle
 		})
 		share := d.Share
-		if share == "" { // also where it moved: what they chose to keep back stays back
+		if share == "" { // also when the agent moved: a restricted share stays restricted
 			share = known.Share
 		}
 		if share == "" {
@@ -62,8 +62,7 @@ func (s *Service) disclosed(ctx context.Context, actor ident.Actor, d Draft, age
 	return shares, told, nil
 }
 
-// toldOf is what the sender of a draft was told of agents that it does not
-// address.
+// toldOf returns the disclosures of a draft about agents that it does not address.
 func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known []Disclosure) ([]Disclosure, error) {
 	var rest []Member
 	for _, h := range d.Told {
@@ -90,8 +89,7 @@ func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known [
 	return out, nil
 }
 
-// errUntold says of which agents somebody has to be told first where their
-// text goes.
+// errUntold names the agents that need a disclosure before text goes to them.
 func errUntold(agents []AgentRef) error {
 	var where []string
 	for _, a := range agents {
@@ -102,7 +100,7 @@ func errUntold(agents []AgentRef) error {
 		Fields: map[string]string{"told": list}}
 }
 
-// remember stores what somebody was told.
+// remember stores the disclosures that the actor has seen.
 func (s *Service) remember(ctx context.Context, actor ident.Actor, told []Disclosure) error {
 	for _, d := range told {
 		if err := s.store.Disclose(ctx, memberKind(actor), actor.ID, d); err != nil {
@@ -112,8 +110,8 @@ func (s *Service) remember(ctx context.Context, actor ident.Actor, told []Disclo
 	return nil
 }
 
-// Disclosures says of each agent of the conversation whose text leaves this
-// portal what the actor was told, in the order of the members.
+// Disclosures returns the actor's disclosures for the agents of the conversation that receive text
+// outside this portal, in the order of the members.
 func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string) ([]Disclosure, error) {
 	if err := reads(actor); err != nil {
 		return nil, err
@@ -153,8 +151,8 @@ func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string)
 	return out, nil
 }
 
-// Disclose notes that the actor was told where their text to an agent of the
-// conversation goes, and what may go along.
+// Disclose records that the actor has seen the host that receives their text to an agent of the
+// conversation, and their choice of the share.
 func (s *Service) Disclose(ctx context.Context, actor ident.Actor, id, agent string, share Share) error {
 	if err := writes(actor); err != nil {
 		return err

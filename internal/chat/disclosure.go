@@ -2,12 +2,12 @@ package chat
 
 import "time"
 
-// Share says what of a conversation goes along to an agent elsewhere beside
-// the message itself.
+// Share selects the part of a conversation that an agent elsewhere receives besides the message
+// itself.
 type Share string
 
-// ShareAll is what was said before, as far as the asker sees it; ShareOwn only
-// what was said to and by that agent; ShareNothing the message alone.
+// ShareAll includes all earlier messages that the asker sees; ShareOwn only those to and by that
+// agent; ShareNothing sends the message alone.
 const (
 	ShareAll     Share = "all"
 	ShareOwn     Share = "own"
@@ -20,6 +20,6 @@ type Disclosure struct {
 	Agent   string // handle
 	Host    string
 	Share   Share
-	// ToldAt is zero while they were not told, or were told of another host.
+	// ToldAt is the time of the disclosure; zero without one or if it named another host.
 	ToldAt time.Time
 }

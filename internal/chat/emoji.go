@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// isEmoji reports whether a text is one emoji: a picture character with what
-// may follow it to change or join it, a flag, or a keycap. It need not know
-// every one there is; it keeps words out.
+// isEmoji reports whether a text is one emoji: a picture character with its modifiers and joined
+// characters, a flag, or a keycap. It need not know all emoji; it only has to refuse words.
 func isEmoji(s string) bool {
 	if s == "" || len(s) > MaxEmojiBytes || !utf8.ValidString(s) {
 		return false

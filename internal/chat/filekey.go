@@ -113,7 +113,7 @@ func (f taskFiles) find(ctx context.Context, url string) (hash string, from int6
 	return hash, asker.FromSeq, nil
 }
 
-// asker is the member a task works for, and who else is in the conversation.
+// asker returns the member that a task works for, and all members of the conversation.
 func (s *Service) asker(ctx context.Context, t task.Task) (Member, []Member, error) {
 	list, err := s.store.Members(ctx, t.ConversationID)
 	if err != nil {

@@ -18,15 +18,14 @@ func errNoFile() error {
 	return fault.New(fault.NotFound, "There is no such file, or it is not for you to see.")
 }
 
-// bounds are what a sender's files may take: one of them, all together, and
-// what comes on one day.
+// bounds are the upload limits of a sender: for one file, for all together, and for one day.
 type bounds struct {
 	size, quota int64
 	daily       []allowance
 }
 
-// fileBounds counts what guests send by where they come from, too: one begins
-// anew as somebody else at any time.
+// fileBounds counts uploads of guests by their network address too, because a guest can get a new
+// identity at any time.
 func fileBounds(actor ident.Actor) bounds {
 	if actor.IsVisitor() {
 		return bounds{MaxGuestFileBytes, GuestFileQuota, []allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
@@ -34,8 +33,8 @@ func fileBounds(actor ident.Actor) bounds {
 	return bounds{MaxFileBytes, FileQuota, []allowance{{actor.ID, 2 * FileQuota}}}
 }
 
-// PutFile takes a file of the actor, which a message may then hold as a part
-// whose URL is FileURL of its hash.
+// PutFile stores a file of the actor, which a message may then hold as a part whose URL is FileURL
+// of its hash.
 func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
 	if err := writes(actor); err != nil {
 		return File{}, err
@@ -48,7 +47,7 @@ func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (
 
 // keep stores a file as sent by its owner.
 func (s *Service) keep(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
-	// What is over the quota is known only once it has come.
+	// The size, and so an excess of the quota, is known only after the transfer.
 	switch s.sent.begin(b.daily) {
 	case tooMuch:
 		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].most>>20)
@@ -56,7 +55,7 @@ func (s *Service) keep(ctx context.Context, ownerKind, ownerID string, d FileDra
 		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
 	}
 	counted := &countReader{r: d.Content}
-	defer func() { s.sent.end(b.daily, counted.n) }() // what was refused was on the disk, too
+	defer func() { s.sent.end(b.daily, counted.n) }() // refused uploads were written to the disk, too
 	hash, size, head, err := s.store.PutBlob(ctx, counted, b.size)
 	if err != nil {
 		return File{}, err
@@ -68,7 +67,7 @@ func (s *Service) keep(ctx context.Context, ownerKind, ownerID string, d FileDra
 	return f, s.store.PutFile(ctx, f, ownerKind, ownerID, b.quota)
 }
 
-// countReader counts what is read.
+// countReader counts the bytes read.
 type countReader struct {
 	r io.Reader
 	n int64
@@ -80,8 +79,8 @@ func (c *countReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// typesByName are types that a name may give to what is plain text or an
-// archive by its content, which alone decides of everything else.
+// typesByName are the types that a file name selects when the content is plain text or an archive;
+// the content alone decides on all other types.
 var typesByName = map[string]map[string]string{
 	"text/plain": {
 		".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
@@ -96,7 +95,7 @@ var typesByName = map[string]map[string]string{
 	},
 }
 
-// mediaType is what a file is by its first bytes.
+// mediaType detects the type of a file from its first bytes.
 func mediaType(head []byte, d FileDraft) string {
 	kind, params, err := mime.ParseMediaType(http.DetectContentType(head))
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *Service) opened(ctx context.Context, f File, err error) (File, io.ReadS
 	return f, r, nil
 }
 
-// SharedFile is OpenFile for who holds a read link, SharedPreview Preview.
+// SharedFile is OpenFile for holders of a read link, SharedPreview Preview.
 func (s *Service) SharedFile(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
 	l, err := s.link(ctx, secret, ReadLink)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// Finish records how a task ended, or what it waits for, as a message of its
-// agent, asks the agents that the answer calls, and tells readers. It is for
-// the runtime. The answer's client id is the task's id, so it is said once
-// whatever happens.
+// Finish records the result of a task, or its request for input, as a message of its agent, asks
+// the agents that the answer mentions, and notifies readers. It is for the runtime. The answer's
+// client id is the task's id, so the answer is stored once only.
 func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error {
 	t.State, t.Reason, t.UpdatedAt = r.State, cut(r.Reason, 900), clock.Now()
 	t.Direct = r.Direct && r.State == task.Completed && len(r.Parts) > 0
@@ -25,7 +24,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	m := Message{ConversationID: t.ConversationID, ID: ident.NewID(),
 		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq), Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
 		Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
-	if t.State == task.Completed { // what failed or was stopped takes no place
+	if t.State == task.Completed { // failed or canceled tasks need no space
 		m.Target = t.Replaces
 	}
 	if t.State.Terminal() {
@@ -70,8 +69,8 @@ func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error
 	return err
 }
 
-// note says below an answer what did not come of it. The answer is stored by
-// then: a note that cannot be is only logged.
+// note adds an event below an answer about the parts that could not be kept or asked. The answer
+// is stored by then, so an error is only logged.
 func (s *Service) note(ctx context.Context, t task.Task, notes []string) {
 	if len(notes) == 0 {
 		return
@@ -89,8 +88,8 @@ func (s *Service) note(ctx context.Context, t task.Task, notes []string) {
 // maxProduced is how many files one task may leave.
 const maxProduced = 20
 
-// produced makes files of what an agent sent as bytes, on account of who asked
-// for it, and says what was not kept.
+// produced stores the bytes that an agent sent as files of the asking member, and returns notes on
+// those that were not kept.
 func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
 	actor := callerOf(t)
 	var files, lost []string
@@ -220,14 +219,14 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", handles(whom), set.Hops)}
 		return c, nil
 	}
-	// What came in through a door has come a way already.
+	// Questions that came through a protocol endpoint have a chain of their own already.
 	if outside := len(t.Via) - t.Hop; outside > 0 && len(t.Via)+1 >= task.MaxChain {
 		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", handles(whom), len(t.Via)+1)}
 		return c, nil
 	}
 	via := t.Via.AppendHop(s.cfg.Hop(t.AgentID))
 	for i, a := range whom {
-		if len(c.ask) >= set.Turns { // nobody pays for what is not asked
+		if len(c.ask) >= set.Turns { // turns are not counted for agents that are not asked
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", handles(whom[i:]), set.Turns))
 			break
 		}
@@ -253,9 +252,9 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 	return c, nil
 }
 
-// callable says whether the person behind a task may give an agent work of
-// that size, which counts as theirs, and what of the conversation goes along.
-// Somebody on a page must have been told where their text goes.
+// callable checks whether the person behind a task may call an agent with text of that size, which
+// counts as theirs, and returns the share of the conversation that goes along. A person on a page
+// must have seen the disclosure first.
 func (s *Service) callable(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
 	actor := callerOf(t)
 	ref, err := s.memberAgent(ctx, actor, a)
@@ -272,7 +271,7 @@ func (s *Service) callable(ctx context.Context, t task.Task, a Member, size int)
 	return shares[a.ID], s.directory.Admit(ctx, actor, a.Handle, size)
 }
 
-// facePage is the face of what people said on a page.
+// facePage is the face of messages that people wrote on a page.
 const facePage = "page"
 
 func handles(list []Member) string {

@@ -48,7 +48,7 @@ func writes(actor ident.Actor) error {
 	return nil
 }
 
-// hasAccount refuses guests what only somebody with an account may do.
+// hasAccount refuses guests an action that needs an account.
 func hasAccount(actor ident.Actor, what string) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to %s.", what)
@@ -87,9 +87,8 @@ func (s *Service) allowRoom(actor ident.Actor) error {
 	return s.allow(actor)
 }
 
-// allowPortal counts one thing of somebody of another portal, for them and for
-// all that it asks for: they may do what a visitor may, and all together what
-// a few dozen may.
+// allowPortal counts one action of an actor of another portal, for the actor and for the portal:
+// each actor has the limits of a visitor, and the portal those of a few dozen.
 func (s *Service) allowPortal(actor ident.Actor, each *limit.Keyed) error {
 	wait, ok := each.Allow(actor.ID)
 	if ok {
@@ -113,8 +112,7 @@ func (s *Service) room(ctx context.Context, actor ident.Actor, id string) (Conve
 	return c, err
 }
 
-// shown is room for those who look at it: with the hosts that agents send
-// text to.
+// shown is room for display: with the hosts that agents send text to.
 func (s *Service) shown(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
 	c, err := s.room(ctx, actor, id)
 	if err != nil {
@@ -148,7 +146,7 @@ func (s *Service) withHosts(ctx context.Context, list []Member) ([]Member, error
 	return list, nil
 }
 
-// members is who is in a conversation of the actor, and the actor's own row.
+// members returns the members of a conversation of the actor, and the actor's own row.
 func (s *Service) members(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
 	if !ident.ValidID(id) {
 		return nil, me, errNoRoom()
@@ -164,7 +162,7 @@ func (s *Service) members(ctx context.Context, actor ident.Actor, id string) (li
 	return list, me, nil
 }
 
-// writers is members for what changes the conversation: readers are refused.
+// writers is members for actions that change the conversation: read-only members are refused.
 func (s *Service) writers(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
 	if err := writes(actor); err != nil {
 		return nil, me, err
@@ -175,7 +173,7 @@ func (s *Service) writers(ctx context.Context, actor ident.Actor, id string) (li
 	return list, me, says(me)
 }
 
-// says refuses those who may only read.
+// says refuses read-only members.
 func says(me Member) error {
 	if me.Role == RoleReader {
 		return fault.New(fault.Forbidden, "You may read this conversation, not write in it. Its owner can change that.")
@@ -183,7 +181,7 @@ func says(me Member) error {
 	return nil
 }
 
-// owns refuses those who do not own the conversation.
+// owns refuses members that are not owners.
 func owns(me Member) error {
 	if me.Role != RoleOwner {
 		return fault.New(fault.Forbidden, "Only an owner of the conversation may do this.")
@@ -191,12 +189,12 @@ func owns(me Member) error {
 	return nil
 }
 
-// hiddenFrom reports whether a message amends one that who sees only the
-// messages after from does not see.
+// hiddenFrom reports whether a message amends an earlier one that is hidden from readers of the
+// messages after from.
 func (m Message) hiddenFrom(from int64) bool { return m.Kind.Amends() && m.Target <= from }
 
-// veil is a message for who sees the messages after from: of one that amends
-// an earlier message, it is that there was one.
+// veil redacts a message for readers of the messages after from: the content of an edit, deletion
+// or reaction is hidden if its target is. The event itself stays, so that seq has no gap.
 func (m Message) veil(from int64) Message {
 	if m.hiddenFrom(from) {
 		m.Parts, m.Now = nil, Now{}

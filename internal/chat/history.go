@@ -8,27 +8,27 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of what goes along to an agent.
+// Bounds of the history sent to an agent.
 const (
 	historyMessages = 40
 	historyBytes    = 48 << 10
 	historyPage     = 50
-	historyPages    = 20  // lines that nobody said count here
+	historyPages    = 20  // events count as lines here too
 	historyLonger   = 200 // a page after the first, where these are many
 )
 
-// History is what an agent may know for a task.
+// History is the part of a conversation that an agent may read for a task.
 type History struct {
-	// Ask is the message to answer, Earlier what was said before it, oldest
-	// first, cut to what goes along.
+	// Ask is the message to answer; Earlier are the messages before it, oldest first, cut to the
+	// bounds.
 	Ask     Message
 	Earlier []Message
-	// Asker is the member whom the task works for.
+	// Asker is the member that the task works for.
 	Asker Member
 }
 
-// History returns what was said before a task's message as its caller sees it,
-// and as far as they let it go along. It is for the runtime.
+// History returns the messages before a task's message that its caller sees, limited to the share
+// they chose. It is for the runtime.
 func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	asker, members, err := s.asker(ctx, t)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	if t.Replaces > 0 { // what is given again was not said yet
+	if t.Replaces > 0 { // the answer being regenerated is left out
 		list = slices.DeleteFunc(list, func(m Message) bool { return m.Seq == t.Replaces })
 	}
 	if Share(t.Share) == ShareOwn {
@@ -65,8 +65,8 @@ func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	return h, nil
 }
 
-// earlier reads what was said after from and before seq: texts that are still
-// there, each answer in its last form at the place of its first.
+// earlier reads the messages after from and before seq that are not deleted, each answer in its
+// last form at the position of its first.
 func (s *Service) earlier(ctx context.Context, id string, from, seq int64) ([]Message, error) {
 	var found []Message // newest first
 	before, size, limit := seq, 0, historyPage
@@ -110,7 +110,7 @@ func inPlace(list []Message) []Message {
 	return slices.DeleteFunc(out, func(m Message) bool { return m.Now.NewerSeq > 0 })
 }
 
-// own leaves what is between the asker and the agent.
+// own filters the messages between the asker and the agent.
 func (s *Service) own(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {

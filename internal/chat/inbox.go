@@ -4,16 +4,16 @@ import (
 	"time"
 )
 
-// Prefs is what a person decided about being told of messages.
+// Prefs are a person's notification settings.
 type Prefs struct {
 	Notify Notify
-	// Nothing is told from QuietFrom to QuietTo, minutes of the day in Zone
-	// (an IANA name, UTC if empty); never when they are equal.
+	// Notifications pause from QuietFrom to QuietTo, minutes of the day in Zone (an IANA name, UTC
+	// if empty); they never pause if the two are equal.
 	QuietFrom, QuietTo int
 	Zone               string
 }
 
-// News is a message somebody may want to be told of.
+// News is a message that a person may be notified of.
 type News struct {
 	ConversationID string
 	Title          string

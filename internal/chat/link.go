@@ -2,11 +2,11 @@ package chat
 
 import "time"
 
-// LinkKind says what a link to a conversation is for.
+// LinkKind is the purpose of a link to a conversation.
 type LinkKind string
 
-// JoinLink lets people in; ReadLink shows whoever has it what was said up to
-// the moment it was made.
+// JoinLink admits people; ReadLink shows its holders the messages up to the moment of its
+// creation.
 const (
 	JoinLink LinkKind = "join"
 	ReadLink LinkKind = "read"
@@ -18,19 +18,19 @@ type Link struct {
 	ID             string
 	ConversationID string
 	Kind           LinkKind
-	// Role is what those who join get.
+	// Role is the role of members who join by it.
 	Role string
-	// A ReadLink shows the messages after FromSeq, up to UpToSeq: what its
-	// creator saw when they made it.
+	// A ReadLink shows the messages after FromSeq, up to UpToSeq: those that its creator saw when
+	// they made it.
 	FromSeq, UpToSeq int64
 	Creator          Sender
-	// Uses counts who joined, MaxUses bounds them unless 0.
+	// Uses counts the joins, MaxUses bounds them unless 0.
 	Uses, MaxUses int
 	CreatedAt     time.Time
 	ExpiresAt     time.Time
 }
 
-// LinkDraft is a link somebody wants.
+// LinkDraft is a request for a link.
 type LinkDraft struct {
 	Kind    LinkKind
 	Role    string        // RoleMember or RoleReader; "" is RoleMember
@@ -45,20 +45,20 @@ const (
 	MaxLinks        = 20 // of one conversation
 )
 
-// Invitation is what a join link leads to, for whoever looks before joining.
+// Invitation describes the conversation of a join link, for its holders before they join.
 type Invitation struct {
 	ConversationID string
 	Title          string
 	Role           string
 	Inviter        string
 	Members        []Member
-	// Past says what the joiner will see of before.
+	// Past selects the earlier messages that the joiner will see.
 	Past Past
-	// Member is true when the one who asks is in it already.
+	// Member is true if the actor is a member already.
 	Member bool
 }
 
-// Shared is what a read link shows.
+// Shared is the view of a read link.
 type Shared struct {
 	ConversationID string
 	Title          string

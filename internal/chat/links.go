@@ -10,11 +10,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxLinkUses bounds what a join link may be used for.
+// maxLinkUses bounds the uses of a join link.
 const maxLinkUses = 1000
 
-// The secrets of links begin with what they are for, so that a leaked one can
-// be told apart.
+// The secrets of links begin with their purpose, so that a leaked one can be recognized.
 const (
 	joinPrefix = "agsj_"
 	readPrefix = "agsr_"
@@ -86,7 +85,7 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	e := event(l.Creator, words, l.Creator.Handle)
 	e.ConversationID = id
 	done, err := s.store.Append(ctx, Post{Message: e})
-	if err != nil { // nobody would know of it
+	if err != nil { // the link would be unknown to its creator
 		_ = s.store.DropLink(context.WithoutCancel(ctx), id, l.ID) // the first error counts
 		return Link{}, "", err
 	}
@@ -153,7 +152,7 @@ func (s *Service) link(ctx context.Context, secret string, kind LinkKind) (Link,
 	return l, err
 }
 
-// joins checks who may use join links.
+// joins refuses actors that may not use join links.
 func joins(actor ident.Actor) error {
 	if err := hasAccount(actor, "join the conversation"); err != nil {
 		return err
@@ -161,7 +160,7 @@ func joins(actor ident.Actor) error {
 	return writes(actor)
 }
 
-// Invitation is what a join link leads to; for people with an account.
+// Invitation returns the conversation of a join link; for people with an account.
 func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret string) (Invitation, error) {
 	if err := joins(actor); err != nil {
 		return Invitation{}, err
@@ -226,7 +225,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	return s.shown(ctx, actor, room.ID)
 }
 
-// seesFrom is what somebody who joins now sees: see Rooms.Join.
+// seesFrom returns the seq after which a member who joins now sees messages: see Rooms.Join.
 func seesFrom(set Settings) int64 {
 	if set.Past == PastNothing {
 		return -1
@@ -238,8 +237,8 @@ func errFull() error {
 	return fault.New(fault.Conflict, "A conversation has at most %d members.", MaxMembers)
 }
 
-// Shared is what a read link shows, at most limit messages that end before
-// the given seq (0: the last ones). Whoever has the secret may see it.
+// Shared returns the view of a read link, at most limit messages that end before the given seq (0:
+// the last ones). Every holder of the secret may see it.
 func (s *Service) Shared(ctx context.Context, secret string, before int64, limit int) (Shared, error) {
 	var c fault.Check
 	c.Field(before >= 0, "before", "must not be negative")

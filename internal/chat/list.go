@@ -72,7 +72,7 @@ func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq
 	return s.message(ctx, me, id, seq)
 }
 
-// Edits returns what a message said before, oldest first.
+// Edits returns the earlier forms of a message, oldest first.
 func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq int64) ([]Message, error) {
 	m, err := s.Message(ctx, actor, id, seq)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq in
 	return s.store.MarkRead(ctx, id, memberKind(actor), actor.ID, min(seq, c.LastSeq))
 }
 
-// MaxSearchBytes bounds what is searched for.
+// MaxSearchBytes bounds a search query.
 const MaxSearchBytes = 500
 
 // Search finds texts by their words in the actor's conversations, newest

@@ -71,15 +71,15 @@ func (l *live) with(conversationID string, create bool, f func(*room)) {
 	sh.mu.Unlock()
 }
 
-// message tells readers, and the inboxes of members, of a committed message.
-// Messages may be told in any order, more than once or not at all.
+// message passes a committed message to readers and to the inboxes of members. Messages may be
+// passed in any order, more than once or not at all.
 func (l *live) message(m Message) {
 	l.with(m.ConversationID, false, func(r *room) { r.put(&m) })
 	l.inboxes.tell(m)
 }
 
-// kick ends the subscriptions of a member who was removed; an empty id ends
-// all, because the conversation is gone.
+// kick ends the subscriptions of a removed member; an empty id ends all, because the conversation
+// is gone.
 func (l *live) kick(conversationID, kind, id string) {
 	var sinks []Sink
 	l.with(conversationID, false, func(r *room) {
@@ -113,7 +113,7 @@ func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversation
 		sub.room = r
 		r.join(sub, s.store)
 	})
-	// Checked after joining: whoever is removed from now on is told.
+	// The check comes after joining: a member removed from now on has their subscription ended.
 	c, err := s.room(ctx, actor, conversationID)
 	if err != nil {
 		sub.Close()

@@ -18,9 +18,9 @@ const (
 	// newsLimit is how many news wait for a slow reader; older ones are
 	// dropped, because the list of conversations has them too.
 	newsLimit = 64
-	// tellLimit is how many messages wait to be told to inboxes.
+	// tellLimit bounds the queue of messages for inboxes.
 	tellLimit = 4096
-	// factsHold is how long an inbox remembers what its person decided.
+	// factsHold is how long an inbox caches the settings of its person.
 	factsHold   = 10 * time.Second
 	factsLimit  = 256
 	newsRunes   = 140
@@ -52,13 +52,13 @@ type Inbox struct {
 	mu    sync.Mutex // guards queue
 	queue []News
 
-	// Of the goroutine that tells alone:
+	// Used only by the delivering goroutine:
 	rooms map[string]facts
 	prefs Prefs
 	asked time.Time // when prefs were read
 }
 
-// facts is what an inbox knows of a conversation.
+// facts is the cached state of a conversation for an inbox.
 type facts struct {
 	title string
 	mine  Mine
@@ -151,7 +151,7 @@ func (x *inboxes) tell(m Message) {
 	}
 }
 
-// run tells what waits and ends.
+// run delivers the queue and ends.
 func (x *inboxes) run(svc *Service) {
 	for {
 		x.mu.Lock()
@@ -168,7 +168,7 @@ func (x *inboxes) run(svc *Service) {
 	}
 }
 
-// tellOne tells of one message; what that does to it ends nothing else.
+// tellOne delivers one message; a panic in it affects no other message.
 func (x *inboxes) tellOne(svc *Service, m Message) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -208,14 +208,14 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 			n := News{ConversationID: m.ConversationID, Seq: m.Seq, From: m.Sender.Handle, Snippet: text, Mention: slices.Contains(named, member.Handle)}
 			if err := b.judge(ctx, &n); err == nil {
 				b.push(n)
-			} else if !fault.Is(err, fault.NotFound) { // who has left hears nothing
+			} else if !fault.Is(err, fault.NotFound) { // former members are not notified
 				svc.warn("tell an inbox", err)
 			}
 		}
 	}
 }
 
-// judge adds to news what depends on its reader.
+// judge fills the fields of news that depend on its reader.
 func (b *Inbox) judge(ctx context.Context, n *News) error {
 	now := time.Now()
 	f, ok := b.rooms[n.ConversationID]

@@ -10,19 +10,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// What people do is told a moment later, together: who reloads a page has
-// neither left nor come, and who scrolls reads much.
+// The actions of people are sent after a delay, together: a person who reloads a page has neither
+// left nor come, and one who scrolls reads many messages.
 const (
 	presenceWait = 500 * time.Millisecond
 	readWait     = 300 * time.Millisecond
 )
 
-// people is what the people of a room are doing now; the room's mu guards it.
+// people holds the present actions of a room's people; the room's mu guards it.
 type people struct {
 	here   map[string]int // live readers by handle
-	told   []string       // who was said to be here
+	told   []string       // presence that was sent last
 	marks  map[string]int64
-	news   map[string]int64 // marks that were not told yet
+	news   map[string]int64 // marks that were not sent yet
 	typing map[string]time.Time
 
 	presenceDue, readDue bool
@@ -48,7 +48,7 @@ func (p *people) leave(r *room, s *Subscription) {
 	p.changed(r)
 }
 
-// changed tells who is here, once that has settled.
+// changed sends the presence once it has settled.
 func (p *people) changed(r *room) {
 	if p.presenceDue {
 		return
@@ -89,7 +89,7 @@ func (p *people) said(m *Message) {
 	}
 }
 
-// present is what a reader who comes is told of the people.
+// present returns the state of the people for a new reader.
 func (p *people) present() []Update {
 	out := []Update{{Presence: &Presence{Handles: p.handles()}}}
 	for _, h := range slices.Sorted(maps.Keys(p.marks)) {
@@ -103,12 +103,12 @@ func (p *people) present() []Update {
 	return out
 }
 
-// read tells readers how far somebody has read.
+// read passes a person's read position to readers.
 func (l *live) read(conversationID, handle string, seq int64) {
 	l.with(conversationID, false, func(r *room) {
 		p := r.people
 		if seq = min(seq, r.head); seq <= p.marks[handle] {
-			return // known, or nobody is here
+			return // known already, or the room has no readers
 		}
 		if p.news == nil {
 			p.news = make(map[string]int64)
@@ -134,7 +134,7 @@ func (l *live) read(conversationID, handle string, seq int64) {
 	})
 }
 
-// Seen is Read by somebody who reads live: the others are told.
+// Seen is Read for a live reader: it also sends the position to the others.
 func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq int64) error {
 	if err := s.Read(ctx, actor, id, seq); err != nil {
 		return err
@@ -143,8 +143,8 @@ func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq in
 	return nil
 }
 
-// Typing tells the others in a conversation that the actor is typing, which
-// holds for TypingHolds. Said more often, it is told about twice in that time.
+// Typing shows the others in a conversation that the actor is typing, for TypingHolds. Repeated
+// calls send about two updates in that time.
 func (s *Service) Typing(ctx context.Context, actor ident.Actor, id string) error {
 	if err := writes(actor); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package chat
 
-// Sink takes what a Subscription has to say as it comes, so that nobody waits
-// for it: a room hands all of its sinks the same batch, one after the other.
+// Sink takes the updates of a Subscription as they come, without a goroutine that waits for them:
+// a room hands all of its sinks the same batch, one after the other.
 type Sink interface {
 	// Push hands over a batch. It must not block.
 	Push(b *Batch) Taken
@@ -13,7 +13,7 @@ type Sink interface {
 	End(err error)
 }
 
-// Taken says what a Sink did with a batch.
+// Taken is the result of a Sink for a batch.
 type Taken int
 
 // All was taken; the Last batch was, and no more before the sink attaches
@@ -39,8 +39,8 @@ func (b *Batch) Encoded(form int, encode func([]Update) []byte) []byte {
 	return b.forms[form]
 }
 
-// Attach hands what comes from now on to the sink, unless something waits that
-// must be taken first: then it returns false.
+// Attach hands all further updates to the sink, unless updates wait that must be taken first: then
+// it returns false.
 func (s *Subscription) Attach(sink Sink) bool {
 	r := s.room
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (r *room) pump() {
 			}
 			at := place{s.pos, s.last, s.from}
 			if s.pos > r.amended {
-				at.sees = 0 // nothing of what is new may be kept from anybody
+				at.sees = 0 // new messages must reach all readers
 			}
 			list = append(list, handing{s, s.sink, at})
 			s.pos, s.last = end, max(s.last, head)

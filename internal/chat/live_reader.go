@@ -8,9 +8,9 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Subscription is one reader of one conversation: a place in its room's log.
-// What waits for a slow reader is the room's, so it costs nothing more. One
-// goroutine at a time reads it, and none while it is attached to a Sink.
+// Subscription is one reader of one conversation: a position in its room's log. A slow reader
+// costs no memory of its own, because the log is shared. One goroutine at a time reads it, and
+// none while it is attached to a Sink.
 type Subscription struct {
 	svc        *Service
 	room       *room
@@ -28,15 +28,14 @@ type Subscription struct {
 	pos    int64 // in the log; of one that is synced
 	last   int64 // the seq before the next message
 	from   int64 // the seq after which it sees the conversation
-	synced bool  // whether it was told how things are
+	synced bool  // whether it got the present state
 	slot   int   // in room.attached
-	here   bool  // whether it counts as somebody present
+	here   bool  // whether it counts as present
 
 	pending []Update // of Next alone
 }
 
-// join adds a reader of whom it is not known what they may see; the caller
-// holds r.mu.
+// join adds a reader whose rights are not known yet; the caller holds r.mu.
 func (r *room) join(s *Subscription, store Store) {
 	if r.store == nil {
 		r.store = store
@@ -84,7 +83,7 @@ func (s *Subscription) Close() {
 	})
 }
 
-// end lets nothing more through; it returns the sink to be told, once.
+// end stops the subscription; it returns the sink to notify, once.
 func (s *Subscription) end(err error) Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *Subscription) ended() error {
 // NotFound fault when the reader is no member any more.
 func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	for {
-		if err := s.ended(); err != nil { // whose right has ended gets nothing of what waits
+		if err := s.ended(); err != nil { // a subscription that ended gets none of the waiting updates
 			return Update{}, err
 		}
 		if len(s.pending) > 0 {
@@ -139,7 +138,7 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	}
 }
 
-// wait has the reader woken by what comes next, unless something is there.
+// wait arranges a wake-up at the next update, unless one waits already.
 func (s *Subscription) wait() bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -150,8 +149,8 @@ func (s *Subscription) wait() bool {
 	return true
 }
 
-// Take returns what waits for the reader, at most a page of it, and nothing
-// when there is nothing. The caller must not change the list.
+// Take returns the waiting updates, at most a page, and nothing if none waits. The caller must not
+// change the list.
 func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
 	if err := s.ended(); err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of a room's log. Readers who fall behind it catch up from the
-// store. Readers who are being written to hold it open a while longer.
+// The bounds of a room's log. Readers who fall behind it catch up from the store. Readers in the
+// middle of a write hold it open a while longer.
 const (
 	logEntries     = 256
 	logBytes       = 512 << 10
@@ -18,8 +18,8 @@ const (
 const (
 	// earlyLimit is how many messages wait for one before them.
 	earlyLimit = 256
-	// gapWait is how long a gap gets to close by itself: of messages that were
-	// committed together the later one is often told first.
+	// gapWait is how long a gap may close by itself: of messages that were committed together the
+	// later one often arrives first.
 	gapWait = 5 * time.Millisecond
 	// fillTimeout bounds one reading of the store; fillTries how often a gap
 	// is tried to be filled before its messages are taken for not there.
@@ -29,8 +29,8 @@ const (
 	catchUpPage = 200
 )
 
-// room puts what happens in a conversation in order, once for all readers. It
-// exists while it has readers or running tasks.
+// room puts the events of a conversation in order, once for all readers. It exists while it has
+// readers or running tasks.
 type room struct {
 	id string
 
@@ -39,7 +39,7 @@ type room struct {
 	subs    map[*Subscription]struct{}
 	streams map[string]*stream
 
-	// log is what readers are told, at the positions base, base+1, …
+	// log holds the updates for readers, at the positions base, base+1, …
 	log   []entry
 	base  int64
 	bytes int
@@ -48,7 +48,7 @@ type room struct {
 	// to head.
 	head, low int64
 	known     bool
-	early     map[int64]*Message // told before their turn
+	early     map[int64]*Message // messages that arrived before their predecessors
 	want      int64              // the greatest seq there is known to be
 	filling   bool
 	pages     []*page // read from the store lately
@@ -56,7 +56,7 @@ type room struct {
 	waiting  map[*Subscription]struct{} // in Next
 	attached []*Subscription
 	pumping  bool
-	pumped   int64 // what is attached was handed everything before
+	pumped   int64 // attached sinks were handed everything before
 	amended  int64 // the position of the last amendment, -1 for none
 
 	people *people
@@ -75,7 +75,7 @@ func (r *room) empty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }
 
 func (r *room) end() int64 { return r.base + int64(len(r.log)) }
 
-// add tells readers something; the caller holds r.mu.
+// add appends an update for readers; the caller holds r.mu.
 func (r *room) add(u Update) {
 	if len(r.subs) == 0 {
 		return
@@ -125,7 +125,7 @@ func (r *room) put(m *Message) {
 	switch {
 	case len(r.subs) == 0:
 		r.answered(m)
-	case r.known && m.Seq <= r.head: // told before
+	case r.known && m.Seq <= r.head: // a duplicate
 	case r.known && m.Seq == r.head+1:
 		r.hand(m)
 		r.drain()
@@ -148,14 +148,13 @@ func (r *room) answered(m *Message) {
 	}
 }
 
-// hand tells readers the message whose turn it is.
+// hand appends the next message in order.
 func (r *room) hand(m *Message) {
 	r.head = m.Seq
 	r.want = max(r.want, m.Seq)
 	r.answered(m)
 	r.people.said(m)
-	// What is kept of messages that look otherwise now is shown to nobody who
-	// comes later.
+	// Cached pages with an outdated form of a message are not shown to later readers.
 	switch m.Kind {
 	case Edit:
 		r.low, r.pages = max(r.low, m.Target+1), nil
@@ -191,7 +190,7 @@ func (r *room) mend() {
 	}
 }
 
-// fill reads what is missing from the store, once for all readers.
+// fill reads the missing messages from the store, once for all readers.
 func (r *room) fill(try int) {
 	for {
 		r.mu.Lock()
@@ -240,8 +239,7 @@ type page struct {
 	err   error
 }
 
-// read returns a page of messages after seq, read once for readers who resume
-// at the same place.
+// read returns a page of messages after seq, read once for readers who resume at the same seq.
 func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
 	r.mu.Lock()
 	for _, p := range r.pages {
@@ -278,7 +276,7 @@ func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
 	return p.list, p.err
 }
 
-// pageHolds is how long readers who come back together share a page.
+// pageHolds is how long readers who return together share a page.
 const pageHolds = 10 * time.Second
 
 func (r *room) forget(p *page) {

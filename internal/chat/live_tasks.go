@@ -39,7 +39,7 @@ type stream struct {
 // maxStream bounds the text kept of a running answer.
 const maxStream = MaxAnswerBytes
 
-// Working tells readers that a task is being worked on.
+// Working shows readers that a task is being worked on.
 func (s *Service) Working(t task.Task) {
 	s.live.with(t.ConversationID, true, func(r *room) {
 		st := &stream{state: TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State}}
@@ -49,8 +49,8 @@ func (s *Service) Working(t task.Task) {
 	})
 }
 
-// waits tells readers of a task that was submitted. The runtime may be faster:
-// what it works on already, or has ended, stays as it is.
+// waits shows readers a submitted task. The runtime may be faster: a task that is already working
+// or has ended stays as it is.
 func (s *Service) waits(t task.Task) {
 	s.live.with(t.ConversationID, true, func(r *room) {
 		if r.streams[t.ID] != nil || s.live.over.has(t) {
@@ -72,8 +72,8 @@ type lately struct {
 	at   int
 }
 
-// maxLately is many more than end between the commit of a message and the next
-// step of who sent it.
+// maxLately is far more than the number of tasks that end between the commit of a message and the
+// next step of its sender.
 const maxLately = 4096
 
 func workKey(t task.Task) string { return t.ID + "/" + strconv.FormatInt(t.MessageSeq, 10) }
@@ -130,7 +130,7 @@ func (s *Service) Restream(conversationID, taskID, text string) {
 	})
 }
 
-// Status tells readers in a few words what a running task is at.
+// Status shows readers a short status text of a running task.
 func (s *Service) Status(conversationID, taskID, status string) {
 	s.live.with(conversationID, false, func(r *room) {
 		if st := r.streams[taskID]; st != nil {
@@ -141,7 +141,7 @@ func (s *Service) Status(conversationID, taskID, status string) {
 	})
 }
 
-// settled forgets a task that ended or waits, and tells readers.
+// settled removes a task that ended or waits, and shows that to readers.
 func (s *Service) settled(t task.Task) {
 	s.live.over.add(t)
 	s.live.with(t.ConversationID, false, func(r *room) {
@@ -150,7 +150,7 @@ func (s *Service) settled(t task.Task) {
 	})
 }
 
-// forget drops what readers are shown of a task.
+// forget removes the shown state of a task.
 func (s *Service) forget(t task.Task) {
 	s.live.over.add(t)
 	s.live.with(t.ConversationID, false, func(r *room) { delete(r.streams, t.ID) })

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Update is something a live reader of a conversation is told. Exactly one of
-// its fields is set. Messages are durable and come in order of seq without gap
-// or duplicate; the others carry present state. What it points at is shared by
-// all readers and must not be changed.
+// Update is an event for a live reader of a conversation. Exactly one of its fields is set.
+// Messages are durable and come in order of seq without gap or duplicate; the others carry present
+// state. The values it points at are shared by all readers and must not be changed.
 type Update struct {
 	Message  *Message
 	Delta    *Delta
@@ -19,12 +18,12 @@ type Update struct {
 	Read     *ReadMark
 
 	memo *memo
-	// veiled says that the reader does not see what Message amends.
+	// veiled: the reader does not see the message that Message amends.
 	veiled bool
 }
 
-// veil is the update for a reader who sees the messages after from. An
-// amendment of an earlier one keeps its seq and says nothing of it.
+// veil returns the update for a reader of the messages after from. An amendment of an earlier
+// message keeps its seq, and its content is hidden.
 func (u Update) veil(from int64) Update {
 	if u.Message != nil && u.Message.hiddenFrom(from) {
 		m := u.Message.veil(from)
@@ -33,7 +32,7 @@ func (u Update) veil(from int64) Update {
 	return u
 }
 
-// veiled is a list of updates for a reader who sees the messages after from.
+// veiled returns the updates for a reader of the messages after from.
 func veiled(list []Update, from int64) []Update {
 	hidden := func(u Update) bool { return u.Message != nil && u.Message.hiddenFrom(from) }
 	if from == 0 || !slices.ContainsFunc(list, hidden) {
@@ -46,7 +45,7 @@ func veiled(list []Update, from int64) []Update {
 	return list
 }
 
-// Presence is who of the people in the conversation reads it now.
+// Presence lists the people of the conversation who read it now.
 type Presence struct{ Handles []string }
 
 // Typing says that a person is typing, for TypingHolds.
@@ -61,7 +60,7 @@ type ReadMark struct {
 // Forms is how many forms of an update a door can keep.
 const Forms = 4
 
-// memo is what was made of an update for all of its readers.
+// memo caches the encodings of an update for all of its readers.
 type memo struct {
 	mu    sync.Mutex // guards forms and shown
 	forms [Forms][]byte
@@ -106,7 +105,7 @@ func (s *Service) Shown(ctx context.Context, u Update) (Message, error) {
 	return m, err
 }
 
-// size is about how much memory an update keeps, with what is made of it.
+// size is about the memory that an update keeps, with its cached encodings.
 func (u Update) size() int {
 	const fixed = 512
 	switch {

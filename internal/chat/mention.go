@@ -41,8 +41,8 @@ func onlyNamed(members []Member, name string) int {
 	return at
 }
 
-// mentions returns the handles written as @name or @name@portal at the start
-// of a word, except in what is quoted or code.
+// mentions returns the handles written as @name or @name@portal at the start of a word, except in
+// quotes and code.
 func mentions(text, portal string) []string {
 	if !strings.Contains(text, "@") {
 		return nil
@@ -141,8 +141,8 @@ func isItem(s string) bool {
 	return len(s) > 1 && strings.IndexByte("-*+", s[0]) >= 0 && s[1] == ' '
 }
 
-// withoutSpans takes code spans out of a paragraph: what stands between two
-// runs of the same number of backticks.
+// withoutSpans removes code spans from a paragraph: the text between two runs of the same number
+// of backticks.
 func withoutSpans(s string) string {
 	if !strings.Contains(s, "`") {
 		return s

@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/clock"
 )
 
-// meter counts what each sender's files brought to the disk today, those among
-// them that were refused afterwards, and how many are on their way.
+// meter counts the bytes of each sender's files that were written to the disk today, refused ones
+// included, and the number of transfers that are running.
 type meter struct {
 	mu      sync.Mutex // guards the rest
 	day     time.Time
@@ -17,14 +17,14 @@ type meter struct {
 }
 
 const (
-	// maxMetered bounds who is remembered.
+	// maxMetered bounds the senders that are counted.
 	maxMetered = 50_000
-	// maxSending is how many files of one sender come at once: what they bring
-	// counts only when they are there.
+	// maxSending bounds the files of one sender that are transferred at the same time, because
+	// their bytes count only at the end.
 	maxSending = 16
 )
 
-// verdict is what a meter says to another file.
+// verdict is the decision of a meter on another file.
 type verdict int
 
 const (
@@ -39,8 +39,8 @@ type allowance struct {
 	most int64
 }
 
-// begin lets a file come unless one of the allowances is used up. Who may send
-// it calls end.
+// begin admits a file unless one of the allowances is used up. The sender of an admitted file
+// calls end.
 func (m *meter) begin(of []allowance) verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()

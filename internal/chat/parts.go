@@ -21,7 +21,7 @@ const MaxRawBytes = 1 << 20
 // maxNameBytes bounds names of files.
 const maxNameBytes = 200
 
-// checkParts says what is wrong with what somebody wants to say.
+// checkParts returns an error for invalid parts of a message.
 func checkParts(actor ident.Actor, parts []task.Part) error {
 	var c fault.Check
 	c.Field(len(parts) > 0, "text", "say something")
@@ -87,7 +87,7 @@ func FileName(name string) string {
 		return r
 	}, name)
 	name = strings.Trim(name, ". ")
-	if len(name) > maxNameBytes { // the ending says what it is
+	if len(name) > maxNameBytes { // the file extension shows the type
 		end := ""
 		if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 16 {
 			end = name[i:]

@@ -17,7 +17,7 @@ const (
 	previewSide = 640
 	// maxPictureBytes is the largest file that a preview is drawn of.
 	maxPictureBytes = 16 << 20
-	// maxPreviews bounds what is kept of drawn previews, in bytes.
+	// maxPreviews bounds the cached previews, in bytes.
 	maxPreviews = 16 << 20
 )
 
@@ -32,7 +32,7 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, hash string) (
 	return s.preview(ctx, f, r)
 }
 
-// SharedPreview is Preview for who holds a read link.
+// SharedPreview is Preview for holders of a read link.
 func (s *Service) SharedPreview(ctx context.Context, secret, hash string) ([]byte, error) {
 	f, r, err := s.SharedFile(ctx, secret, hash)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) preview(ctx context.Context, f File, r io.Reader) ([]byte, err
 // previews are the last pictures that were drawn, by the hash of the file;
 // nil for one that cannot be drawn.
 type previews struct {
-	drawing chan struct{} // capacity 1: who draws holds it
+	drawing chan struct{} // capacity 1: the drawing goroutine holds it
 
 	mu    sync.Mutex // guards the rest
 	bytes int
@@ -93,7 +93,7 @@ type drawn struct {
 	png  []byte
 }
 
-// weight is what an entry counts beside its picture.
+// weight is the size that an entry counts besides its picture.
 const weight = 256
 
 func newPreviews() *previews {

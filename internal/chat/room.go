@@ -14,8 +14,8 @@ func (s *Service) Rename(ctx context.Context, actor ident.Actor, id, title strin
 	return s.Set(ctx, actor, id, Change{Title: &title})
 }
 
-// Invite adds an agent or person to the conversation. A person sees of what
-// was said before what the room's settings say.
+// Invite adds an agent or person to the conversation. A person sees the earlier messages that the
+// room's settings allow.
 func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle string) (Member, error) {
 	if err := writes(actor); err != nil {
 		return Member{}, err
@@ -59,9 +59,8 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 	return m, nil
 }
 
-// Remove takes a member out of the conversation: oneself, or, for an owner,
-// anybody. Their sight of it ends at once, and so does what agents do for
-// them or, of an agent, what it does.
+// Remove takes a member out of the conversation: the actor, or, for an owner, any member. Their
+// access ends at once, and so does the work of agents for them or, for an agent, its own work.
 func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle string) error {
 	if err := writes(actor); err != nil {
 		return err
@@ -91,7 +90,7 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 	return s.leave(ctx, actor, id, who)
 }
 
-// leave ends the membership of somebody.
+// leave ends the membership of a member.
 func (s *Service) leave(ctx context.Context, actor ident.Actor, id string, who Member) error {
 	by := sender(actor)
 	e := event(by, "%s removed %s", by.Handle, who.Handle)
@@ -113,8 +112,8 @@ func (s *Service) leave(ctx context.Context, actor ident.Actor, id string, who M
 	return nil
 }
 
-// Delete takes the actor out of the conversation; when nobody else is left in
-// it, the conversation is removed with everything that was said.
+// Delete takes the actor out of the conversation; when no other person is left in it, the
+// conversation is removed with all messages.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) error {
 	if err := writes(actor); err != nil {
 		return err
@@ -135,7 +134,7 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 	if err := s.store.DeleteRoom(ctx, id); err != nil {
 		return err
 	}
-	for _, r := range s.Running(id) { // what was begun meanwhile
+	for _, r := range s.Running(id) { // tasks that were started during the deletion
 		active = append(active, task.Task{ID: r.ID, ConversationID: id})
 	}
 	for _, t := range active {

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Draft is a message somebody wants to say.
+// Draft is a message to be posted.
 type Draft struct {
 	// ClientID makes sending again harmless: the same one by the same sender
 	// in the same conversation is said once, for ever.
@@ -23,19 +23,18 @@ type Draft struct {
 	// Resumes, when set, is the task waiting for input that this must be the
 	// input of: a Conflict fault if it waits no more.
 	Resumes string
-	// Via is the agents whose work led to the message.
+	// Via lists the agents whose work led to the message.
 	Via task.Chain
-	// Budget is what the message may lead to.
+	// Budget bounds the work that the message may cause.
 	Budget task.Budget
 	// Quotes is the message this one answers to, 0 for none.
 	Quotes int64
-	// Told are agents, by handle, of which the sender was shown where their
-	// text goes, and Share what they let go along.
+	// The first list has the handles of agents with a disclosure that the sender has seen: the
+	// host that receives their text. Share is the sender's choice of the part that goes along.
 	Told  []string
 	Share Share
-	// MustTell refuses with a Conflict fault, field "told", a message to an
-	// agent elsewhere of which the sender was told neither now nor before. It
-	// is set by pages, not for programs.
+	// MustTell refuses a message to an agent elsewhere with a Conflict fault, field "told", unless
+	// the sender has seen the disclosure now or earlier. Pages set it, programs do not.
 	MustTell bool
 }
 
@@ -98,7 +97,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	return done, nil
 }
 
-// begin tells readers and the runtime of new work.
+// begin passes new tasks to readers and to the runtime.
 func (s *Service) begin(list []task.Task) {
 	for _, t := range list {
 		s.waits(t)
@@ -108,8 +107,8 @@ func (s *Service) begin(list []task.Task) {
 	}
 }
 
-// compose makes of a draft what is stored, having checked all of it, and says
-// what the sender was told with it.
+// compose checks a draft and returns the message to store, with the disclosures that the sender
+// has seen with it.
 func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
 	var quoted *Message
 	if d.Quotes > 0 {

@@ -24,8 +24,8 @@ type AgentRef struct {
 	Instant bool
 }
 
-// Directory is people and agents by name, with the rights of the one who asks.
-// Agent and Person answer NotFound for what the actor may not see.
+// Directory finds people and agents by name, with the actor's rights. Agent and Person answer
+// NotFound for those that the actor may not see.
 type Directory interface {
 	Agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error)
 	Person(ctx context.Context, actor ident.Actor, name string) (Member, error)
@@ -36,7 +36,7 @@ type Directory interface {
 	Hosts(ctx context.Context, agentIDs []string) (map[string]string, error)
 }
 
-// Config is what a portal decides about conversations.
+// Config holds the portal's choices for conversations.
 type Config struct {
 	// Portal is the portal's part of handles.
 	Portal string
@@ -64,10 +64,10 @@ type Service struct {
 	previews  *previews
 	sent      meter
 
-	// Guests may say little in a while; people as much as a busy program
-	// needs: below what the store takes, so that one leaves room for others.
+	// The rate limit of guests is low; that of people suits a busy program, but stays below the
+	// capacity of the store, so that one person leaves room for others.
 	guests, people, creations *limit.Keyed
-	// portals bounds what one portal asks in all, for whomever.
+	// portals bounds all actions of one portal, whichever of its people act.
 	portals *limit.Keyed
 }
 

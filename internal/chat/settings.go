@@ -13,9 +13,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// Change is what somebody wants to be different; nil stays as it is. Title and
-// the room's settings are for owners (the title for every member who writes),
-// the last three are the actor's own.
+// Change is a requested change of settings; nil leaves a setting as it is. Title and the room's
+// settings are for owners (the title for every member who writes), the last three are the actor's
+// own.
 type Change struct {
 	Title   *string
 	Speaks  *Speaks
@@ -110,7 +110,7 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 
 func (n Notify) valid() bool { return n == NotifyAll || n == NotifyMentions || n == NotifyNothing }
 
-// changed is a room's settings after a change, and what it means in words.
+// changed returns a room's settings after a change, and a description of the change in words.
 func (s *Service) changed(room Conversation, c Change) (set Settings, words []string, err error) {
 	set = room.Settings
 	var check fault.Check
@@ -227,7 +227,7 @@ func (s *Service) named(members []Member, handle string) (Member, error) {
 	return members[i], nil
 }
 
-// Prefs is when the actor wants to be told of messages.
+// Prefs returns the actor's notification settings.
 func (s *Service) Prefs(ctx context.Context, actor ident.Actor) (Prefs, error) {
 	if err := reads(actor); err != nil {
 		return Prefs{}, err

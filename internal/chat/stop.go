@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// stopWhere stops the work in a conversation that which selects. What was
-// changed before stays changed, so trouble is only logged.
+// stopWhere cancels the selected tasks of a conversation. The change that led to it is stored
+// already, so errors are only logged.
 func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(task.Task) bool) {
 	ctx = context.WithoutCancel(ctx)
 	list, err := s.store.ActiveTasks(ctx, id, "")

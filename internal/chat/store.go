@@ -7,28 +7,27 @@ import (
 	"agentsite/internal/task"
 )
 
-// Rooms stores conversations and who is in them. Absent and not-a-member look
-// alike: NotFound. What is told with an event appends that event to the
-// transcript in the same transaction.
+// Rooms stores conversations and their members. A missing conversation and one without the member
+// give the same fault, NotFound. A method with an event appends it to the transcript in the same
+// transaction.
 type Rooms interface {
-	// CreateConversation stores the room with its settings and members, what
-	// was said in it already (of a branch; the messages have the seqs and targets they had there
-	// and get new ones, in their order) and its first events.
+	// CreateConversation stores the room with its settings and members, its copied messages (of a
+	// branch; they have the seqs and targets of the old conversation and get new ones, in their
+	// order) and its first events.
 	CreateConversation(ctx context.Context, c Conversation, said, events []Message) error
 	// CreateAsking is CreateConversation and Append in one transaction. A first
 	// that is not nil is noted in it; where the caller's message opened another
 	// conversation before, nothing is stored and the error is an *AskedBefore.
 	CreateAsking(ctx context.Context, c Conversation, said []Message, p Post, first *FirstAsk) (Posted, error)
-	// CreateAnswered stores a conversation that begins with a question whose
-	// answer is there already, in one transaction: whatever reads it finds what
-	// CreateConversation, Append and Finish would have left. It returns both
-	// messages as they are stored.
+	// CreateAnswered stores a conversation that begins with a question and its answer, in one
+	// transaction: readers find the same rows as after CreateConversation, Append and Finish. It
+	// returns both messages as they are stored.
 	CreateAnswered(ctx context.Context, a Answered) ([]Message, error)
 	// Room returns a conversation the member (kind, id) is in now, with Mine
 	// and ReadSeq.
 	Room(ctx context.Context, id, memberKind, memberID string) (Conversation, error)
-	// Members lists who is in a conversation now, without Remote and ReadSeq;
-	// nobody for one that does not exist. The caller must not change the list.
+	// Members lists the present members of a conversation, without Remote and ReadSeq; none for a
+	// missing conversation. The caller must not change the list.
 	Members(ctx context.Context, id string) ([]Member, error)
 	// RoomsOf lists a member's conversations, with Mine, Unread and Snippet.
 	RoomsOf(ctx context.Context, memberKind, memberID string, f RoomFilter) ([]Conversation, error)
@@ -37,14 +36,13 @@ type Rooms interface {
 	SettingsOf(ctx context.Context, id string) (s Settings, spokeID string, err error)
 	Rename(ctx context.Context, id, title string, event Message) (Message, error)
 	SetRoom(ctx context.Context, id string, s Settings, event Message) (Message, error)
-	// Join adds a member, or lets one who left come back. FromSeq of m is what
-	// they may see; -1 is from now on. A link's id counts one use of it, and
-	// is a Conflict fault when it has none left or has ended.
+	// Join adds a member, or a former member again. FromSeq of m is the seq after which they see
+	// messages; -1 means from now on. A link's id counts one use of it, and is a Conflict fault
+	// when it has none left or has ended.
 	Join(ctx context.Context, id string, m Member, linkID string, event Message) (Message, error)
 	Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event Message) (Message, error)
 	SetRole(ctx context.Context, id, memberKind, memberID, role string, event Message) (Message, error)
-	// SetMine stores what a member decided for themselves: Pinned, Archived,
-	// Notify.
+	// SetMine stores the personal settings of a member: Pinned, Archived, Notify.
 	SetMine(ctx context.Context, id, memberKind, memberID string, m Mine) error
 	// DeleteRoom removes a conversation with all that belongs to it.
 	DeleteRoom(ctx context.Context, id string) error
@@ -104,7 +102,7 @@ type Post struct {
 	// Resumes, when set, is the waiting task that must be the one that goes
 	// on: a Conflict fault if it does not wait.
 	Resumes string
-	// Spoke is the agent whose turn this was, where they take turns.
+	// Spoke is the agent that answered in turn, in rooms where agents take turns.
 	Spoke string
 	// Files are hashes of files the message holds. The sender must have sent
 	// them or be able to read them: a NotFound fault.
@@ -113,7 +111,7 @@ type Post struct {
 	Title string
 }
 
-// Posted is what an append did.
+// Posted is the result of an append.
 type Posted struct {
 	Message Message
 	// Repeat is true when the client id was seen before: Message is the first
@@ -125,15 +123,14 @@ type Posted struct {
 	Held int
 }
 
-// Ended is how a task ended or what it waits for, and whom its answer calls.
+// Ended is the result of a task or its request for input, with the agents that its answer calls.
 type Ended struct {
 	Task    task.Task
 	Message Message
 	Files   []string // hashes of files that the answer or its artifacts hold
-	// Ask are agents that the answer addresses. None of them is asked once
-	// Turns answers or Budget bytes of answers go back to the same root. Each
-	// gets a task of its own: what waits for input waits for a person, whom an
-	// agent cannot answer for.
+	// Ask are agents that the answer addresses. None of them is asked once Turns answers or Budget
+	// bytes of answers go back to the same root. Each gets a task of its own: a task that waits
+	// for input waits for a person, because an agent cannot answer for one.
 	Ask           []task.Task
 	Turns, Budget int
 }
@@ -158,8 +155,8 @@ type Transcripts interface {
 	Finish(ctx context.Context, e Ended) (Posted, error)
 	// Message returns one message; NotFound when it is absent.
 	Message(ctx context.Context, conversationID string, seq int64) (Message, error)
-	// Edits returns what a message said before, oldest first: itself with the
-	// parts it was said with, then its edits.
+	// Edits returns the forms of a message, oldest first: the message with its first parts, then
+	// its edits.
 	Edits(ctx context.Context, conversationID string, seq int64) ([]Message, error)
 	// Messages returns messages with after < seq < before (0: no bound), in
 	// order: the first limit ones, or the last ones when newest is set.
@@ -176,13 +173,13 @@ type Links interface {
 	LinkByHash(ctx context.Context, secretHash string) (Link, error)
 	LinksOf(ctx context.Context, conversationID string) ([]Link, error)
 	DropLink(ctx context.Context, conversationID, id string) error
-	// RoomByLink returns the link's conversation for those who are not in it.
+	// RoomByLink returns the link's conversation for actors that are not members.
 	RoomByLink(ctx context.Context, l Link) (Conversation, error)
 }
 
-// People stores what persons and guests decided.
+// People stores the settings of persons and guests.
 type People interface {
-	// Disclosures returns what the member was told of these agents.
+	// Disclosures returns the member's disclosures for these agents.
 	Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]Disclosure, error)
 	Disclose(ctx context.Context, memberKind, memberID string, d Disclosure) error
 	Prefs(ctx context.Context, accountID string) (Prefs, error)

@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// OwnTask is Task for who may also ask: at doors where one right covers asking
-// and looking after what was asked, a token that only reads is not enough.
+// OwnTask is Task for actors with the right to ask: at protocol endpoints where one right covers
+// asking and reading the answers, a token that only reads is not enough.
 func (s *Service) OwnTask(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
 	if err := writes(actor); err != nil {
 		return task.Task{}, err
@@ -25,18 +25,16 @@ func (s *Service) AskedAs(ctx context.Context, t task.Task) (string, error) {
 	return asked[t.MessageSeq], err
 }
 
-// Bounds of what of one task is shown: its last messages, whose content may be
-// large, read in pages.
+// Bounds of the shown content of one task: its last messages, which may be large, read in pages.
 const (
 	maxTurns      = 200
 	maxTurnsBytes = 4 << 20
 	turnsPage     = 20
 )
 
-// Turns returns what was said for a task the actor asked for: the questions,
-// which alone have their ClientID, and what the agent answered, in order. Of
-// very many or very long messages they are the last; the newest is always
-// there.
+// Turns returns the messages of a task that the actor asked for: the questions, which alone have
+// their ClientID, and the agent's answers, in order. Of very many or very long messages they are
+// the last; the newest is always included.
 func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]Message, error) {
 	if err := reads(actor); err != nil {
 		return nil, err
@@ -56,7 +54,7 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	before, seen, size := max(t.MessageSeq, t.AnswerSeq)+1, 0, 0
 	for seen < maxTurns {
 		page, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), before, turnsPage, true)
-		if fault.Is(err, fault.NotFound) { // who has left reads nothing more
+		if fault.Is(err, fault.NotFound) { // former members read nothing more
 			return nil, nil
 		}
 		if err != nil {
