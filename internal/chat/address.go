@@ -14,10 +14,10 @@ type audience struct {
 	turn string
 }
 
-// addressed chooses the agents that answer a message of a person: the agent it was sent to, those
+// chooseAudience chooses the agents that answer a message of a person: the agent it was sent to, those
 // it mentions, the author of the answer it quotes, else those that the room's settings name. A
 // message that mentions only people asks no agent.
-func (s *Service) addressed(ctx context.Context, id string, me Member, members []Member, d Draft, text string, quoted *Message) (audience, error) {
+func (s *Service) chooseAudience(ctx context.Context, id string, me Member, members []Member, d Draft, text string, quoted *Message) (audience, error) {
 	agents := Conversation{Members: members}.Agents()
 	if d.To != "" {
 		return audience{agents: slices.DeleteFunc(agents, func(m Member) bool { return m.ID != d.To })}, nil
@@ -26,13 +26,13 @@ func (s *Service) addressed(ctx context.Context, id string, me Member, members [
 		return audience{}, nil
 	}
 	set := func() (Settings, string, error) { return s.store.SettingsOf(ctx, id) }
-	return addressed(me, members, agents, text, s.cfg.Portal, quoted, set)
+	return audienceOf(me, members, agents, text, s.cfg.Portal, quoted, set)
 }
 
-func addressed(me Member, members, agents []Member, text, portal string, quoted *Message, set func() (Settings, string, error)) (audience, error) {
+func audienceOf(me Member, members, agents []Member, text, portal string, quoted *Message, set func() (Settings, string, error)) (audience, error) {
 	var a audience
 	others := false
-	for _, m := range mentioned(members, text, portal) {
+	for _, m := range mentionedMembers(members, text, portal) {
 		switch {
 		case m.Kind == "agent":
 			a.agents = append(a.agents, m)
@@ -44,7 +44,7 @@ func addressed(me Member, members, agents []Member, text, portal string, quoted 
 		return a, nil
 	}
 	if quoted != nil {
-		if m, ok := find(agents, "agent", quoted.Sender.ID); ok && quoted.Sender.Kind == "agent" {
+		if m, ok := findMember(agents, "agent", quoted.Sender.ID); ok && quoted.Sender.Kind == "agent" {
 			return audience{agents: []Member{m}}, nil
 		}
 		if quoted.Sender.Kind != "agent" && quoted.Sender.ID != me.ID {
@@ -55,15 +55,15 @@ func addressed(me Member, members, agents []Member, text, portal string, quoted 
 	if err != nil {
 		return a, err
 	}
-	return unaddressed(agents, settings, spoke), nil
+	return defaultAudience(agents, settings, spoke), nil
 }
 
-// unaddressed chooses the agents that answer a message without an addressee.
-func unaddressed(agents []Member, set Settings, spoke string) audience {
+// defaultAudience chooses the agents that answer a message without an addressee.
+func defaultAudience(agents []Member, set Settings, spoke string) audience {
 	switch set.Speaks {
 	case SpeaksNobody:
 	case SpeaksAgent:
-		if m, ok := find(agents, "agent", set.SpeakerID); ok {
+		if m, ok := findMember(agents, "agent", set.SpeakerID); ok {
 			return audience{agents: []Member{m}}
 		}
 	case SpeaksTurns:
@@ -88,7 +88,7 @@ func concerns(m Message, agent Member, asker Member, members, agents []Member, s
 		return true
 	}
 	text := task.PlainText(m.Parts)
-	if _, ok := find(mentioned(members, text, portal), "agent", agent.ID); ok {
+	if _, ok := findMember(mentionedMembers(members, text, portal), "agent", agent.ID); ok {
 		return true
 	}
 	if m.Sender.Kind == "agent" {
@@ -99,9 +99,9 @@ func concerns(m Message, agent Member, asker Member, members, agents []Member, s
 	}
 	// Messages of the asker without an addressee belong to the agent if the settings let it answer
 	// them.
-	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentioned(members, text, portal)) > 0 || set.Speaks == SpeaksTurns {
+	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentionedMembers(members, text, portal)) > 0 || set.Speaks == SpeaksTurns {
 		return false
 	}
-	_, ok := find(unaddressed(agents, set, "").agents, "agent", agent.ID)
+	_, ok := findMember(defaultAudience(agents, set, "").agents, "agent", agent.ID)
 	return ok
 }

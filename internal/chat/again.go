@@ -15,11 +15,11 @@ import (
 // takes the place of the old one, which stays readable. Work on the same
 // message that is still going on is stopped first.
 func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
-	members, me, err := s.writers(ctx, actor, id)
+	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
 		return task.Task{}, err
 	}
-	old, err := s.answer(ctx, me, id, seq)
+	old, err := s.findAnswer(ctx, me, id, seq)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -30,24 +30,24 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	if err != nil {
 		return task.Task{}, err
 	}
-	ask, err := s.message(ctx, me, id, before.MessageSeq)
+	ask, err := s.readMessage(ctx, me, id, before.MessageSeq)
 	if fault.Is(err, fault.NotFound) || err == nil && !ask.Now.UnsaidAt.IsZero() {
 		err = fault.New(fault.Conflict, "The message that this answers was taken away, or is not for you to see.")
 	}
 	if err != nil {
 		return task.Task{}, err
 	}
-	if _, ok := find(members, "agent", old.Sender.ID); !ok {
+	if _, ok := findMember(members, "agent", old.Sender.ID); !ok {
 		return task.Task{}, fault.New(fault.Conflict, "%s is not in this conversation any more.", old.Sender.Handle)
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return task.Task{}, err
 	}
 	ref, err := s.memberAgent(ctx, actor, Member{ID: old.Sender.ID, Handle: old.Sender.Handle})
 	if err != nil {
 		return task.Task{}, err
 	}
-	shares, _, err := s.disclosed(ctx, actor, Draft{MustTell: face == facePage}, []AgentRef{ref})
+	shares, _, err := s.discloseTo(ctx, actor, Draft{MustTell: face == facePage}, []AgentRef{ref})
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	now := clock.Now()
 	t := task.Task{
 		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle, MessageSeq: ask.Seq,
-		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: sender(actor).Handle, State: task.Submitted, Face: face,
+		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: senderOf(actor).Handle, State: task.Submitted, Face: face,
 		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via, Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
 	}
 	done, err := s.store.Ask(ctx, t)
@@ -72,17 +72,17 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	if err != nil {
 		return task.Task{}, err
 	}
-	s.begin([]task.Task{done})
+	s.startTasks([]task.Task{done})
 	return done, nil
 }
 
 // maxAgain bounds how many answers are followed to the newest one.
 const maxAgain = 1000
 
-// answer is the newest form of an agent's answer.
-func (s *Service) answer(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+// findAnswer is the newest form of an agent's answer.
+func (s *Service) findAnswer(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	for range maxAgain {
-		m, err := s.message(ctx, me, id, seq)
+		m, err := s.readMessage(ctx, me, id, seq)
 		switch {
 		case err != nil:
 			return m, err
@@ -113,7 +113,7 @@ func (s *Service) letGo(ctx context.Context, t task.Task) (replaces int64, err e
 	replaces = t.Replaces
 	list = slices.DeleteFunc(list, func(x task.Task) bool { return x.AgentID != t.AgentID || x.MessageSeq != t.MessageSeq })
 	for _, x := range list {
-		if err := s.stop(ctx, x, "Asked for again."); err != nil {
+		if err := s.stopTask(ctx, x, "Asked for again."); err != nil {
 			return 0, err
 		}
 	}

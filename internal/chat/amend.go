@@ -14,24 +14,24 @@ import (
 // Edit replaces the parts of the actor's own message and returns it in its new form. Its earlier
 // forms stay readable to members. Agents that answered are not asked again.
 func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq int64, parts []task.Part) (Message, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}
 	if err := checkParts(actor, parts); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.writers(ctx, actor, id)
+	_, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
 		return Message{}, err
 	}
-	m, err := s.text(ctx, me, id, seq)
+	m, err := s.readText(ctx, me, id, seq)
 	if err != nil {
 		return Message{}, err
 	}
 	if !m.Sender.is(actor) {
 		return Message{}, fault.New(fault.Forbidden, "You can change only what you said yourself.")
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Message{}, err
 	}
 	parts, err = s.editedFiles(ctx, actor, m.Parts, parts)
@@ -41,7 +41,7 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq in
 	if slices.EqualFunc(m.Parts, parts, equalParts) {
 		return m, nil
 	}
-	return s.amend(ctx, actor, m, Edit, parts, true)
+	return s.appendAmendment(ctx, actor, m, Edit, parts, true)
 }
 
 // editedFiles checks the files of an edit; those the message holds already
@@ -67,9 +67,9 @@ func equalParts(a, b task.Part) bool {
 		a.MediaType == b.MediaType && a.Filename == b.Filename && bytes.Equal(a.Metadata, b.Metadata)
 }
 
-// amend appends an event that changes a message and returns the changed message.
-func (s *Service) amend(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part, on bool) (Message, error) {
-	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(), Sender: sender(actor),
+// appendAmendment appends an event that changes a message and returns the changed message.
+func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part, on bool) (Message, error) {
+	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(), Sender: senderOf(actor),
 		Kind: kind, Parts: parts, Target: m.Seq, CreatedAt: clock.Now()}, on)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoMessage()
@@ -78,7 +78,7 @@ func (s *Service) amend(ctx context.Context, actor ident.Actor, m Message, kind 
 		return Message{}, err
 	}
 	if done.Seq > 0 {
-		s.live.message(done)
+		s.live.passMessage(done)
 	}
 	return s.store.Message(ctx, m.ConversationID, m.Seq)
 }
@@ -87,14 +87,14 @@ func (s *Service) amend(ctx context.Context, actor ident.Actor, m Message, kind 
 // with its earlier forms: its text is gone for good, that there was one stays.
 // Agents that work on it are stopped.
 func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.members(ctx, actor, id)
+	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return Message{}, err
 	}
-	m, err := s.message(ctx, me, id, seq)
+	m, err := s.readMessage(ctx, me, id, seq)
 	switch {
 	case err != nil:
 		return Message{}, err
@@ -105,10 +105,10 @@ func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq i
 	case !m.Now.UnsaidAt.IsZero():
 		return m, nil
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Message{}, err
 	}
-	now, err := s.amend(ctx, actor, m, Unsaid, nil, true)
+	now, err := s.appendAmendment(ctx, actor, m, Unsaid, nil, true)
 	if err != nil {
 		return Message{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq i
 
 // React sets an emoji on a message, or takes it back.
 func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq int64, emoji string, on bool) (Message, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}
 	var c fault.Check
@@ -126,16 +126,16 @@ func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq i
 	if err := c.Err(); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.members(ctx, actor, id)
+	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return Message{}, err
 	}
-	m, err := s.text(ctx, me, id, seq)
+	m, err := s.readText(ctx, me, id, seq)
 	if err != nil {
 		return Message{}, err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Message{}, err
 	}
-	return s.amend(ctx, actor, m, React, []task.Part{task.TextPart(emoji)}, on)
+	return s.appendAmendment(ctx, actor, m, React, []task.Part{task.TextPart(emoji)}, on)
 }

@@ -67,7 +67,7 @@ type Asked struct {
 // conversation and one of another caller give the same NotFound fault; a TaskID that does not wait
 // for input is a Conflict.
 func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Asked{}, err
 	}
 	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via, Budget: a.Budget}
@@ -87,11 +87,11 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if a.Context == "" {
 		return s.askAnew(ctx, actor, a, d)
 	}
-	members, _, err := s.writers(ctx, actor, a.Context)
+	members, _, err := s.readWriters(ctx, actor, a.Context)
 	if err != nil {
 		return Asked{}, err
 	}
-	m, err := s.named(Conversation{Members: members}.Agents(), a.Agent)
+	m, err := s.findNamed(Conversation{Members: members}.Agents(), a.Agent)
 	if err != nil {
 		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
@@ -99,12 +99,12 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 		return Asked{}, err
 	}
 	d.To = m.ID
-	return s.ask(ctx, actor, a.Context, d)
+	return s.postQuestion(ctx, actor, a.Context, d)
 }
 
 // askAnew opens a conversation with the question, both or neither.
 func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
-	ref, err := s.agent(ctx, actor, a.Agent)
+	ref, err := s.findAgent(ctx, actor, a.Agent)
 	if err != nil {
 		return Asked{}, err
 	}
@@ -119,7 +119,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		if err := checkParts(actor, parts); err != nil {
 			return Asked{}, asField(fault.New(fault.Invalid, "%s", fault.As(err).Safe), "before")
 		}
-		said = []Message{{ID: ident.NewID(), Sender: sender(actor), Kind: Text, Parts: parts, CreatedAt: clock.Now()}}
+		said = []Message{{ID: ident.NewID(), Sender: senderOf(actor), Kind: Text, Parts: parts, CreatedAt: clock.Now()}}
 	}
 	var first *FirstAsk
 	if a.Once {
@@ -136,14 +136,14 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		return Asked{}, err
 	}
 	if actor.IsVisitor() { // rooms of visitors are counted separately
-		if err := s.allow(actor); err != nil {
+		if err := s.limitRate(actor); err != nil {
 			return Asked{}, err
 		}
 	}
 	d.To = ref.ID
-	p, told, err := s.compose(ctx, actor, room.Members[0], room.Members, room.ID, d)
+	p, told, err := s.composePost(ctx, actor, room.Members[0], room.Members, room.ID, d)
 	if err == nil {
-		err = s.remember(ctx, actor, told)
+		err = s.storeDisclosures(ctx, actor, told)
 	}
 	if err != nil {
 		return Asked{}, err
@@ -164,9 +164,9 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err != nil {
 		return Asked{}, err
 	}
-	s.live.message(done.Message)
-	s.begin(done.Tasks)
-	return asked(done), nil
+	s.live.passMessage(done.Message)
+	s.startTasks(done.Tasks)
+	return askedOf(done), nil
 }
 
 // askOnce asks in the conversation that the same question opened before.
@@ -179,7 +179,7 @@ func (s *Service) askOnce(ctx context.Context, actor ident.Actor, a Ask, convers
 	return done, err
 }
 
-func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft) (Asked, error) {
+func (s *Service) postQuestion(ctx context.Context, actor ident.Actor, id string, d Draft) (Asked, error) {
 	done, err := s.Post(ctx, actor, id, d)
 	if err != nil {
 		return Asked{}, err
@@ -195,15 +195,15 @@ func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft
 	if len(done.Tasks) == 0 {
 		return Asked{}, fault.New(fault.Conflict, "The agent left the conversation at this moment, so nobody answers.")
 	}
-	return asked(done), nil
+	return askedOf(done), nil
 }
 
-func asked(done Posted) Asked {
+func askedOf(done Posted) Asked {
 	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
 }
 
-// visits returns the kind of a visitor, "" for an actor with an account.
-func visits(kind string) string {
+// visitorKind returns the kind of a visitor, "" for an actor with an account.
+func visitorKind(kind string) string {
 	if kind == string(ident.Guest) || kind == string(ident.Portal) {
 		return kind
 	}
@@ -215,14 +215,14 @@ func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no 
 // Task returns a task the actor asked for. Access to conversations is enough, because it belongs
 // to asking.
 func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return task.Task{}, err
 	}
 	if !ident.ValidID(id) {
 		return task.Task{}, errNoTask(id)
 	}
 	t, err := s.store.TaskByID(ctx, id)
-	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || visits(t.CallerKind) != visits(string(actor.Kind))) {
+	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || visitorKind(t.CallerKind) != visitorKind(string(actor.Kind))) {
 		return task.Task{}, errNoTask(id)
 	}
 	return t, err
@@ -231,12 +231,12 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 // StopTask stops a task the actor asked for; one that has ended stays as it
 // is. It does not wait until the agent has let go.
 func (s *Service) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
 	t, err := s.Task(ctx, actor, id)
 	if err != nil || t.State.Terminal() {
 		return err
 	}
-	return s.stop(ctx, t, reason)
+	return s.stopTask(ctx, t, reason)
 }

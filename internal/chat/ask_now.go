@@ -28,7 +28,7 @@ func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *
 	t := p.Ask[0]
 	t.MessageSeq, t.Attempt = 1, 1
 	r, ok := s.cfg.Instant.AnswerNow(ctx, t, p.Message)
-	if !ok || r.State != task.Completed || len(r.Parts) == 0 || slices.ContainsFunc(r.Parts, notText) || len(mentions(task.PlainText(r.Parts), s.cfg.Portal)) > 0 {
+	if !ok || r.State != task.Completed || len(r.Parts) == 0 || slices.ContainsFunc(r.Parts, notText) || len(findMentions(task.PlainText(r.Parts), s.cfg.Portal)) > 0 {
 		return out, false, nil
 	}
 	t.State, t.UpdatedAt, t.AnswerSeq, t.Direct = task.Completed, clock.Now(), 2, r.Direct
@@ -42,7 +42,7 @@ func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *
 		return out, false, err
 	}
 	for _, m := range said {
-		s.live.message(m)
+		s.live.passMessage(m)
 	}
 	return Asked{ConversationID: room.ID, Seq: 1, Task: t, Said: said}, true, nil
 }

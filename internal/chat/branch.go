@@ -18,24 +18,24 @@ const (
 // Branch creates a conversation of the actor with the messages of this one that they see up to
 // seq, and with its agents.
 func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq int64) (Conversation, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
 	}
-	from, err := s.room(ctx, actor, id)
+	from, err := s.readRoom(ctx, actor, id)
 	if err != nil {
 		return Conversation{}, err
 	}
-	me, ok := find(from.Members, memberKind(actor), actor.ID)
+	me, ok := findMember(from.Members, memberKind(actor), actor.ID)
 	if !ok {
 		return Conversation{}, errNoRoom()
 	}
-	if _, err := s.message(ctx, me, id, seq); err != nil {
+	if _, err := s.readMessage(ctx, me, id, seq); err != nil {
 		return Conversation{}, err
 	}
 	if err := s.allowRoom(actor); err != nil {
 		return Conversation{}, err
 	}
-	said, err := s.copied(ctx, id, me.FromSeq, seq)
+	said, err := s.copyMessages(ctx, id, me.FromSeq, seq)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -50,7 +50,7 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	room := emptyRoom(actor, title)
 	room.BranchedFrom, room.BranchedSeq, room.Settings = id, seq, from.Settings
 	for _, m := range from.Agents() {
-		ref, err := s.agent(ctx, actor, m.Handle)
+		ref, err := s.findAgent(ctx, actor, m.Handle)
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
 			continue // not for them, or not any more
 		}
@@ -59,15 +59,15 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 		}
 		room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember, Remote: ref.Remote})
 	}
-	if _, ok := find(room.Members, "agent", room.Settings.SpeakerID); !ok && room.Settings.SpeakerID != "" {
+	if _, ok := findMember(room.Members, "agent", room.Settings.SpeakerID); !ok && room.Settings.SpeakerID != "" {
 		room.Settings.Speaks, room.Settings.SpeakerID = SpeaksAlone, ""
 	}
-	by := sender(actor)
-	events := []Message{event(by, "%s began this conversation with a copy of what was said in another", by.Handle)}
+	by := senderOf(actor)
+	events := []Message{newEvent(by, "%s began this conversation with a copy of what was said in another", by.Handle)}
 	if err := s.store.CreateConversation(ctx, room, said, events); err != nil {
 		return Conversation{}, err
 	}
-	return s.shown(ctx, actor, room.ID)
+	return s.readShownRoom(ctx, actor, room.ID)
 }
 
 // namedBefore reports whether a conversation is called by a message before
@@ -101,9 +101,9 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 	return false, nil
 }
 
-// copied returns the messages after from and up to upTo in their present form, for a new
+// copyMessages returns the messages after from and up to upTo in their present form, for a new
 // conversation; seqs are those of the old one.
-func (s *Service) copied(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
+func (s *Service) copyMessages(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
 	var list []Message // newest first
 	before := upTo + 1
 	for range branchPages {

@@ -11,7 +11,7 @@ import (
 
 // Create opens a conversation of the actor with the named agents and people.
 func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, handles []string) (Conversation, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
 	}
 	if err := s.allowRoom(actor); err != nil {
@@ -26,11 +26,11 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 	}
 	room := emptyRoom(actor, title)
 	for _, h := range handles {
-		m, err := s.member(ctx, actor, h)
+		m, err := s.findMember(ctx, actor, h)
 		if err != nil {
 			return Conversation{}, asField(err, "members")
 		}
-		if !has(room.Members, m) {
+		if !hasMember(room.Members, m) {
 			room.Members = append(room.Members, m)
 		}
 	}
@@ -41,12 +41,12 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 func emptyRoom(actor ident.Actor, title string) Conversation {
 	now := clock.Now()
 	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings, Mine: Mine{Role: RoleOwner},
-		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: sender(actor).Handle, Role: RoleOwner}}}
+		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: senderOf(actor).Handle, Role: RoleOwner}}}
 }
 
-// member finds the member for a handle, with the actor's rights.
-func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) (Member, error) {
-	a, err := s.agent(ctx, actor, handle)
+// findMember finds the member for a handle, with the actor's rights.
+func (s *Service) findMember(ctx context.Context, actor ident.Actor, handle string) (Member, error) {
+	a, err := s.findAgent(ctx, actor, handle)
 	if err == nil {
 		return Member{Kind: "agent", ID: a.ID, Handle: a.Handle, Role: RoleMember, Remote: a.Remote}, nil
 	}
@@ -69,15 +69,15 @@ func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) 
 // memberAgent finds an agent of a conversation that the actor may talk to: that
 // one, not another that goes by its name now.
 func (s *Service) memberAgent(ctx context.Context, actor ident.Actor, m Member) (AgentRef, error) {
-	a, err := s.agent(ctx, actor, m.Handle)
+	a, err := s.findAgent(ctx, actor, m.Handle)
 	if err == nil && a.ID != m.ID {
 		return AgentRef{}, fault.New(fault.NotFound, "%s is not here any more; another agent has its name.", m.Handle)
 	}
 	return a, err
 }
 
-// agent finds an agent the actor may talk to.
-func (s *Service) agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error) {
+// findAgent finds an agent the actor may talk to.
+func (s *Service) findAgent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error) {
 	a, err := s.directory.Agent(ctx, actor, handle)
 	if err == nil && actor.Kind == ident.Guest && !a.Public {
 		return AgentRef{}, fault.New(fault.NotFound, "There is no agent %.80q here that visitors may talk to.", handle)

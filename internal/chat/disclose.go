@@ -11,11 +11,11 @@ import (
 	"agentsite/internal/ident"
 )
 
-func (s Share) valid() bool { return s == ShareAll || s == ShareOwn || s == ShareNothing }
+func (s Share) isValid() bool { return s == ShareAll || s == ShareOwn || s == ShareNothing }
 
-// disclosed returns the share of the conversation that goes to each of the agents that a draft
+// discloseTo returns the share of the conversation that goes to each of the agents that a draft
 // addresses, and the disclosures about them that the sender has seen with the draft.
-func (s *Service) disclosed(ctx context.Context, actor ident.Actor, d Draft, agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
+func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft, agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
 	var ids []string
 	for _, a := range agents {
 		if a.Remote != "" {
@@ -66,9 +66,9 @@ func (s *Service) disclosed(ctx context.Context, actor ident.Actor, d Draft, age
 func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known []Disclosure) ([]Disclosure, error) {
 	var rest []Member
 	for _, h := range d.Told {
-		m, err := s.named(members, h)
+		m, err := s.findNamed(members, h)
 		same := func(k Disclosure) bool { return k.AgentID == m.ID }
-		if err == nil && m.Kind == "agent" && !slices.ContainsFunc(known, same) && !has(rest, m) {
+		if err == nil && m.Kind == "agent" && !slices.ContainsFunc(known, same) && !hasMember(rest, m) {
 			rest = append(rest, m)
 		}
 	}
@@ -100,8 +100,8 @@ func errUntold(agents []AgentRef) error {
 		Fields: map[string]string{"told": list}}
 }
 
-// remember stores the disclosures that the actor has seen.
-func (s *Service) remember(ctx context.Context, actor ident.Actor, told []Disclosure) error {
+// storeDisclosures stores the disclosures that the actor has seen.
+func (s *Service) storeDisclosures(ctx context.Context, actor ident.Actor, told []Disclosure) error {
 	for _, d := range told {
 		if err := s.store.Disclose(ctx, memberKind(actor), actor.ID, d); err != nil {
 			return err
@@ -113,10 +113,10 @@ func (s *Service) remember(ctx context.Context, actor ident.Actor, told []Disclo
 // Disclosures returns the actor's disclosures for the agents of the conversation that receive text
 // outside this portal, in the order of the members.
 func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string) ([]Disclosure, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
-	members, _, err := s.members(ctx, actor, id)
+	members, _, err := s.readMembers(ctx, actor, id)
 	if err == nil {
 		members, err = s.withHosts(ctx, members)
 	}
@@ -140,7 +140,7 @@ func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string)
 	}
 	for i, d := range out {
 		if k, ok := known[d.AgentID]; ok {
-			if k.Share.valid() {
+			if k.Share.isValid() {
 				out[i].Share = k.Share
 			}
 			if k.Host == d.Host {
@@ -154,18 +154,18 @@ func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string)
 // Disclose records that the actor has seen the host that receives their text to an agent of the
 // conversation, and their choice of the share.
 func (s *Service) Disclose(ctx context.Context, actor ident.Actor, id, agent string, share Share) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
 	if share == "" {
 		share = ShareAll
 	}
 	var c fault.Check
-	c.Field(share.valid(), "share", "use %s, %s or %s", ShareAll, ShareOwn, ShareNothing)
+	c.Field(share.isValid(), "share", "use %s, %s or %s", ShareAll, ShareOwn, ShareNothing)
 	if err := c.Err(); err != nil {
 		return err
 	}
-	members, _, err := s.members(ctx, actor, id)
+	members, _, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return err
 	}
@@ -182,5 +182,5 @@ func (s *Service) Disclose(ctx context.Context, actor ident.Actor, id, agent str
 	if m.Remote == "" {
 		return fault.New(fault.Conflict, "What is said to %s stays on this portal.", m.Handle)
 	}
-	return s.remember(ctx, actor, []Disclosure{{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share, ToldAt: clock.Now()}})
+	return s.storeDisclosures(ctx, actor, []Disclosure{{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share, ToldAt: clock.Now()}})
 }

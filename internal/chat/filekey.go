@@ -29,10 +29,10 @@ const FileKeyParam = "key"
 // after from and up to upTo, until it ends.
 func (s *Service) fileKey(hash, conversationID string, from, upTo int64, until time.Time) string {
 	claim := fmt.Sprintf("%d.%s.%d.%d", until.Unix(), conversationID, from, upTo)
-	return claim + "." + base64.RawURLEncoding.EncodeToString(s.sign(hash, claim))
+	return claim + "." + base64.RawURLEncoding.EncodeToString(s.signClaim(hash, claim))
 }
 
-func (s *Service) sign(hash, claim string) []byte {
+func (s *Service) signClaim(hash, claim string) []byte {
 	h := hmac.New(sha256.New, s.cfg.FileKey)
 	fmt.Fprintf(h, "agentsite/file/1 %s %s", hash, claim)
 	return h.Sum(nil)
@@ -46,7 +46,7 @@ func (s *Service) OpenByKey(ctx context.Context, hash, key string) (File, io.Rea
 		return File{}, nil, errNoFile()
 	}
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(key[i+1:])
-	if err != nil || !hmac.Equal(mac, s.sign(hash, key[:i])) {
+	if err != nil || !hmac.Equal(mac, s.signClaim(hash, key[:i])) {
 		return File{}, nil, errNoFile()
 	}
 	claim := strings.Split(key[:i], ".")
@@ -60,7 +60,7 @@ func (s *Service) OpenByKey(ctx context.Context, hash, key string) (File, io.Rea
 		return File{}, nil, errNoFile()
 	}
 	f, err := s.store.SharedFile(ctx, hash, claim[1], from, upTo)
-	return s.opened(ctx, f, err)
+	return s.openFound(ctx, f, err)
 }
 
 // TaskFiles opens the files that a task's agent may read: those of the
@@ -79,7 +79,7 @@ func (f taskFiles) Open(ctx context.Context, url string) (task.File, io.ReadClos
 		return task.File{}, nil, err
 	}
 	file, err := f.s.store.SharedFile(ctx, hash, f.t.ConversationID, from, f.t.MessageSeq)
-	file, r, err := f.s.opened(ctx, file, err)
+	file, r, err := f.s.openFound(ctx, file, err)
 	if err != nil {
 		return task.File{}, nil, err
 	}
@@ -106,20 +106,20 @@ func (f taskFiles) find(ctx context.Context, url string) (hash string, from int6
 	if !ok {
 		return "", 0, errNoFile()
 	}
-	asker, _, err := f.s.asker(ctx, f.t)
+	asker, _, err := f.s.findAsker(ctx, f.t)
 	if err != nil {
 		return "", 0, err
 	}
 	return hash, asker.FromSeq, nil
 }
 
-// asker returns the member that a task works for, and all members of the conversation.
-func (s *Service) asker(ctx context.Context, t task.Task) (Member, []Member, error) {
+// findAsker returns the member that a task works for, and all members of the conversation.
+func (s *Service) findAsker(ctx context.Context, t task.Task) (Member, []Member, error) {
 	list, err := s.store.Members(ctx, t.ConversationID)
 	if err != nil {
 		return Member{}, nil, err
 	}
-	m, ok := find(list, memberKind(ident.Actor{Kind: ident.ActorKind(t.CallerKind)}), t.CallerID)
+	m, ok := findMember(list, memberKind(ident.Actor{Kind: ident.ActorKind(t.CallerKind)}), t.CallerID)
 	if !ok {
 		return Member{}, nil, fault.New(fault.NotFound, "Whoever asked for this has left the conversation.")
 	}

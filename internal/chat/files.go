@@ -36,26 +36,26 @@ func fileBounds(actor ident.Actor) bounds {
 // PutFile stores a file of the actor, which a message may then hold as a part whose URL is FileURL
 // of its hash.
 func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return File{}, err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return File{}, err
 	}
-	return s.keep(ctx, memberKind(actor), actor.ID, d, fileBounds(actor))
+	return s.storeFile(ctx, memberKind(actor), actor.ID, d, fileBounds(actor))
 }
 
-// keep stores a file as sent by its owner.
-func (s *Service) keep(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
+// storeFile stores a file as sent by its owner.
+func (s *Service) storeFile(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
 	// The size, and so an excess of the quota, is known only after the transfer.
-	switch s.sent.begin(b.daily) {
+	switch s.sent.beginUpload(b.daily) {
 	case tooMuch:
 		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].most>>20)
 	case tooMany:
 		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
 	}
 	counted := &countReader{r: d.Content}
-	defer func() { s.sent.end(b.daily, counted.n) }() // refused uploads were written to the disk, too
+	defer func() { s.sent.endUpload(b.daily, counted.n) }() // refused uploads were written to the disk, too
 	hash, size, head, err := s.store.PutBlob(ctx, counted, b.size)
 	if err != nil {
 		return File{}, err
@@ -121,18 +121,18 @@ func mediaType(head []byte, d FileDraft) string {
 // OpenFile returns a file that the actor sent or may read a message with. The
 // caller closes the content.
 func (s *Service) OpenFile(ctx context.Context, actor ident.Actor, hash string) (File, io.ReadSeekCloser, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return File{}, nil, err
 	}
 	if !validHash(hash) {
 		return File{}, nil, errNoFile()
 	}
 	f, err := s.store.FileFor(ctx, hash, memberKind(actor), actor.ID)
-	return s.opened(ctx, f, err)
+	return s.openFound(ctx, f, err)
 }
 
-// opened opens a file that was found.
-func (s *Service) opened(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
+// openFound opens a file that was found.
+func (s *Service) openFound(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
 	if fault.Is(err, fault.NotFound) {
 		return File{}, nil, errNoFile()
 	}
@@ -151,7 +151,7 @@ func (s *Service) opened(ctx context.Context, f File, err error) (File, io.ReadS
 
 // SharedFile is OpenFile for holders of a read link, SharedPreview Preview.
 func (s *Service) SharedFile(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
-	l, err := s.link(ctx, secret, ReadLink)
+	l, err := s.findLink(ctx, secret, ReadLink)
 	if err != nil {
 		return File{}, nil, err
 	}
@@ -159,5 +159,5 @@ func (s *Service) SharedFile(ctx context.Context, secret, hash string) (File, io
 		return File{}, nil, errNoFile()
 	}
 	f, err := s.store.SharedFile(ctx, hash, l.ConversationID, l.FromSeq, l.UpToSeq)
-	return s.opened(ctx, f, err)
+	return s.openFound(ctx, f, err)
 }

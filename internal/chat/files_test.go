@@ -46,7 +46,7 @@ func (w *world) with(s string, files ...chat.File) chat.Draft {
 	return d
 }
 
-func reads(r io.ReadCloser) string {
+func checkRead(r io.ReadCloser) string {
 	defer r.Close()
 	b, _ := io.ReadAll(r)
 	return string(b)
@@ -104,7 +104,7 @@ func TestFiles_AreReadByWhoReadsAMessageWithThem(t *testing.T) {
 	open := func(who ident.Actor) error {
 		got, r, err := w.OpenFile(t.Context(), who, f.Hash)
 		if err == nil {
-			if s := reads(r); s != "hello" || got.MediaType != "text/plain" {
+			if s := checkRead(r); s != "hello" || got.MediaType != "text/plain" {
 				t.Errorf("%q %+v", s, got)
 			}
 		}
@@ -153,7 +153,7 @@ func TestPost_KeepsRawPartsAsFiles(t *testing.T) {
 		t.Fatalf("%+v", m.Parts[1])
 	}
 	_, r, err := w.OpenFile(t.Context(), w.ada, hash)
-	if err != nil || reads(r) != "some bytes" {
+	if err != nil || checkRead(r) != "some bytes" {
 		t.Error(err)
 	}
 	d = w.draft("x")
@@ -188,7 +188,7 @@ func TestFinish_KeepsWhatAgentsSendAsFiles(t *testing.T) {
 		t.Fatalf("%+v", got.Artifacts)
 	}
 	_, r2, err := w.OpenFile(t.Context(), w.bob, path.Base(got.Artifacts[0].Parts[0].URL))
-	if err != nil || reads(r2) != "in an artifact" {
+	if err != nil || checkRead(r2) != "in an artifact" {
 		t.Error("a member reads the artifact:", err)
 	}
 	// What is too much is left out with a line about it.
@@ -251,7 +251,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 	w.post(w.bob, room, w.with("one more", later))
 	files := w.TaskFiles(k)
 	f, r, err := files.Open(t.Context(), chat.FileURL(now.Hash))
-	if err != nil || reads(r) != "now" || f.Size != 3 {
+	if err != nil || checkRead(r) != "now" || f.Size != 3 {
 		t.Fatal(f, err)
 	}
 	for what, f := range map[string]chat.File{"before the asker came": early, "after the question": later} {
@@ -271,7 +271,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 	key := u.Query().Get(chat.FileKeyParam)
 	by := func(hash, key string) error {
 		_, r, err := w.OpenByKey(t.Context(), hash, key)
-		if err == nil && reads(r) != "now" {
+		if err == nil && checkRead(r) != "now" {
 			t.Error("another file")
 		}
 		return err

@@ -16,11 +16,11 @@ import (
 // the agents that the answer mentions, and notifies readers. It is for the runtime. The answer's
 // client id is the task's id, so the answer is stored once only.
 func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error {
-	t.State, t.Reason, t.UpdatedAt = r.State, cut(r.Reason, 900), clock.Now()
+	t.State, t.Reason, t.UpdatedAt = r.State, cutText(r.Reason, 900), clock.Now()
 	t.Direct = r.Direct && r.State == task.Completed && len(r.Parts) > 0
 	var notes []string
 	e := Ended{}
-	r.Parts, t.Artifacts, e.Files, notes = s.produced(ctx, t, r.Parts, t.Artifacts)
+	r.Parts, t.Artifacts, e.Files, notes = s.storeProduced(ctx, t, r.Parts, t.Artifacts)
 	m := Message{ConversationID: t.ConversationID, ID: ident.NewID(),
 		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq), Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
 		Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
@@ -38,7 +38,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 		}
 		m.Parts = []task.Part{task.TextPart(t.Reason)}
 	}
-	calls, err := s.calls(ctx, t, m)
+	calls, err := s.findCalled(ctx, t, m)
 	if err != nil {
 		return err
 	}
@@ -46,17 +46,17 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	done, err := s.store.Finish(ctx, e)
 	if err != nil {
 		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-			s.forget(t) // it ended otherwise, or its conversation is gone
+			s.removeShown(t) // it ended otherwise, or its conversation is gone
 		}
 		return err
 	}
-	s.live.message(done.Message)
-	s.settled(t)
-	s.begin(done.Tasks)
+	s.live.passMessage(done.Message)
+	s.removeSettled(t)
+	s.startTasks(done.Tasks)
 	if done.Held > 0 {
 		notes = append(notes, "Whom it calls was not asked: agents here have said as much for one message as they may.")
 	}
-	s.note(ctx, t, append(notes, calls.notes...))
+	s.addNotes(ctx, t, append(notes, calls.notes...))
 	return nil
 }
 
@@ -69,28 +69,28 @@ func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error
 	return err
 }
 
-// note adds an event below an answer about the parts that could not be kept or asked. The answer
+// addNotes adds an event below an answer about the parts that could not be kept or asked. The answer
 // is stored by then, so an error is only logged.
-func (s *Service) note(ctx context.Context, t task.Task, notes []string) {
+func (s *Service) addNotes(ctx context.Context, t task.Task, notes []string) {
 	if len(notes) == 0 {
 		return
 	}
-	e := event(Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, "%s", cut(strings.Join(notes, " "), 900))
+	e := newEvent(Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, "%s", cutText(strings.Join(notes, " "), 900))
 	e.ConversationID = t.ConversationID
 	done, err := s.store.Append(ctx, Post{Message: e})
 	if err != nil {
 		s.cfg.Log.Warn("note below an answer not stored", "task", t.ID, "error", err)
 		return
 	}
-	s.live.message(done.Message)
+	s.live.passMessage(done.Message)
 }
 
 // maxProduced is how many files one task may leave.
 const maxProduced = 20
 
-// produced stores the bytes that an agent sent as files of the asking member, and returns notes on
+// storeProduced stores the bytes that an agent sent as files of the asking member, and returns notes on
 // those that were not kept.
-func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
+func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
 	actor := callerOf(t)
 	var files, lost []string
 	why := ""
@@ -112,7 +112,7 @@ func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, 
 			var f File
 			err := error(fault.New(fault.Invalid, "One answer may hold %d files.", maxProduced))
 			if count <= maxProduced {
-				f, err = s.keep(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
+				f, err = s.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
 			}
 			if err != nil {
 				if e := fault.As(err); e.Kind == fault.Internal {
@@ -180,25 +180,25 @@ type called struct {
 	notes         []string
 }
 
-// calls finds the agents that a final answer mentions and makes a task of each
+// findCalled finds the agents that a final answer mentions and makes a task of each
 // that the person behind it may give work to.
-func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, error) {
+func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (called, error) {
 	if t.State != task.Completed || m.Kind != Text {
 		return called{}, nil
 	}
 	text := task.PlainText(m.Parts)
-	if len(mentions(text, s.cfg.Portal)) == 0 {
+	if len(findMentions(text, s.cfg.Portal)) == 0 {
 		return called{}, nil
 	}
-	asker, members, err := s.asker(ctx, t)
-	if fault.Is(err, fault.NotFound) || err == nil && says(asker) != nil {
+	asker, members, err := s.findAsker(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && checkWriter(asker) != nil {
 		return called{}, nil
 	}
 	if err != nil {
 		return called{}, err
 	}
 	agents := slices.DeleteFunc(Conversation{Members: members}.Agents(), func(a Member) bool { return a.ID == t.AgentID })
-	whom := mentioned(agents, text, s.cfg.Portal)
+	whom := mentionedMembers(agents, text, s.cfg.Portal)
 	if len(whom) == 0 {
 		return called{}, nil
 	}
@@ -210,27 +210,27 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 	left := t.Budget
 	if left.IsSet() {
 		if left.Calls < 1 || !clock.Now().Before(left.Until) {
-			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", handles(whom))}
+			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", joinHandles(whom))}
 			return c, nil
 		}
 		c.turns = min(c.turns, 1+t.Hop+left.Calls) // with the question's own answer and those between
 	}
 	if t.Hop+1 > set.Hops {
-		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", handles(whom), set.Hops)}
+		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", joinHandles(whom), set.Hops)}
 		return c, nil
 	}
 	// Questions that came through a protocol endpoint have a chain of their own already.
 	if outside := len(t.Via) - t.Hop; outside > 0 && len(t.Via)+1 >= task.MaxChain {
-		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", handles(whom), len(t.Via)+1)}
+		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", joinHandles(whom), len(t.Via)+1)}
 		return c, nil
 	}
 	via := t.Via.AppendHop(s.cfg.Hop(t.AgentID))
 	for i, a := range whom {
 		if len(c.ask) >= set.Turns { // turns are not counted for agents that are not asked
-			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", handles(whom[i:]), set.Turns))
+			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", joinHandles(whom[i:]), set.Turns))
 			break
 		}
-		share, err := s.callable(ctx, t, a, len(text))
+		share, err := s.authorizeCall(ctx, t, a, len(text))
 		if err != nil {
 			f := fault.As(err)
 			if f.Kind == fault.Internal {
@@ -252,16 +252,16 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 	return c, nil
 }
 
-// callable checks whether the person behind a task may call an agent with text of that size, which
+// authorizeCall checks whether the person behind a task may call an agent with text of that size, which
 // counts as theirs, and returns the share of the conversation that goes along. A person on a page
 // must have seen the disclosure first.
-func (s *Service) callable(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
+func (s *Service) authorizeCall(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
 	actor := callerOf(t)
 	ref, err := s.memberAgent(ctx, actor, a)
 	if err != nil {
 		return "", err
 	}
-	shares, _, err := s.disclosed(ctx, actor, Draft{MustTell: t.Face == facePage}, []AgentRef{ref})
+	shares, _, err := s.discloseTo(ctx, actor, Draft{MustTell: t.Face == facePage}, []AgentRef{ref})
 	if err != nil {
 		if fault.Is(err, fault.Conflict) {
 			err = fault.New(fault.Conflict, "%s sends text to %s; write to it yourself first.", ref.Handle, ref.Remote)
@@ -274,7 +274,7 @@ func (s *Service) callable(ctx context.Context, t task.Task, a Member, size int)
 // facePage is the face of messages that people wrote on a page.
 const facePage = "page"
 
-func handles(list []Member) string {
+func joinHandles(list []Member) string {
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Handle)

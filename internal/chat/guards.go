@@ -28,7 +28,7 @@ func errNoMessage() error {
 	return fault.New(fault.NotFound, "There is no such message in this conversation, or it is not for you to see.")
 }
 
-func reads(actor ident.Actor) error {
+func checkRead(actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in, or start a conversation as a guest.")
 	}
@@ -38,7 +38,7 @@ func reads(actor ident.Actor) error {
 	return nil
 }
 
-func writes(actor ident.Actor) error {
+func checkWrite(actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to talk.")
 	}
@@ -56,8 +56,8 @@ func hasAccount(actor ident.Actor, what string) error {
 	return nil
 }
 
-// allow counts one thing that the actor does.
-func (s *Service) allow(actor ident.Actor) error {
+// limitRate counts one thing that the actor does.
+func (s *Service) limitRate(actor ident.Actor) error {
 	if actor.Kind == ident.Guest {
 		if wait, ok := s.guests.Allow(actor.Addr); !ok {
 			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.", wait.Round(time.Second))
@@ -84,7 +84,7 @@ func (s *Service) allowRoom(actor ident.Actor) error {
 	if actor.Kind == ident.Portal {
 		return s.allowPortal(actor, s.creations)
 	}
-	return s.allow(actor)
+	return s.limitRate(actor)
 }
 
 // allowPortal counts one action of an actor of another portal, for the actor and for the portal:
@@ -100,8 +100,8 @@ func (s *Service) allowPortal(actor ident.Actor, each *limit.Keyed) error {
 	return nil
 }
 
-// room is a conversation the actor is in.
-func (s *Service) room(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
+// readRoom is a conversation the actor is in.
+func (s *Service) readRoom(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
 	if !ident.ValidID(id) {
 		return Conversation{}, errNoRoom()
 	}
@@ -112,9 +112,9 @@ func (s *Service) room(ctx context.Context, actor ident.Actor, id string) (Conve
 	return c, err
 }
 
-// shown is room for display: with the hosts that agents send text to.
-func (s *Service) shown(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
-	c, err := s.room(ctx, actor, id)
+// readShownRoom is room for display: with the hosts that agents send text to.
+func (s *Service) readShownRoom(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
+	c, err := s.readRoom(ctx, actor, id)
 	if err != nil {
 		return c, err
 	}
@@ -146,8 +146,8 @@ func (s *Service) withHosts(ctx context.Context, list []Member) ([]Member, error
 	return list, nil
 }
 
-// members returns the members of a conversation of the actor, and the actor's own row.
-func (s *Service) members(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
+// readMembers returns the members of a conversation of the actor, and the actor's own row.
+func (s *Service) readMembers(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
 	if !ident.ValidID(id) {
 		return nil, me, errNoRoom()
 	}
@@ -155,34 +155,34 @@ func (s *Service) members(ctx context.Context, actor ident.Actor, id string) (li
 	if err != nil {
 		return nil, me, err
 	}
-	me, ok := find(list, memberKind(actor), actor.ID)
+	me, ok := findMember(list, memberKind(actor), actor.ID)
 	if !ok {
 		return nil, me, errNoRoom()
 	}
 	return list, me, nil
 }
 
-// writers is members for actions that change the conversation: read-only members are refused.
-func (s *Service) writers(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
-	if err := writes(actor); err != nil {
+// readWriters is members for actions that change the conversation: read-only members are refused.
+func (s *Service) readWriters(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
+	if err := checkWrite(actor); err != nil {
 		return nil, me, err
 	}
-	if list, me, err = s.members(ctx, actor, id); err != nil {
+	if list, me, err = s.readMembers(ctx, actor, id); err != nil {
 		return nil, me, err
 	}
-	return list, me, says(me)
+	return list, me, checkWriter(me)
 }
 
-// says refuses read-only members.
-func says(me Member) error {
+// checkWriter refuses read-only members.
+func checkWriter(me Member) error {
 	if me.Role == RoleReader {
 		return fault.New(fault.Forbidden, "You may read this conversation, not write in it. Its owner can change that.")
 	}
 	return nil
 }
 
-// owns refuses members that are not owners.
-func owns(me Member) error {
+// checkOwner refuses members that are not owners.
+func checkOwner(me Member) error {
 	if me.Role != RoleOwner {
 		return fault.New(fault.Forbidden, "Only an owner of the conversation may do this.")
 	}
@@ -193,17 +193,17 @@ func owns(me Member) error {
 // messages after from.
 func (m Message) hiddenFrom(from int64) bool { return m.Kind.Amends() && m.Target <= from }
 
-// veil redacts a message for readers of the messages after from: the content of an edit, deletion
+// redactFor redacts a message for readers of the messages after from: the content of an edit, deletion
 // or reaction is hidden if its target is. The event itself stays, so that seq has no gap.
-func (m Message) veil(from int64) Message {
+func (m Message) redactFor(from int64) Message {
 	if m.hiddenFrom(from) {
 		m.Parts, m.Now = nil, Now{}
 	}
 	return m
 }
 
-// message is one that me sees.
-func (s *Service) message(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+// readMessage is one that me sees.
+func (s *Service) readMessage(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	if seq <= me.FromSeq || seq < 1 {
 		return Message{}, errNoMessage()
 	}
@@ -214,9 +214,9 @@ func (s *Service) message(ctx context.Context, me Member, id string, seq int64) 
 	return m, err
 }
 
-// text is a message that was said and is still there.
-func (s *Service) text(ctx context.Context, me Member, id string, seq int64) (Message, error) {
-	m, err := s.message(ctx, me, id, seq)
+// readText is a message that was said and is still there.
+func (s *Service) readText(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+	m, err := s.readMessage(ctx, me, id, seq)
 	switch {
 	case err != nil:
 		return m, err
@@ -228,7 +228,7 @@ func (s *Service) text(ctx context.Context, me Member, id string, seq int64) (Me
 	return m, nil
 }
 
-func find(list []Member, kind, id string) (Member, bool) {
+func findMember(list []Member, kind, id string) (Member, bool) {
 	i := slices.IndexFunc(list, func(m Member) bool { return m.Kind == kind && m.ID == id })
 	if i < 0 {
 		return Member{}, false
@@ -236,12 +236,12 @@ func find(list []Member, kind, id string) (Member, bool) {
 	return list[i], true
 }
 
-func has(list []Member, m Member) bool {
-	_, ok := find(list, m.Kind, m.ID)
+func hasMember(list []Member, m Member) bool {
+	_, ok := findMember(list, m.Kind, m.ID)
 	return ok
 }
 
-func sender(actor ident.Actor) Sender {
+func senderOf(actor ident.Actor) Sender {
 	handle := actor.Name
 	if actor.Kind == ident.Guest {
 		handle = "guest"
@@ -258,12 +258,12 @@ func sender(actor ident.Actor) Sender {
 
 // is reports whether the actor said it.
 func (by Sender) is(actor ident.Actor) bool {
-	me := sender(actor)
+	me := senderOf(actor)
 	return by.ID == me.ID && by.Kind == me.Kind
 }
 
-// event returns a quiet line of the transcript.
-func event(by Sender, format string, args ...any) Message {
+// newEvent returns a quiet line of the transcript.
+func newEvent(by Sender, format string, args ...any) Message {
 	return Message{ID: ident.NewID(), Sender: by, Kind: Event, Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
 }
 

@@ -30,11 +30,11 @@ type History struct {
 // History returns the messages before a task's message that its caller sees, limited to the share
 // they chose. It is for the runtime.
 func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
-	asker, members, err := s.asker(ctx, t)
+	asker, members, err := s.findAsker(ctx, t)
 	if err != nil {
 		return History{}, err
 	}
-	if _, in := find(members, "agent", t.AgentID); !in {
+	if _, in := findMember(members, "agent", t.AgentID); !in {
 		return History{}, fault.New(fault.NotFound, "%s is not in the conversation any more.", t.AgentHandle)
 	}
 	gone := fault.New(fault.NotFound, "The message this task answers is gone.")
@@ -49,7 +49,7 @@ func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	if Share(t.Share) == ShareNothing {
 		return h, nil
 	}
-	list, err := s.earlier(ctx, t.ConversationID, asker.FromSeq, ask.Seq)
+	list, err := s.readEarlier(ctx, t.ConversationID, asker.FromSeq, ask.Seq)
 	if err != nil {
 		return History{}, err
 	}
@@ -57,17 +57,17 @@ func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 		list = slices.DeleteFunc(list, func(m Message) bool { return m.Seq == t.Replaces })
 	}
 	if Share(t.Share) == ShareOwn {
-		if list, err = s.own(ctx, t, asker, members, list); err != nil {
+		if list, err = s.filterOwn(ctx, t, asker, members, list); err != nil {
 			return History{}, err
 		}
 	}
-	h.Earlier = newest(list)
+	h.Earlier = cutToNewest(list)
 	return h, nil
 }
 
-// earlier reads the messages after from and before seq that are not deleted, each answer in its
+// readEarlier reads the messages after from and before seq that are not deleted, each answer in its
 // last form at the position of its first.
-func (s *Service) earlier(ctx context.Context, id string, from, seq int64) ([]Message, error) {
+func (s *Service) readEarlier(ctx context.Context, id string, from, seq int64) ([]Message, error) {
 	var found []Message // newest first
 	before, size, limit := seq, 0, historyPage
 	for range historyPages {
@@ -110,8 +110,8 @@ func inPlace(list []Message) []Message {
 	return slices.DeleteFunc(out, func(m Message) bool { return m.Now.NewerSeq > 0 })
 }
 
-// own filters the messages between the asker and the agent.
-func (s *Service) own(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
+// filterOwn filters the messages between the asker and the agent.
+func (s *Service) filterOwn(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (s *Service) own(ctx context.Context, t task.Task, asker Member, members []
 	}), nil
 }
 
-// newest keeps the last messages, as many as may go along.
-func newest(list []Message) []Message {
+// cutToNewest keeps the last messages, as many as may go along.
+func cutToNewest(list []Message) []Message {
 	size, from := 0, len(list)
 	for from > 0 && len(list)-from < historyMessages {
 		if size += len(task.PlainText(list[from-1].Parts)); size > historyBytes {

@@ -26,17 +26,17 @@ func errNoLink() error {
 // NewLink makes a link to a conversation and returns its secret, which is not
 // kept. Join links are for owners, read links for every member.
 func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d LinkDraft) (l Link, secret string, err error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Link{}, "", err
 	}
 	if err := hasAccount(actor, "share a conversation"); err != nil {
 		return Link{}, "", err
 	}
-	room, err := s.room(ctx, actor, id)
+	room, err := s.readRoom(ctx, actor, id)
 	if err != nil {
 		return Link{}, "", err
 	}
-	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	me, ok := findMember(room.Members, memberKind(actor), actor.ID)
 	if !ok {
 		return Link{}, "", errNoRoom()
 	}
@@ -55,7 +55,7 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 		return Link{}, "", err
 	}
 	if d.Kind == JoinLink {
-		if err := owns(me); err != nil {
+		if err := checkOwner(me); err != nil {
 			return Link{}, "", err
 		}
 	}
@@ -66,11 +66,11 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	if len(list) >= MaxLinks {
 		return Link{}, "", fault.New(fault.Conflict, "A conversation has at most %d links. End one first.", MaxLinks)
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Link{}, "", err
 	}
 	now := clock.Now()
-	l = Link{ID: ident.NewID(), ConversationID: id, Kind: d.Kind, Creator: sender(actor), CreatedAt: now, ExpiresAt: now.Add(d.Life)}
+	l = Link{ID: ident.NewID(), ConversationID: id, Kind: d.Kind, Creator: senderOf(actor), CreatedAt: now, ExpiresAt: now.Add(d.Life)}
 	prefix, words := readPrefix, "%s made a link that shows what was said up to here"
 	if d.Kind == JoinLink {
 		l.Role, l.MaxUses = d.Role, d.MaxUses
@@ -82,24 +82,24 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	if err := s.store.PutLink(ctx, l, ident.HashSecret(secret)); err != nil {
 		return Link{}, "", err
 	}
-	e := event(l.Creator, words, l.Creator.Handle)
+	e := newEvent(l.Creator, words, l.Creator.Handle)
 	e.ConversationID = id
 	done, err := s.store.Append(ctx, Post{Message: e})
 	if err != nil { // the link would be unknown to its creator
 		_ = s.store.DropLink(context.WithoutCancel(ctx), id, l.ID) // the first error counts
 		return Link{}, "", err
 	}
-	s.live.message(done.Message)
+	s.live.passMessage(done.Message)
 	return l, secret, nil
 }
 
 // Links lists the links of a conversation that have not ended: of an owner
 // all, of others their own.
 func (s *Service) Links(ctx context.Context, actor ident.Actor, id string) ([]Link, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
-	_, me, err := s.members(ctx, actor, id)
+	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Service) Links(ctx context.Context, actor ident.Actor, id string) ([]Li
 
 // DropLink ends a link at once: one's own, or as owner any.
 func (s *Service) DropLink(ctx context.Context, actor ident.Actor, id, linkID string) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
 	list, err := s.Links(ctx, actor, id)
@@ -140,8 +140,8 @@ func (s *Service) dropLinks(ctx context.Context, id string, which func(Link) boo
 	}
 }
 
-// link finds a link by its secret.
-func (s *Service) link(ctx context.Context, secret string, kind LinkKind) (Link, error) {
+// findLink finds a link by its secret.
+func (s *Service) findLink(ctx context.Context, secret string, kind LinkKind) (Link, error) {
 	if secret == "" || len(secret) > 200 {
 		return Link{}, errNoLink()
 	}
@@ -152,20 +152,20 @@ func (s *Service) link(ctx context.Context, secret string, kind LinkKind) (Link,
 	return l, err
 }
 
-// joins refuses actors that may not use join links.
-func joins(actor ident.Actor) error {
+// checkJoin refuses actors that may not use join links.
+func checkJoin(actor ident.Actor) error {
 	if err := hasAccount(actor, "join the conversation"); err != nil {
 		return err
 	}
-	return writes(actor)
+	return checkWrite(actor)
 }
 
 // Invitation returns the conversation of a join link; for people with an account.
 func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret string) (Invitation, error) {
-	if err := joins(actor); err != nil {
+	if err := checkJoin(actor); err != nil {
 		return Invitation{}, err
 	}
-	l, err := s.link(ctx, secret, JoinLink)
+	l, err := s.findLink(ctx, secret, JoinLink)
 	if err != nil {
 		return Invitation{}, err
 	}
@@ -173,7 +173,7 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret stri
 	if err != nil {
 		return Invitation{}, err
 	}
-	_, in := find(room.Members, memberKind(actor), actor.ID)
+	_, in := findMember(room.Members, memberKind(actor), actor.ID)
 	return Invitation{ConversationID: room.ID, Title: room.Title, Role: l.Role, Inviter: l.Creator.Handle, Members: room.Members,
 		Past: room.Settings.Past, Member: in}, nil
 }
@@ -192,10 +192,10 @@ func (s *Service) roomByLink(ctx context.Context, l Link) (Conversation, error) 
 
 // JoinByLink makes the actor a member of the conversation of a join link.
 func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret string) (Conversation, error) {
-	if err := joins(actor); err != nil {
+	if err := checkJoin(actor); err != nil {
 		return Conversation{}, err
 	}
-	l, err := s.link(ctx, secret, JoinLink)
+	l, err := s.findLink(ctx, secret, JoinLink)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -203,26 +203,26 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	if err != nil {
 		return Conversation{}, err
 	}
-	if _, in := find(room.Members, memberKind(actor), actor.ID); in {
-		return s.shown(ctx, actor, room.ID)
+	if _, in := findMember(room.Members, memberKind(actor), actor.ID); in {
+		return s.readShownRoom(ctx, actor, room.ID)
 	}
 	if len(room.Members) >= MaxMembers {
 		return Conversation{}, errFull()
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Conversation{}, err
 	}
-	by := sender(actor)
+	by := senderOf(actor)
 	m := Member{Kind: "person", ID: actor.ID, Handle: by.Handle, Role: l.Role, FromSeq: seesFrom(room.Settings)}
-	e, err := s.store.Join(ctx, room.ID, m, l.ID, event(by, "%s joined by a link of %s", by.Handle, l.Creator.Handle))
+	e, err := s.store.Join(ctx, room.ID, m, l.ID, newEvent(by, "%s joined by a link of %s", by.Handle, l.Creator.Handle))
 	if fault.Is(err, fault.Conflict) {
 		return Conversation{}, errNoLink()
 	}
 	if err != nil {
 		return Conversation{}, err
 	}
-	s.live.message(e)
-	return s.shown(ctx, actor, room.ID)
+	s.live.passMessage(e)
+	return s.readShownRoom(ctx, actor, room.ID)
 }
 
 // seesFrom returns the seq after which a member who joins now sees messages: see Rooms.Join.
@@ -246,7 +246,7 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 	if err := c.Err(); err != nil {
 		return Shared{}, err
 	}
-	l, err := s.link(ctx, secret, ReadLink)
+	l, err := s.findLink(ctx, secret, ReadLink)
 	if err != nil {
 		return Shared{}, err
 	}

@@ -159,7 +159,7 @@ func TestShared_ShowsWhatItsMakerSawThen(t *testing.T) {
 		t.Errorf("%+v %v", page, err)
 	}
 	_, r, err := w.SharedFile(t.Context(), secret, f.Hash)
-	if err != nil || reads(r) != "a" {
+	if err != nil || checkRead(r) != "a" {
 		t.Error(err)
 	}
 	for what, hash := range map[string]string{"from before": g.Hash, "from later": later.Hash, "none": "x"} {

@@ -18,7 +18,7 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]
 	if actor.ID == "" {
 		return nil, nil
 	}
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	if err := checkLimit(f.Limit, 100); err != nil {
@@ -29,17 +29,17 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]
 
 // Get returns a conversation the actor is in.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return Conversation{}, err
 	}
-	return s.shown(ctx, actor, id)
+	return s.readShownRoom(ctx, actor, id)
 }
 
 // Messages returns up to limit messages with after < seq < before, in order,
 // as far as the actor sees them; newest takes the last ones instead of the
 // first.
 func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int, newest bool) ([]Message, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	var c fault.Check
@@ -49,27 +49,27 @@ func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, af
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	_, me, err := s.members(ctx, actor, id)
+	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return nil, err
 	}
 	out, err := s.store.Messages(ctx, id, max(after, me.FromSeq), before, limit, newest)
 	for i := range out {
-		out[i] = out[i].veil(me.FromSeq)
+		out[i] = out[i].redactFor(me.FromSeq)
 	}
 	return out, err
 }
 
 // Message returns one message of a conversation of the actor.
 func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.members(ctx, actor, id)
+	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return Message{}, err
 	}
-	return s.message(ctx, me, id, seq)
+	return s.readMessage(ctx, me, id, seq)
 }
 
 // Edits returns the earlier forms of a message, oldest first.
@@ -86,10 +86,10 @@ func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq i
 
 // Read notes that the actor has seen the conversation up to seq.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq int64) error {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return err
 	}
-	c, err := s.room(ctx, actor, id)
+	c, err := s.readRoom(ctx, actor, id)
 	if err != nil || c.ReadSeq >= seq {
 		return err
 	}
@@ -102,7 +102,7 @@ const MaxSearchBytes = 500
 // Search finds texts by their words in the actor's conversations, newest
 // first, before the given point.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) ([]Found, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	var c fault.Check
@@ -113,7 +113,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, b
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return nil, err
 	}
 	return s.store.SearchMessages(ctx, memberKind(actor), actor.ID, query, before, limit)

@@ -36,14 +36,14 @@ func newLive() *live {
 	return l
 }
 
-func (l *live) shard(conversationID string) *shard {
+func (l *live) shardOf(conversationID string) *shard {
 	return &l.shards[maphash.String(l.seed, conversationID)%uint64(len(l.shards))]
 }
 
-// with runs f on the conversation's room, making it if create is set, and
+// withRoom runs f on the conversation's room, making it if create is set, and
 // forgets the room when it is empty afterwards. f must not block.
-func (l *live) with(conversationID string, create bool, f func(*room)) {
-	sh := l.shard(conversationID)
+func (l *live) withRoom(conversationID string, create bool, f func(*room)) {
+	sh := l.shardOf(conversationID)
 	sh.mu.Lock()
 	r := sh.rooms[conversationID]
 	if r == nil {
@@ -57,35 +57,35 @@ func (l *live) with(conversationID string, create bool, f func(*room)) {
 	r.mu.Lock()
 	sh.mu.Unlock()
 	f(r)
-	empty := r.empty()
+	empty := r.isEmpty()
 	r.mu.Unlock()
 	if !empty {
 		return
 	}
 	sh.mu.Lock()
 	r.mu.Lock()
-	if r.empty() && sh.rooms[conversationID] == r {
+	if r.isEmpty() && sh.rooms[conversationID] == r {
 		delete(sh.rooms, conversationID)
 	}
 	r.mu.Unlock()
 	sh.mu.Unlock()
 }
 
-// message passes a committed message to readers and to the inboxes of members. Messages may be
+// passMessage passes a committed message to readers and to the inboxes of members. Messages may be
 // passed in any order, more than once or not at all.
-func (l *live) message(m Message) {
-	l.with(m.ConversationID, false, func(r *room) { r.put(&m) })
-	l.inboxes.tell(m)
+func (l *live) passMessage(m Message) {
+	l.withRoom(m.ConversationID, false, func(r *room) { r.putMessage(&m) })
+	l.inboxes.queueMessage(m)
 }
 
-// kick ends the subscriptions of a removed member; an empty id ends all, because the conversation
+// endSubscriptions ends the subscriptions of a removed member; an empty id ends all, because the conversation
 // is gone.
-func (l *live) kick(conversationID, kind, id string) {
+func (l *live) endSubscriptions(conversationID, kind, id string) {
 	var sinks []Sink
-	l.with(conversationID, false, func(r *room) {
+	l.withRoom(conversationID, false, func(r *room) {
 		for s := range r.subs {
 			if id == "" || s.memberKind == kind && s.memberID == id {
-				if sink := s.end(errNoRoom()); sink != nil {
+				if sink := s.endWith(errNoRoom()); sink != nil {
 					sinks = append(sinks, sink)
 				}
 			}
@@ -99,7 +99,7 @@ func (l *live) kick(conversationID, kind, id string) {
 // Subscribe lets the actor read a conversation live, from the message after
 // seq on, as far as they may see it. The caller must Close it.
 func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversationID string, after int64) (*Subscription, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	if after < 0 {
@@ -108,17 +108,17 @@ func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversation
 	if !ident.ValidID(conversationID) {
 		return nil, errNoRoom()
 	}
-	sub := &Subscription{svc: s, memberKind: memberKind(actor), memberID: actor.ID, handle: sender(actor).Handle, wake: make(chan struct{}, 1)}
-	s.live.with(conversationID, true, func(r *room) {
+	sub := &Subscription{svc: s, memberKind: memberKind(actor), memberID: actor.ID, handle: senderOf(actor).Handle, wake: make(chan struct{}, 1)}
+	s.live.withRoom(conversationID, true, func(r *room) {
 		sub.room = r
-		r.join(sub, s.store)
+		r.addSubscription(sub, s.store)
 	})
 	// The check comes after joining: a member removed from now on has their subscription ended.
-	c, err := s.room(ctx, actor, conversationID)
+	c, err := s.readRoom(ctx, actor, conversationID)
 	if err != nil {
 		sub.Close()
 		return nil, err
 	}
-	sub.room.welcome(sub, c, after)
+	sub.room.sendWelcome(sub, c, after)
 	return sub, nil
 }

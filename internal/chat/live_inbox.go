@@ -68,10 +68,10 @@ type facts struct {
 // Inbox lets the actor hear of messages of others in all their conversations,
 // from now on. The caller must Close it.
 func (s *Service) Inbox(ctx context.Context, actor ident.Actor) (*Inbox, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
-	b := &Inbox{svc: s, who: holder{memberKind(actor), actor.ID}, name: sender(actor).Handle, wake: make(chan struct{}, 1), rooms: make(map[string]facts)}
+	b := &Inbox{svc: s, who: holder{memberKind(actor), actor.ID}, name: senderOf(actor).Handle, wake: make(chan struct{}, 1), rooms: make(map[string]facts)}
 	x := &s.live.inboxes
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *Inbox) Next(ctx context.Context) (News, error) {
 	}
 }
 
-func (b *Inbox) push(n News) {
+func (b *Inbox) pushNews(n News) {
 	b.mu.Lock()
 	if len(b.queue) >= newsLimit {
 		b.queue = slices.Delete(b.queue, 0, 1)
@@ -134,8 +134,8 @@ func (b *Inbox) push(n News) {
 	}
 }
 
-// tell queues a message for the inboxes of its room's members. It never waits.
-func (x *inboxes) tell(m Message) {
+// queueMessage queues a message for the inboxes of its room's members. It never waits.
+func (x *inboxes) queueMessage(m Message) {
 	if m.Kind != Text || x.open.Load() == 0 {
 		return
 	}
@@ -147,12 +147,12 @@ func (x *inboxes) tell(m Message) {
 	x.queue = append(x.queue, m)
 	if !x.telling {
 		x.telling = true
-		go x.run(x.svc)
+		go x.deliverQueue(x.svc)
 	}
 }
 
-// run delivers the queue and ends.
-func (x *inboxes) run(svc *Service) {
+// deliverQueue delivers the queue and ends.
+func (x *inboxes) deliverQueue(svc *Service) {
 	for {
 		x.mu.Lock()
 		if len(x.queue) == 0 {
@@ -164,15 +164,15 @@ func (x *inboxes) run(svc *Service) {
 		x.queue[0] = Message{}
 		x.queue = x.queue[1:]
 		x.mu.Unlock()
-		x.tellOne(svc, m)
+		x.deliverSafely(svc, m)
 	}
 }
 
-// tellOne delivers one message; a panic in it affects no other message.
-func (x *inboxes) tellOne(svc *Service, m Message) {
+// deliverSafely delivers one message; a panic in it affects no other message.
+func (x *inboxes) deliverSafely(svc *Service, m Message) {
 	defer func() {
 		if p := recover(); p != nil {
-			svc.warn("tell inboxes", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			svc.logWarning("tell inboxes", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	x.deliver(svc, m)
@@ -183,7 +183,7 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 	defer cancel()
 	members, err := svc.store.Members(ctx, m.ConversationID)
 	if err != nil {
-		svc.warn("tell inboxes", err)
+		svc.logWarning("tell inboxes", err)
 		return
 	}
 	var text string
@@ -202,21 +202,21 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 		for _, b := range list {
 			if text == "" {
 				text = task.PlainText(m.Parts)
-				named = mentions(text, svc.cfg.Portal)
+				named = findMentions(text, svc.cfg.Portal)
 				text = snippet(text, newsRunes)
 			}
 			n := News{ConversationID: m.ConversationID, Seq: m.Seq, From: m.Sender.Handle, Snippet: text, Mention: slices.Contains(named, member.Handle)}
-			if err := b.judge(ctx, &n); err == nil {
-				b.push(n)
+			if err := b.fillNews(ctx, &n); err == nil {
+				b.pushNews(n)
 			} else if !fault.Is(err, fault.NotFound) { // former members are not notified
-				svc.warn("tell an inbox", err)
+				svc.logWarning("tell an inbox", err)
 			}
 		}
 	}
 }
 
-// judge fills the fields of news that depend on its reader.
-func (b *Inbox) judge(ctx context.Context, n *News) error {
+// fillNews fills the fields of news that depend on its reader.
+func (b *Inbox) fillNews(ctx context.Context, n *News) error {
 	now := time.Now()
 	f, ok := b.rooms[n.ConversationID]
 	if !ok || now.Sub(f.asked) > factsHold {
@@ -238,20 +238,20 @@ func (b *Inbox) judge(ctx context.Context, n *News) error {
 		b.prefs, b.asked = p, now
 	}
 	n.Title = f.title
-	n.Quiet = f.mine.quiet(n.Mention) || b.prefs.quiet(n.Mention, now)
+	n.Quiet = f.mine.isQuiet(n.Mention) || b.prefs.isQuiet(n.Mention, now)
 	return nil
 }
 
-func (n Notify) quiet(mention bool) bool {
+func (n Notify) isQuiet(mention bool) bool {
 	return n == NotifyNothing || n == NotifyMentions && !mention
 }
 
-func (m Mine) quiet(mention bool) bool {
-	return m.Notify.quiet(mention) || m.Archived && !mention
+func (m Mine) isQuiet(mention bool) bool {
+	return m.Notify.isQuiet(mention) || m.Archived && !mention
 }
 
-func (p Prefs) quiet(mention bool, now time.Time) bool {
-	if p.Notify.quiet(mention) {
+func (p Prefs) isQuiet(mention bool, now time.Time) bool {
+	if p.Notify.isQuiet(mention) {
 		return true
 	}
 	if p.QuietFrom == p.QuietTo {
@@ -269,7 +269,7 @@ func (p Prefs) quiet(mention bool, now time.Time) bool {
 	return minute >= p.QuietFrom || minute < p.QuietTo
 }
 
-func (s *Service) warn(what string, err error) {
+func (s *Service) logWarning(what string, err error) {
 	if s.cfg.Log != nil {
 		s.cfg.Log.Warn(what, "error", err)
 	}

@@ -180,20 +180,20 @@ func TestRoom_TellsEachMessageOnceInOrder(t *testing.T) {
 				case 2, 3:
 					if list := unannounced[id]; len(list) > 0 {
 						i := rapid.IntRange(0, len(list)-1).Draw(rt, "which")
-						s.live.message(list[i])
+						s.live.passMessage(list[i])
 						if rapid.Bool().Draw(rt, "once") {
 							unannounced[id] = slices.Delete(list, i, i+1)
 						}
 					}
 				case 4:
 					for range logEntries + 10 {
-						s.live.message(commit(id))
+						s.live.passMessage(commit(id))
 					}
 				case 5:
 					s.Working(task.Task{ID: "t", ConversationID: id})
 					s.Stream(id, "t", "text")
-					s.live.typing(id, "bob")
-					s.live.read(id, "ada", store.last(id))
+					s.live.passTyping(id, "bob")
+					s.live.passRead(id, "ada", store.last(id))
 				case 6:
 					pick().read()
 				case 7:
@@ -214,7 +214,7 @@ func TestRoom_TellsEachMessageOnceInOrder(t *testing.T) {
 					}
 					name := rapid.SampledFrom(names).Draw(rt, "removed")
 					store.remove(id, name)
-					s.live.kick(id, "person", name)
+					s.live.endSubscriptions(id, "person", name)
 					for _, h := range all {
 						if h.id == id && h.name == name {
 							h.set(func() { h.kicked = true })
@@ -225,7 +225,7 @@ func TestRoom_TellsEachMessageOnceInOrder(t *testing.T) {
 				sound()
 			}
 			for _, id := range rooms {
-				s.live.message(store.commit(id, Message{})) // the last one is announced
+				s.live.passMessage(store.commit(id, Message{})) // the last one is announced
 			}
 			time.Sleep(time.Second)
 			for _, h := range all {

@@ -28,16 +28,16 @@ type people struct {
 	presenceDue, readDue bool
 }
 
-func (p *people) enter(r *room, s *Subscription) {
+func (p *people) addReader(r *room, s *Subscription) {
 	if p.here == nil {
 		p.here = make(map[string]int)
 	}
 	p.here[s.handle]++
 	s.here = true
-	p.changed(r)
+	p.sendChange(r)
 }
 
-func (p *people) leave(r *room, s *Subscription) {
+func (p *people) removeReader(r *room, s *Subscription) {
 	if !s.here {
 		return
 	}
@@ -45,11 +45,11 @@ func (p *people) leave(r *room, s *Subscription) {
 	if p.here[s.handle]--; p.here[s.handle] <= 0 {
 		delete(p.here, s.handle)
 	}
-	p.changed(r)
+	p.sendChange(r)
 }
 
-// changed sends the presence once it has settled.
-func (p *people) changed(r *room) {
+// sendChange sends the presence once it has settled.
+func (p *people) sendChange(r *room) {
 	if p.presenceDue {
 		return
 	}
@@ -63,15 +63,15 @@ func (p *people) changed(r *room) {
 		p.presenceDue = false
 		if list := p.handles(); !slices.Equal(list, p.told) {
 			p.told = list
-			r.add(Update{Presence: &Presence{Handles: list}})
+			r.addUpdate(Update{Presence: &Presence{Handles: list}})
 		}
 	})
 }
 
 func (p *people) handles() []string { return slices.Sorted(maps.Keys(p.here)) }
 
-// mark notes how far members have read, as the store knows it.
-func (p *people) mark(list []Member) {
+// setMarks notes how far members have read, as the store knows it.
+func (p *people) setMarks(list []Member) {
 	for _, m := range list {
 		if m.Kind != "agent" && m.ReadSeq > p.marks[m.Handle] {
 			if p.marks == nil {
@@ -89,8 +89,8 @@ func (p *people) said(m *Message) {
 	}
 }
 
-// present returns the state of the people for a new reader.
-func (p *people) present() []Update {
+// presentState returns the state of the people for a new reader.
+func (p *people) presentState() []Update {
 	out := []Update{{Presence: &Presence{Handles: p.handles()}}}
 	for _, h := range slices.Sorted(maps.Keys(p.marks)) {
 		out = append(out, Update{Read: &ReadMark{Handle: h, Seq: p.marks[h]}})
@@ -103,9 +103,9 @@ func (p *people) present() []Update {
 	return out
 }
 
-// read passes a person's read position to readers.
-func (l *live) read(conversationID, handle string, seq int64) {
-	l.with(conversationID, false, func(r *room) {
+// passRead passes a person's read position to readers.
+func (l *live) passRead(conversationID, handle string, seq int64) {
+	l.withRoom(conversationID, false, func(r *room) {
 		p := r.people
 		if seq = min(seq, r.head); seq <= p.marks[handle] {
 			return // known already, or the room has no readers
@@ -113,7 +113,7 @@ func (l *live) read(conversationID, handle string, seq int64) {
 		if p.news == nil {
 			p.news = make(map[string]int64)
 		}
-		p.mark([]Member{{Handle: handle, ReadSeq: seq}})
+		p.setMarks([]Member{{Handle: handle, ReadSeq: seq}})
 		p.news[handle] = seq
 		if p.readDue {
 			return
@@ -127,7 +127,7 @@ func (l *live) read(conversationID, handle string, seq int64) {
 			}
 			p.readDue = false
 			for _, h := range slices.Sorted(maps.Keys(p.news)) {
-				r.add(Update{Read: &ReadMark{Handle: h, Seq: p.news[h]}})
+				r.addUpdate(Update{Read: &ReadMark{Handle: h, Seq: p.news[h]}})
 			}
 			clear(p.news)
 		})
@@ -139,14 +139,14 @@ func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq in
 	if err := s.Read(ctx, actor, id, seq); err != nil {
 		return err
 	}
-	s.live.read(id, sender(actor).Handle, seq)
+	s.live.passRead(id, senderOf(actor).Handle, seq)
 	return nil
 }
 
 // Typing shows the others in a conversation that the actor is typing, for TypingHolds. Repeated
 // calls send about two updates in that time.
 func (s *Service) Typing(ctx context.Context, actor ident.Actor, id string) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
 	if !ident.ValidID(id) {
@@ -163,14 +163,14 @@ func (s *Service) Typing(ctx context.Context, actor ident.Actor, id string) erro
 		if m.Role == RoleReader {
 			return fault.New(fault.Forbidden, "You may read this conversation, not write in it.")
 		}
-		s.live.typing(id, sender(actor).Handle)
+		s.live.passTyping(id, senderOf(actor).Handle)
 		return nil
 	}
 	return errNoRoom()
 }
 
-func (l *live) typing(conversationID, handle string) {
-	l.with(conversationID, false, func(r *room) {
+func (l *live) passTyping(conversationID, handle string) {
+	l.withRoom(conversationID, false, func(r *room) {
 		p, now := r.people, time.Now()
 		if len(r.subs) == 0 || now.Sub(p.typing[handle]) < TypingHolds/2 {
 			return
@@ -179,6 +179,6 @@ func (l *live) typing(conversationID, handle string) {
 			p.typing = make(map[string]time.Time)
 		}
 		p.typing[handle] = now
-		r.add(Update{Typing: &Typing{Handle: handle}})
+		r.addUpdate(Update{Typing: &Typing{Handle: handle}})
 	})
 }

@@ -83,7 +83,7 @@ func TestTyping_IsToldSeldomAndOnlyByWriters(t *testing.T) {
 		late := reader(t, s, "ada", id, 0)
 		same(t, "who comes meanwhile", told(t, late, time.Millisecond), "here [ada]", "bob types")
 		late.Close()
-		s.live.message(store.commit(id, Message{Kind: Text, Sender: Sender{Kind: "person", ID: "bob", Handle: "bob"}}))
+		s.live.passMessage(store.commit(id, Message{Kind: Text, Sender: Sender{Kind: "person", ID: "bob", Handle: "bob"}}))
 		if err := s.Typing(t.Context(), person("bob"), id); err != nil {
 			t.Fatal(err)
 		}
@@ -110,10 +110,10 @@ func TestReadMarks_AreToldTogether(t *testing.T) {
 		defer ada.Close()
 		same(t, "on joining", told(t, ada, time.Second), "here [ada]", "bob read 2", "here [ada]")
 		for _, seq := range []int64{1, 3, 4, 7, 5} {
-			s.live.read(id, "bob", seq)
+			s.live.passRead(id, "bob", seq)
 		}
 		same(t, "bob scrolls", told(t, ada, time.Second), "bob read 7")
-		s.live.read(id, "bob", 7)
+		s.live.passRead(id, "bob", 7)
 		same(t, "again", told(t, ada, time.Second))
 	})
 }
@@ -128,13 +128,13 @@ func TestInbox_TellsOfAllConversations(t *testing.T) {
 		phone, desk := inbox(t, s, "ada"), inbox(t, s, "ada")
 		defer desk.Close()
 		say := func(room, who, text string) {
-			s.live.message(store.commit(room, Message{Kind: Text, Sender: Sender{Kind: "person", ID: who, Handle: who}, Parts: []task.Part{task.TextPart(text)}}))
+			s.live.passMessage(store.commit(room, Message{Kind: Text, Sender: Sender{Kind: "person", ID: who, Handle: who}, Parts: []task.Part{task.TextPart(text)}}))
 		}
 		say(one, "bob", "Hello")
 		say(other, "bob", "Not for ada")
 		say(two, "ada", "Her own")
 		say(two, "cy", "What do you think, @ada?")
-		s.live.message(store.commit(two, Message{Kind: React, Target: 1}))
+		s.live.passMessage(store.commit(two, Message{Kind: React, Target: 1}))
 		want := []News{
 			{ConversationID: one, Title: "Room", Seq: 1, From: "bob", Snippet: "Hello"},
 			{ConversationID: two, Title: "Room", Seq: 2, From: "cy", Snippet: "What do you think, @ada?", Mention: true},
@@ -167,7 +167,7 @@ func TestInbox_TellsOfAllConversations(t *testing.T) {
 		}
 
 		store.remove(one, "ada")
-		s.live.kick(one, "person", "ada")
+		s.live.endSubscriptions(one, "person", "ada")
 		say(one, "bob", "She is gone")
 		if got := hears(t, desk); len(got) != 0 {
 			t.Errorf("after removal: %+v", got)
@@ -212,7 +212,7 @@ func TestPrefs_QuietHoursGoOverMidnight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := night.quiet(true, now); got != want {
+		if got := night.isQuiet(true, now); got != want {
 			t.Errorf("at %s: %v", at, got)
 		}
 	}

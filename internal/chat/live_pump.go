@@ -45,7 +45,7 @@ func (s *Subscription) Attach(sink Sink) bool {
 	r := s.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !s.synced || s.pos < r.end() {
+	if !s.synced || s.pos < r.endPos() {
 		return false
 	}
 	s.mu.Lock()
@@ -62,9 +62,9 @@ func (s *Subscription) Attach(sink Sink) bool {
 	return true
 }
 
-// detach takes a reader out of those that are handed updates; the caller holds
+// detachSink takes a reader out of those that are handed updates; the caller holds
 // r.mu.
-func (r *room) detach(s *Subscription) {
+func (r *room) detachSink(s *Subscription) {
 	if s.slot < 0 {
 		return
 	}
@@ -88,14 +88,14 @@ type handing struct {
 // difference.
 type place struct{ from, last, sees int64 }
 
-// pump hands the log to all attached readers until they have it. There is at
+// pumpSinks hands the log to all attached readers until they have it. There is at
 // most one a room, and none while nothing happens.
-func (r *room) pump() {
+func (r *room) pumpSinks() {
 	var list []handing
 	for {
 		var behind []Sink
 		r.mu.Lock()
-		end, head := r.end(), r.head
+		end, head := r.endPos(), r.head
 		list = list[:0]
 		for i := 0; i < len(r.attached); i++ {
 			s := r.attached[i]
@@ -104,7 +104,7 @@ func (r *room) pump() {
 			}
 			if s.pos < r.base { // too much came at once
 				behind = append(behind, s.sink)
-				r.detach(s)
+				r.detachSink(s)
 				i--
 				continue
 			}
@@ -127,7 +127,7 @@ func (r *room) pump() {
 		batches := make(map[place]*Batch, 1)
 		for _, h := range list {
 			if batches[h.place] == nil {
-				batches[h.place] = &Batch{Updates: veiled(r.since(h.from, h.last), h.sees)}
+				batches[h.place] = &Batch{Updates: redactUpdates(r.updatesSince(h.from, h.last), h.sees)}
 			}
 		}
 		r.mu.Unlock()
@@ -136,13 +136,13 @@ func (r *room) pump() {
 		}
 		for _, h := range list {
 			taken := None
-			if h.sub.ended() == nil {
+			if h.sub.endError() == nil {
 				if taken = h.sink.Push(batches[h.place]); taken == All {
 					continue
 				}
 			}
 			r.mu.Lock()
-			r.detach(h.sub)
+			r.detachSink(h.sub)
 			if taken == None {
 				h.sub.pos, h.sub.last = h.from, h.last
 			}

@@ -35,8 +35,8 @@ type Subscription struct {
 	pending []Update // of Next alone
 }
 
-// join adds a reader whose rights are not known yet; the caller holds r.mu.
-func (r *room) join(s *Subscription, store Store) {
+// addSubscription adds a reader whose rights are not known yet; the caller holds r.mu.
+func (r *room) addSubscription(s *Subscription, store Store) {
 	if r.store == nil {
 		r.store = store
 	}
@@ -44,27 +44,27 @@ func (r *room) join(s *Subscription, store Store) {
 	s.slot = -1
 }
 
-// welcome says where a reader begins, once the store has shown it to them.
-func (r *room) welcome(s *Subscription, c Conversation, after int64) {
+// sendWelcome says where a reader begins, once the store has shown it to them.
+func (r *room) sendWelcome(s *Subscription, c Conversation, after int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.known {
 		r.known, r.head, r.low = true, c.LastSeq, c.LastSeq+1
-		r.drain()
+		r.drainEarly()
 	}
 	r.want = max(r.want, c.LastSeq)
-	r.mend()
+	r.mendGap()
 	// A place that is not there yet is of a transcript that was lost.
 	s.from = c.Mine.FromSeq
 	s.last = max(s.from, min(after, max(c.LastSeq, r.head)))
-	r.people.mark(c.Members)
-	r.people.enter(r, s)
+	r.people.setMarks(c.Members)
+	r.people.addReader(r, s)
 }
 
 // Close ends the subscription.
 func (s *Subscription) Close() {
-	s.end(errNoRoom())
-	s.svc.live.with(s.room.id, false, func(r *room) {
+	s.endWith(errNoRoom())
+	s.svc.live.withRoom(s.room.id, false, func(r *room) {
 		if r != s.room {
 			return
 		}
@@ -73,36 +73,36 @@ func (s *Subscription) Close() {
 		}
 		delete(r.subs, s)
 		delete(r.waiting, s)
-		r.detach(s)
-		r.people.leave(r, s)
+		r.detachSink(s)
+		r.people.removeReader(r, s)
 		if len(r.subs) == 0 {
-			r.base, r.log, r.bytes = r.end(), nil, 0
+			r.base, r.log, r.bytes = r.endPos(), nil, 0
 			r.known, r.head, r.low, r.want = false, 0, 0, 0
 			r.early, r.pages, r.people = nil, nil, new(people)
 		}
 	})
 }
 
-// end stops the subscription; it returns the sink to notify, once.
-func (s *Subscription) end(err error) Sink {
+// endWith stops the subscription; it returns the sink to notify, once.
+func (s *Subscription) endWith(err error) Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed != nil {
 		return nil
 	}
 	s.closed = err
-	s.signal()
+	s.wakeReader()
 	return s.sink
 }
 
-func (s *Subscription) signal() {
+func (s *Subscription) wakeReader() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (s *Subscription) ended() error {
+func (s *Subscription) endError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
@@ -112,7 +112,7 @@ func (s *Subscription) ended() error {
 // NotFound fault when the reader is no member any more.
 func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	for {
-		if err := s.ended(); err != nil { // a subscription that ended gets none of the waiting updates
+		if err := s.endError(); err != nil { // a subscription that ended gets none of the waiting updates
 			return Update{}, err
 		}
 		if len(s.pending) > 0 {
@@ -127,7 +127,7 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 		if s.pending = list; len(list) > 0 {
 			continue
 		}
-		if !s.wait() {
+		if !s.armWake() {
 			continue
 		}
 		select {
@@ -138,11 +138,11 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	}
 }
 
-// wait arranges a wake-up at the next update, unless one waits already.
-func (s *Subscription) wait() bool {
+// armWake arranges a wake-up at the next update, unless one waits already.
+func (s *Subscription) armWake() bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	if s.pos < s.room.end() {
+	if s.pos < s.room.endPos() {
 		return false
 	}
 	s.room.waiting[s] = struct{}{}
@@ -152,28 +152,28 @@ func (s *Subscription) wait() bool {
 // Take returns the waiting updates, at most a page, and nothing if none waits. The caller must not
 // change the list.
 func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
-	if err := s.ended(); err != nil {
+	if err := s.endError(); err != nil {
 		return nil, err
 	}
 	r := s.room
 	r.mu.Lock()
 	if s.synced && s.pos >= r.base && s.last+1 >= r.low {
-		list := veiled(r.since(s.pos, s.last), s.from)
-		s.pos, s.last = r.end(), max(s.last, r.head)
+		list := redactUpdates(r.updatesSince(s.pos, s.last), s.from)
+		s.pos, s.last = r.endPos(), max(s.last, r.head)
 		r.mu.Unlock()
 		return list, nil
 	}
 	s.synced = false
 	if s.last+1 >= r.low {
-		list := veiled(r.since(r.base, s.last), s.from)
+		list := redactUpdates(r.updatesSince(r.base, s.last), s.from)
 		list = slices.DeleteFunc(list, func(u Update) bool { return u.Message == nil })
-		list = append(list, r.present()...)
-		s.pos, s.last, s.synced = r.end(), max(s.last, r.head), true
+		list = append(list, r.presentState()...)
+		s.pos, s.last, s.synced = r.endPos(), max(s.last, r.head), true
 		r.mu.Unlock()
 		return list, nil
 	}
 	r.mu.Unlock()
-	list, err := r.read(ctx, s.last)
+	list, err := r.readPage(ctx, s.last)
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +184,13 @@ func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
 	s.last = list[len(list)-1].Message.Seq
 	from := s.from
 	r.mu.Unlock()
-	return veiled(list, from), s.ended()
+	return redactUpdates(list, from), s.endError()
 }
 
-// since is the log from a position on without messages up to seq; the caller
+// updatesSince is the log from a position on without messages up to seq; the caller
 // holds r.mu.
-func (r *room) since(pos, seq int64) []Update {
-	list := make([]Update, 0, r.end()-pos)
+func (r *room) updatesSince(pos, seq int64) []Update {
+	list := make([]Update, 0, r.endPos()-pos)
 	for _, e := range r.log[pos-r.base:] {
 		if e.Message == nil || e.Message.Seq > seq {
 			list = append(list, e.Update)
@@ -199,8 +199,8 @@ func (r *room) since(pos, seq int64) []Update {
 	return list
 }
 
-// present is how things are beside the messages; the caller holds r.mu.
-func (r *room) present() []Update {
+// presentState is how things are beside the messages; the caller holds r.mu.
+func (r *room) presentState() []Update {
 	var out []Update
 	for id, st := range r.streams {
 		state := st.state
@@ -209,5 +209,5 @@ func (r *room) present() []Update {
 			out = append(out, Update{Delta: &Delta{TaskID: id, Text: string(st.text)}})
 		}
 	}
-	return append(out, r.people.present()...)
+	return append(out, r.people.presentState()...)
 }

@@ -71,37 +71,37 @@ func newRoom(id string) *room {
 	return &room{id: id, amended: -1, people: new(people), subs: make(map[*Subscription]struct{}), streams: make(map[string]*stream), waiting: make(map[*Subscription]struct{})}
 }
 
-func (r *room) empty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }
+func (r *room) isEmpty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }
 
-func (r *room) end() int64 { return r.base + int64(len(r.log)) }
+func (r *room) endPos() int64 { return r.base + int64(len(r.log)) }
 
-// add appends an update for readers; the caller holds r.mu.
-func (r *room) add(u Update) {
+// addUpdate appends an update for readers; the caller holds r.mu.
+func (r *room) addUpdate(u Update) {
 	if len(r.subs) == 0 {
 		return
 	}
 	u.memo = new(memo)
 	if u.Message != nil && u.Message.Kind.Amends() {
-		r.amended = r.end()
+		r.amended = r.endPos()
 	}
 	e := entry{u, u.size()}
 	r.log = append(r.log, e)
 	r.bytes += e.size
-	for r.full() {
-		r.drop()
+	for r.isFull() {
+		r.dropOld()
 	}
 	for s := range r.waiting {
-		s.signal()
+		s.wakeReader()
 	}
 	clear(r.waiting)
 	if len(r.attached) > 0 && !r.pumping {
 		r.pumping = true
-		go r.pump()
+		go r.pumpSinks()
 	}
 }
 
-// full reports whether the oldest entry must go.
-func (r *room) full() bool {
+// isFull reports whether the oldest entry must go.
+func (r *room) isFull() bool {
 	if len(r.log) <= 1 || len(r.log) <= logEntries && r.bytes <= logBytes {
 		return false
 	}
@@ -109,7 +109,7 @@ func (r *room) full() bool {
 	return !held || len(r.log) > logMostEntries || r.bytes > logMostBytes
 }
 
-func (r *room) drop() {
+func (r *room) dropOld() {
 	e := r.log[0]
 	r.log[0] = entry{}
 	r.log = r.log[1:]
@@ -120,15 +120,15 @@ func (r *room) drop() {
 	}
 }
 
-// put takes a committed message; the caller holds r.mu.
-func (r *room) put(m *Message) {
+// putMessage takes a committed message; the caller holds r.mu.
+func (r *room) putMessage(m *Message) {
 	switch {
 	case len(r.subs) == 0:
-		r.answered(m)
+		r.markAnswered(m)
 	case r.known && m.Seq <= r.head: // a duplicate
 	case r.known && m.Seq == r.head+1:
-		r.hand(m)
-		r.drain()
+		r.appendNext(m)
+		r.drainEarly()
 	default:
 		r.want = max(r.want, m.Seq)
 		if len(r.early) < earlyLimit {
@@ -137,22 +137,22 @@ func (r *room) put(m *Message) {
 			}
 			r.early[m.Seq] = m
 		}
-		r.mend()
+		r.mendGap()
 	}
 }
 
-// answered forgets the stream that a message ends.
-func (r *room) answered(m *Message) {
+// markAnswered forgets the stream that a message ends.
+func (r *room) markAnswered(m *Message) {
 	if m.TaskID != "" && m.Sender.Kind == "agent" {
 		delete(r.streams, m.TaskID)
 	}
 }
 
-// hand appends the next message in order.
-func (r *room) hand(m *Message) {
+// appendNext appends the next message in order.
+func (r *room) appendNext(m *Message) {
 	r.head = m.Seq
 	r.want = max(r.want, m.Seq)
-	r.answered(m)
+	r.markAnswered(m)
 	r.people.said(m)
 	// Cached pages with an outdated form of a message are not shown to later readers.
 	switch m.Kind {
@@ -161,18 +161,18 @@ func (r *room) hand(m *Message) {
 	case Unsaid:
 		r.low, r.pages = m.Seq, nil
 	}
-	r.add(Update{Message: m})
+	r.addUpdate(Update{Message: m})
 }
 
-// drain hands on the messages that waited for the last one.
-func (r *room) drain() {
+// drainEarly hands on the messages that waited for the last one.
+func (r *room) drainEarly() {
 	for {
 		m := r.early[r.head+1]
 		if m == nil {
 			break
 		}
 		delete(r.early, m.Seq)
-		r.hand(m)
+		r.appendNext(m)
 	}
 	for seq := range r.early {
 		if seq <= r.head {
@@ -181,17 +181,17 @@ func (r *room) drain() {
 	}
 }
 
-// mend closes a gap from the store unless it closes by itself; the caller
+// mendGap closes a gap from the store unless it closes by itself; the caller
 // holds r.mu.
-func (r *room) mend() {
+func (r *room) mendGap() {
 	if r.known && !r.filling && r.want > r.head {
 		r.filling = true
-		time.AfterFunc(gapWait, func() { r.fill(0) })
+		time.AfterFunc(gapWait, func() { r.fillGap(0) })
 	}
 }
 
-// fill reads the missing messages from the store, once for all readers.
-func (r *room) fill(try int) {
+// fillGap reads the missing messages from the store, once for all readers.
+func (r *room) fillGap(try int) {
 	for {
 		r.mu.Lock()
 		after, store := r.head, r.store
@@ -209,10 +209,10 @@ func (r *room) fill(try int) {
 		if r.known && err == nil {
 			for i := range list {
 				if list[i].Seq == r.head+1 {
-					r.hand(&list[i])
+					r.appendNext(&list[i])
 				}
 			}
-			r.drain()
+			r.drainEarly()
 		}
 		moved := r.head > before || r.want <= r.head
 		if !moved && try >= fillTries {
@@ -224,7 +224,7 @@ func (r *room) fill(try int) {
 		case !going:
 			return
 		case !moved:
-			time.AfterFunc(gapWait<<try, func() { r.fill(try + 1) })
+			time.AfterFunc(gapWait<<try, func() { r.fillGap(try + 1) })
 			return
 		}
 		try = 0
@@ -239,8 +239,8 @@ type page struct {
 	err   error
 }
 
-// read returns a page of messages after seq, read once for readers who resume at the same seq.
-func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
+// readPage returns a page of messages after seq, read once for readers who resume at the same seq.
+func (r *room) readPage(ctx context.Context, after int64) ([]Update, error) {
 	r.mu.Lock()
 	for _, p := range r.pages {
 		if p.after == after {
@@ -253,7 +253,7 @@ func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
 			if p.err == nil && len(p.list) > 0 {
 				return p.list, nil
 			}
-			return r.load(ctx, after)
+			return r.loadPage(ctx, after)
 		}
 	}
 	p := &page{after: after, ready: make(chan struct{})}
@@ -262,16 +262,16 @@ func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
 	}
 	r.pages = append(r.pages, p)
 	r.mu.Unlock()
-	p.list, p.err = r.load(ctx, after)
+	p.list, p.err = r.loadPage(ctx, after)
 	close(p.ready)
 	size := 0
 	for _, u := range p.list {
 		size += u.size()
 	}
 	if p.err != nil || len(p.list) == 0 || size > logBytes {
-		r.forget(p)
+		r.forgetPage(p)
 	} else {
-		time.AfterFunc(pageHolds, func() { r.forget(p) })
+		time.AfterFunc(pageHolds, func() { r.forgetPage(p) })
 	}
 	return p.list, p.err
 }
@@ -279,7 +279,7 @@ func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
 // pageHolds is how long readers who return together share a page.
 const pageHolds = 10 * time.Second
 
-func (r *room) forget(p *page) {
+func (r *room) forgetPage(p *page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, x := range r.pages {
@@ -290,7 +290,7 @@ func (r *room) forget(p *page) {
 	}
 }
 
-func (r *room) load(ctx context.Context, after int64) ([]Update, error) {
+func (r *room) loadPage(ctx context.Context, after int64) ([]Update, error) {
 	list, err := r.store.Messages(ctx, r.id, after, 0, catchUpPage, false)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestPump_AmendmentsOfThePastSayNothing(t *testing.T) {
 			{Kind: Edit, Target: 1, Parts: []task.Part{task.TextPart("of the past")}},
 			{Kind: React, Target: 3, Parts: []task.Part{task.TextPart("👍")}},
 		} {
-			s.live.message(store.commit(id, m))
+			s.live.passMessage(store.commit(id, m))
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

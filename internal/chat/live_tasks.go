@@ -41,25 +41,25 @@ const maxStream = MaxAnswerBytes
 
 // Working shows readers that a task is being worked on.
 func (s *Service) Working(t task.Task) {
-	s.live.with(t.ConversationID, true, func(r *room) {
+	s.live.withRoom(t.ConversationID, true, func(r *room) {
 		st := &stream{state: TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State}}
 		r.streams[t.ID] = st
 		state := st.state
-		r.add(Update{Task: &state})
+		r.addUpdate(Update{Task: &state})
 	})
 }
 
-// waits shows readers a submitted task. The runtime may be faster: a task that is already working
+// showWaiting shows readers a submitted task. The runtime may be faster: a task that is already working
 // or has ended stays as it is.
-func (s *Service) waits(t task.Task) {
-	s.live.with(t.ConversationID, true, func(r *room) {
-		if r.streams[t.ID] != nil || s.live.over.has(t) {
+func (s *Service) showWaiting(t task.Task) {
+	s.live.withRoom(t.ConversationID, true, func(r *room) {
+		if r.streams[t.ID] != nil || s.live.over.hasTask(t) {
 			return
 		}
 		st := &stream{state: TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State}}
 		r.streams[t.ID] = st
 		state := st.state
-		r.add(Update{Task: &state})
+		r.addUpdate(Update{Task: &state})
 	})
 }
 
@@ -78,7 +78,7 @@ const maxLately = 4096
 
 func workKey(t task.Task) string { return t.ID + "/" + strconv.FormatInt(t.MessageSeq, 10) }
 
-func (l *lately) add(t task.Task) {
+func (l *lately) addTask(t task.Task) {
 	key := workKey(t)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *lately) add(t task.Task) {
 	l.keys[key] = struct{}{}
 }
 
-func (l *lately) has(t task.Task) bool {
+func (l *lately) hasTask(t task.Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.keys[workKey(t)]
@@ -107,60 +107,60 @@ func (l *lately) has(t task.Task) bool {
 
 // Stream appends text to a running task's answer as readers see it.
 func (s *Service) Stream(conversationID, taskID, text string) {
-	s.live.with(conversationID, false, func(r *room) {
+	s.live.withRoom(conversationID, false, func(r *room) {
 		st := r.streams[taskID]
 		if st == nil || text == "" || len(st.text)+len(text) > maxStream {
 			return
 		}
 		offset := len(st.text)
 		st.text = append(st.text, text...)
-		r.add(Update{Delta: &Delta{TaskID: taskID, Offset: offset, Text: text}})
+		r.addUpdate(Update{Delta: &Delta{TaskID: taskID, Offset: offset, Text: text}})
 	})
 }
 
 // Restream replaces a running task's answer as readers see it.
 func (s *Service) Restream(conversationID, taskID, text string) {
-	s.live.with(conversationID, false, func(r *room) {
+	s.live.withRoom(conversationID, false, func(r *room) {
 		st := r.streams[taskID]
 		if st == nil || len(text) > maxStream {
 			return
 		}
 		st.text = append(st.text[:0:0], text...)
-		r.add(Update{Delta: &Delta{TaskID: taskID, Text: text}})
+		r.addUpdate(Update{Delta: &Delta{TaskID: taskID, Text: text}})
 	})
 }
 
 // Status shows readers a short status text of a running task.
 func (s *Service) Status(conversationID, taskID, status string) {
-	s.live.with(conversationID, false, func(r *room) {
+	s.live.withRoom(conversationID, false, func(r *room) {
 		if st := r.streams[taskID]; st != nil {
 			st.state.Status = status
 			state := st.state
-			r.add(Update{Task: &state})
+			r.addUpdate(Update{Task: &state})
 		}
 	})
 }
 
-// settled removes a task that ended or waits, and shows that to readers.
-func (s *Service) settled(t task.Task) {
-	s.live.over.add(t)
-	s.live.with(t.ConversationID, false, func(r *room) {
+// removeSettled removes a task that ended or waits, and shows that to readers.
+func (s *Service) removeSettled(t task.Task) {
+	s.live.over.addTask(t)
+	s.live.withRoom(t.ConversationID, false, func(r *room) {
 		delete(r.streams, t.ID)
-		r.add(Update{Task: &TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State, Reason: t.Reason}})
+		r.addUpdate(Update{Task: &TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State, Reason: t.Reason}})
 	})
 }
 
-// forget removes the shown state of a task.
-func (s *Service) forget(t task.Task) {
-	s.live.over.add(t)
-	s.live.with(t.ConversationID, false, func(r *room) { delete(r.streams, t.ID) })
+// removeShown removes the shown state of a task.
+func (s *Service) removeShown(t task.Task) {
+	s.live.over.addTask(t)
+	s.live.withRoom(t.ConversationID, false, func(r *room) { delete(r.streams, t.ID) })
 }
 
 // Running returns the answers being streamed in a conversation now, for a
 // page that is rendered without a socket.
 func (s *Service) Running(conversationID string) []Running {
 	var out []Running
-	s.live.with(conversationID, false, func(r *room) {
+	s.live.withRoom(conversationID, false, func(r *room) {
 		for _, st := range r.streams {
 			out = append(out, Running{TaskState: st.state, Text: string(st.text)})
 		}

@@ -158,7 +158,7 @@ func TestRoom_ReadsAGapOnceForAllReaders(t *testing.T) {
 		for range 3 {
 			store.commit(id, Message{})
 		}
-		s.live.message(store.commit(id, Message{})) // the other three were never told
+		s.live.passMessage(store.commit(id, Message{})) // the other three were never told
 		for _, sub := range subs {
 			for seq := int64(1); seq <= 4; {
 				u, err := sub.Next(t.Context())
@@ -181,7 +181,7 @@ func TestRoom_ReadsAGapOnceForAllReaders(t *testing.T) {
 			sub.Close()
 		}
 		for range 10 {
-			s.live.message(store.commit(id, Message{}))
+			s.live.passMessage(store.commit(id, Message{}))
 		}
 		for range 49 {
 			sub := reader(t, s, "ada", id, 4)
@@ -240,9 +240,9 @@ func TestRoom_ForgetsWhatWasUnsaid(t *testing.T) {
 	first := reader(t, s, "ada", id, 0)
 	defer first.Close()
 	for range 3 {
-		s.live.message(store.commit(id, Message{}))
+		s.live.passMessage(store.commit(id, Message{}))
 	}
-	s.live.message(store.commit(id, Message{Kind: Unsaid, Target: 2}))
+	s.live.passMessage(store.commit(id, Message{Kind: Unsaid, Target: 2}))
 	for name, sub := range map[string]*Subscription{"a slow reader": first, "a new one": reader(t, s, "bob", id, 1)} {
 		for seen := int64(0); seen < 4; {
 			u, err := sub.Next(t.Context())
@@ -275,7 +275,7 @@ func TestSubscribe_ShowsNothingBeforeTheJoining(t *testing.T) {
 			}
 		}
 		m := store.commit(id, Message{})
-		s.live.message(m)
+		s.live.passMessage(m)
 		for {
 			u, err := sub.Next(t.Context())
 			if err != nil {
@@ -338,7 +338,7 @@ func TestStream_SurvivesAHundredCuts(t *testing.T) {
 			s.Stream(id, "t1", want[at:])
 			at = len(want)
 		} else if len(text) == len(want) {
-			s.live.message(store.commit(id, Message{Kind: Text, TaskID: "t1", Sender: Sender{Kind: "agent"}}))
+			s.live.passMessage(store.commit(id, Message{Kind: Text, TaskID: "t1", Sender: Sender{Kind: "agent"}}))
 		}
 		// Some of what there is, then the cut.
 		for range 1 + i%4 {
@@ -390,8 +390,8 @@ func TestSubscription_EndsWhenTheReaderIsRemoved(t *testing.T) {
 		}
 		synctest.Wait()
 		store.remove(id, "ada")
-		s.live.kick(id, "person", "ada")
-		s.live.message(store.commit(id, Message{}))
+		s.live.endSubscriptions(id, "person", "ada")
+		s.live.passMessage(store.commit(id, Message{}))
 		wg.Wait()
 		if d := time.Since(began); d > time.Second {
 			t.Errorf("sight ended after %s", d)
@@ -421,7 +421,7 @@ func TestLive_ForgetsEmptyRooms(t *testing.T) {
 		s.Working(k)
 		s.Stream(id, k.ID, "x")
 		sub.Close()
-		s.forget(k)
+		s.removeShown(k)
 	}
 	for i := range s.live.shards {
 		sh := &s.live.shards[i]
@@ -441,7 +441,7 @@ func TestRoom_MemoryIsBounded(t *testing.T) {
 	defer sub.Close()
 	big := []task.Part{task.TextPart(strings.Repeat("x", MaxTextBytes))}
 	for range 200 {
-		s.live.message(store.commit(id, Message{Kind: Text, Parts: big}))
+		s.live.passMessage(store.commit(id, Message{Kind: Text, Parts: big}))
 	}
 	r := sub.room
 	r.mu.Lock()

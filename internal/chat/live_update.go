@@ -22,25 +22,25 @@ type Update struct {
 	veiled bool
 }
 
-// veil returns the update for a reader of the messages after from. An amendment of an earlier
+// redactFor returns the update for a reader of the messages after from. An amendment of an earlier
 // message keeps its seq, and its content is hidden.
-func (u Update) veil(from int64) Update {
+func (u Update) redactFor(from int64) Update {
 	if u.Message != nil && u.Message.hiddenFrom(from) {
-		m := u.Message.veil(from)
+		m := u.Message.redactFor(from)
 		return Update{Message: &m, veiled: true}
 	}
 	return u
 }
 
-// veiled returns the updates for a reader of the messages after from.
-func veiled(list []Update, from int64) []Update {
+// redactUpdates returns the updates for a reader of the messages after from.
+func redactUpdates(list []Update, from int64) []Update {
 	hidden := func(u Update) bool { return u.Message != nil && u.Message.hiddenFrom(from) }
 	if from == 0 || !slices.ContainsFunc(list, hidden) {
 		return list
 	}
 	list = slices.Clone(list)
 	for i, u := range list {
-		list[i] = u.veil(from)
+		list[i] = u.redactFor(from)
 	}
 	return list
 }

@@ -9,17 +9,17 @@ import (
 	"agentsite/internal/ident"
 )
 
-// mentioned returns the members that a text names as @name, in its order. A
+// mentionedMembers returns the members that a text names as @name, in its order. A
 // name without a portal is that of a member here, else of the only one of that
 // name.
-func mentioned(members []Member, text, portal string) []Member {
+func mentionedMembers(members []Member, text, portal string) []Member {
 	var out []Member
-	for _, h := range mentions(text, portal) {
+	for _, h := range findMentions(text, portal) {
 		i := slices.IndexFunc(members, func(m Member) bool { return m.Handle == h })
 		if i < 0 && !strings.Contains(h, "@") && !strings.Contains(strings.ToLower(text), "@"+h+"@") {
 			i = onlyNamed(members, h)
 		}
-		if i >= 0 && !has(out, members[i]) {
+		if i >= 0 && !hasMember(out, members[i]) {
 			out = append(out, members[i])
 		}
 	}
@@ -41,13 +41,13 @@ func onlyNamed(members []Member, name string) int {
 	return at
 }
 
-// mentions returns the handles written as @name or @name@portal at the start of a word, except in
+// findMentions returns the handles written as @name or @name@portal at the start of a word, except in
 // quotes and code.
-func mentions(text, portal string) []string {
+func findMentions(text, portal string) []string {
 	if !strings.Contains(text, "@") {
 		return nil
 	}
-	text = prose(text)
+	text = proseOf(text)
 	var out []string
 	for i := 0; i < len(text); i++ {
 		if text[i] != '@' {
@@ -73,9 +73,9 @@ func mentions(text, portal string) []string {
 	return out
 }
 
-// prose is a Markdown text without quotations and code, each of which leaves a
+// proseOf is a Markdown text without quotations and code, each of which leaves a
 // space.
-func prose(text string) string {
+func proseOf(text string) string {
 	var out, para strings.Builder
 	end := func() { // of a paragraph: code spans do not go beyond it
 		out.WriteString(withoutSpans(para.String()))

@@ -46,7 +46,7 @@ func TestMentions_OnlyInProse(t *testing.T) {
 		"x" + strings.Repeat("`", 60_000) + "@guide":   "guide",
 		strings.Repeat("> ", 1000) + "@calc\n @guide ": "guide",
 	} {
-		if got := strings.Join(mentions(text, "home.example"), " "); got != want {
+		if got := strings.Join(findMentions(text, "home.example"), " "); got != want {
 			t.Errorf("%.60q: %q, want %q", text, got, want)
 		}
 	}
@@ -69,7 +69,7 @@ func TestMentioned_ByNameAlone(t *testing.T) {
 		"@tortoise@other.example or nobody": "",
 	} {
 		var got []string
-		for _, m := range mentioned(members, text, "home.example") {
+		for _, m := range mentionedMembers(members, text, "home.example") {
 			got = append(got, m.ID)
 		}
 		if strings.Join(got, " ") != want {
@@ -96,7 +96,7 @@ func TestMentions_HiddenTextMentionsNobody(t *testing.T) {
 		default:
 			text = "~~~~ go\n" + hidden + "\n~~~\n" + hidden + "\n~~~~\n"
 		}
-		got := mentions(text+"@guide", "home.example")
+		got := findMentions(text+"@guide", "home.example")
 		if slices.Contains(got, "calc") || !slices.Contains(got, "guide") {
 			rt.Fatalf("%q mentions %v", text, got)
 		}

@@ -39,9 +39,9 @@ type allowance struct {
 	most int64
 }
 
-// begin admits a file unless one of the allowances is used up. The sender of an admitted file
+// beginUpload admits a file unless one of the allowances is used up. The sender of an admitted file
 // calls end.
-func (m *meter) begin(of []allowance) verdict {
+func (m *meter) beginUpload(of []allowance) verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if today := clock.Now().UTC().Truncate(24 * time.Hour); m.used == nil || !m.day.Equal(today) || len(m.used) >= maxMetered {
@@ -64,8 +64,8 @@ func (m *meter) begin(of []allowance) verdict {
 	return mayCome
 }
 
-// end counts the bytes of a file that came.
-func (m *meter) end(of []allowance, n int64) {
+// endUpload counts the bytes of a file that came.
+func (m *meter) endUpload(of []allowance, n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range of {

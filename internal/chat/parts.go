@@ -45,15 +45,15 @@ func checkParts(actor ident.Actor, parts []task.Part) error {
 		c.Field(p.Raw == nil || len(p.Raw) > 0, "parts", "a file is empty")
 		c.Field(len(p.MediaType) <= 200 && len(p.Filename) <= 300 && len(p.Metadata) <= 4096, "parts", "a part's names are too long")
 		c.Field(utf8.ValidString(p.Text) && !strings.ContainsRune(p.Text, 0), "text", "use UTF-8 text without NUL")
-		c.Field(p.URL == "" || addressable(p.URL), "parts", "a url is either that of a file that was sent here, %s and its hash, or begins with https:// or http://", task.FilePath)
+		c.Field(p.URL == "" || isAddressable(p.URL), "parts", "a url is either that of a file that was sent here, %s and its hash, or begins with https:// or http://", task.FilePath)
 	}
 	c.Field(size <= limit, "text", "is %d bytes long; use at most %d", size, limit)
 	c.Field(words || len(parts) == 0, "text", "say something")
 	return c.Err()
 }
 
-// addressable reports whether a part may hold the URL.
-func addressable(s string) bool {
+// isAddressable reports whether a part may hold the URL.
+func isAddressable(s string) bool {
 	if strings.HasPrefix(s, "/") {
 		_, ok := fileHash(s)
 		return ok
@@ -110,7 +110,7 @@ func (s *Service) withFiles(ctx context.Context, actor ident.Actor, parts []task
 		if hash, ours := fileHash(p.URL); p.Raw != nil || ours {
 			var f File
 			if p.Raw != nil {
-				f, err = s.keep(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
+				f, err = s.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
 			} else if f, err = s.store.FileFor(ctx, hash, memberKind(actor), actor.ID); fault.Is(err, fault.NotFound) {
 				err = asField(fault.New(fault.NotFound, "There is no file %.80q of yours; send it first.", p.URL), "parts")
 			}

@@ -29,7 +29,7 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, hash string) (
 		return nil, err
 	}
 	defer r.Close()
-	return s.preview(ctx, f, r)
+	return s.drawPreview(ctx, f, r)
 }
 
 // SharedPreview is Preview for holders of a read link.
@@ -39,10 +39,10 @@ func (s *Service) SharedPreview(ctx context.Context, secret, hash string) ([]byt
 		return nil, err
 	}
 	defer r.Close()
-	return s.preview(ctx, f, r)
+	return s.drawPreview(ctx, f, r)
 }
 
-func (s *Service) preview(ctx context.Context, f File, r io.Reader) ([]byte, error) {
+func (s *Service) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte, error) {
 	none := fault.New(fault.NotFound, "There is no preview of this file.")
 	if !strings.HasPrefix(f.MediaType, "image/") || f.Size > maxPictureBytes {
 		return nil, none

@@ -17,42 +17,42 @@ func (s *Service) Rename(ctx context.Context, actor ident.Actor, id, title strin
 // Invite adds an agent or person to the conversation. A person sees the earlier messages that the
 // room's settings allow.
 func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle string) (Member, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Member{}, err
 	}
-	room, err := s.room(ctx, actor, id)
+	room, err := s.readRoom(ctx, actor, id)
 	if err != nil {
 		return Member{}, err
 	}
-	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	me, ok := findMember(room.Members, memberKind(actor), actor.ID)
 	if !ok {
 		return Member{}, errNoRoom()
 	}
-	if err := says(me); err != nil {
+	if err := checkWriter(me); err != nil {
 		return Member{}, err
 	}
-	m, err := s.member(ctx, actor, handle)
+	m, err := s.findMember(ctx, actor, handle)
 	if err != nil {
 		return Member{}, asField(err, "handle")
 	}
-	if has(room.Members, m) {
+	if hasMember(room.Members, m) {
 		return m, nil
 	}
 	if len(room.Members) >= MaxMembers {
 		return Member{}, errFull()
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Member{}, err
 	}
 	if m.Kind != "agent" {
 		m.FromSeq = seesFrom(room.Settings)
 	}
-	by := sender(actor)
-	e, err := s.store.Join(ctx, id, m, "", event(by, "%s added %s", by.Handle, m.Handle))
+	by := senderOf(actor)
+	e, err := s.store.Join(ctx, id, m, "", newEvent(by, "%s added %s", by.Handle, m.Handle))
 	if err != nil {
 		return Member{}, err
 	}
-	s.live.message(e)
+	s.live.passMessage(e)
 	if m.FromSeq < 0 {
 		m.FromSeq = e.Seq - 1
 	}
@@ -62,16 +62,16 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 // Remove takes a member out of the conversation: the actor, or, for an owner, any member. Their
 // access ends at once, and so does the work of agents for them or, for an agent, its own work.
 func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle string) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
-	members, me, err := s.members(ctx, actor, id)
+	members, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return err
 	}
 	who := me
 	if handle != "" {
-		if who, err = s.named(members, handle); err != nil {
+		if who, err = s.findNamed(members, handle); err != nil {
 			return err
 		}
 		if who.Kind == me.Kind && who.ID == me.ID {
@@ -80,29 +80,29 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 		if who.Kind != "agent" && me.Role != RoleOwner {
 			return fault.New(fault.Forbidden, "Only the owner of the conversation may remove people.")
 		}
-		if err := says(me); err != nil {
+		if err := checkWriter(me); err != nil {
 			return err
 		}
-		if err := s.allow(actor); err != nil {
+		if err := s.limitRate(actor); err != nil {
 			return err
 		}
 	}
-	return s.leave(ctx, actor, id, who)
+	return s.endMembership(ctx, actor, id, who)
 }
 
-// leave ends the membership of a member.
-func (s *Service) leave(ctx context.Context, actor ident.Actor, id string, who Member) error {
-	by := sender(actor)
-	e := event(by, "%s removed %s", by.Handle, who.Handle)
+// endMembership ends the membership of a member.
+func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id string, who Member) error {
+	by := senderOf(actor)
+	e := newEvent(by, "%s removed %s", by.Handle, who.Handle)
 	if who.Kind == memberKind(actor) && who.ID == actor.ID {
-		e = event(by, "%s left", by.Handle)
+		e = newEvent(by, "%s left", by.Handle)
 	}
 	m, err := s.store.Leave(ctx, id, who.Kind, who.ID, clock.Now(), e)
 	if err != nil {
 		return err
 	}
-	s.live.kick(id, who.Kind, who.ID)
-	s.live.message(m)
+	s.live.endSubscriptions(id, who.Kind, who.ID)
+	s.live.passMessage(m)
 	if who.Kind == "agent" {
 		s.stopWhere(ctx, id, who.Handle+" was removed from the conversation.", func(t task.Task) bool { return t.AgentID == who.ID })
 		return nil
@@ -115,16 +115,16 @@ func (s *Service) leave(ctx context.Context, actor ident.Actor, id string, who M
 // Delete takes the actor out of the conversation; when no other person is left in it, the
 // conversation is removed with all messages.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
-	members, me, err := s.members(ctx, actor, id)
+	members, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
 		if m.Kind != "agent" && (m.Kind != me.Kind || m.ID != me.ID) {
-			return s.leave(ctx, actor, id, me)
+			return s.endMembership(ctx, actor, id, me)
 		}
 	}
 	active, err := s.store.ActiveTasks(ctx, id, "")
@@ -141,8 +141,8 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 		if !s.runner.Stop(t.ID) {
 			s.runner.Ended(t)
 		}
-		s.forget(t)
+		s.removeShown(t)
 	}
-	s.live.kick(id, "", "")
+	s.live.endSubscriptions(id, "", "")
 	return nil
 }

@@ -43,7 +43,7 @@ func checkDraft(actor ident.Actor, d Draft) error {
 	c.Field(d.ClientID != "", "client_id", "give every message an id of your own, for example a UUID, so that sending it again is harmless")
 	c.Field(len(d.ClientID) <= MaxClientID, "client_id", "use at most %d bytes", MaxClientID)
 	c.Field(d.Quotes >= 0, "reply_to", "is no message")
-	c.Field(d.Share == "" || d.Share.valid(), "share", "use %s, %s or %s", ShareAll, ShareOwn, ShareNothing)
+	c.Field(d.Share == "" || d.Share.isValid(), "share", "use %s, %s or %s", ShareAll, ShareOwn, ShareNothing)
 	c.Field(len(d.Told) <= MaxMembers, "told", "name at most %d agents", MaxMembers)
 	if err := c.Err(); err != nil {
 		return err
@@ -58,22 +58,22 @@ func checkDraft(actor ident.Actor, d Draft) error {
 // task each. It returns once the message is on disk; a repeated ClientID
 // returns the first message with Repeat set.
 func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draft) (Posted, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Posted{}, err
 	}
 	if err := checkDraft(actor, d); err != nil {
 		return Posted{}, err
 	}
-	members, me, err := s.writers(ctx, actor, id)
+	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
 		return Posted{}, err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Posted{}, err
 	}
-	p, told, err := s.compose(ctx, actor, me, members, id, d)
+	p, told, err := s.composePost(ctx, actor, me, members, id, d)
 	if err == nil {
-		err = s.remember(ctx, actor, told)
+		err = s.storeDisclosures(ctx, actor, told)
 	}
 	if err != nil {
 		// Sent again, it is owed the first answer whatever has changed since.
@@ -92,34 +92,34 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if done.Repeat {
 		return done, nil
 	}
-	s.live.message(done.Message)
-	s.begin(done.Tasks)
+	s.live.passMessage(done.Message)
+	s.startTasks(done.Tasks)
 	return done, nil
 }
 
-// begin passes new tasks to readers and to the runtime.
-func (s *Service) begin(list []task.Task) {
+// startTasks passes new tasks to readers and to the runtime.
+func (s *Service) startTasks(list []task.Task) {
 	for _, t := range list {
-		s.waits(t)
+		s.showWaiting(t)
 	}
 	if len(list) > 0 {
 		s.runner.Wake()
 	}
 }
 
-// compose checks a draft and returns the message to store, with the disclosures that the sender
+// composePost checks a draft and returns the message to store, with the disclosures that the sender
 // has seen with it.
-func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
+func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
 	var quoted *Message
 	if d.Quotes > 0 {
-		m, err := s.text(ctx, me, id, d.Quotes)
+		m, err := s.readText(ctx, me, id, d.Quotes)
 		if err != nil {
 			return Post{}, nil, asField(err, "reply_to")
 		}
 		quoted = &m
 	}
 	text := task.PlainText(d.Parts)
-	to, err := s.addressed(ctx, id, me, members, d, text, quoted)
+	to, err := s.chooseAudience(ctx, id, me, members, d, text, quoted)
 	if err != nil {
 		return Post{}, nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 		}
 		refs = append(refs, ref)
 	}
-	shares, told, err := s.disclosed(ctx, actor, d, refs)
+	shares, told, err := s.discloseTo(ctx, actor, d, refs)
 	if err != nil {
 		return Post{}, nil, err
 	}
@@ -155,7 +155,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 	now := clock.Now()
 	p := Post{
 		MustBeMember: true, Title: TitleOf(parts), Spoke: to.turn, Files: files, Resumes: d.Resumes,
-		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
+		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: senderOf(actor),
 			Kind: Text, Parts: parts, Target: d.Quotes, CreatedAt: now},
 	}
 	for _, m := range to.agents {

@@ -36,28 +36,28 @@ func (c Change) ofRoom() bool {
 // Set changes a conversation's settings, or the actor's own: all that is asked
 // for, or nothing where any of it is wrong.
 func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Change) (Conversation, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
 	}
-	room, err := s.room(ctx, actor, id)
+	room, err := s.readRoom(ctx, actor, id)
 	if err != nil {
 		return Conversation{}, err
 	}
-	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	me, ok := findMember(room.Members, memberKind(actor), actor.ID)
 	if !ok {
 		return Conversation{}, errNoRoom()
 	}
 	if c.Title != nil {
-		if err := says(me); err != nil {
+		if err := checkWriter(me); err != nil {
 			return Conversation{}, err
 		}
 	}
 	if c.ofRoom() {
-		if err := owns(me); err != nil {
+		if err := checkOwner(me); err != nil {
 			return Conversation{}, err
 		}
 	}
-	set, words, err := s.changed(room, c)
+	set, words, err := s.applyChange(room, c)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -68,27 +68,27 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 		}
 	}
 	var check fault.Check
-	check.Field(c.Notify == nil || c.Notify.valid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
+	check.Field(c.Notify == nil || c.Notify.isValid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
 	if err := check.Err(); err != nil {
 		return Conversation{}, err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return Conversation{}, err
 	}
-	by := sender(actor)
+	by := senderOf(actor)
 	if title != "" && title != room.Title {
-		m, err := s.store.Rename(ctx, id, title, event(by, "%s renamed the conversation to “%s”", by.Handle, title))
+		m, err := s.store.Rename(ctx, id, title, newEvent(by, "%s renamed the conversation to “%s”", by.Handle, title))
 		if err != nil {
 			return Conversation{}, err
 		}
-		s.live.message(m)
+		s.live.passMessage(m)
 	}
 	if set != room.Settings {
-		m, err := s.store.SetRoom(ctx, id, set, event(by, "%s %s", by.Handle, strings.Join(words, " and ")))
+		m, err := s.store.SetRoom(ctx, id, set, newEvent(by, "%s %s", by.Handle, strings.Join(words, " and ")))
 		if err != nil {
 			return Conversation{}, err
 		}
-		s.live.message(m)
+		s.live.passMessage(m)
 	}
 	mine := room.Mine
 	if c.Pinned != nil {
@@ -105,13 +105,13 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 			return Conversation{}, err
 		}
 	}
-	return s.shown(ctx, actor, id)
+	return s.readShownRoom(ctx, actor, id)
 }
 
-func (n Notify) valid() bool { return n == NotifyAll || n == NotifyMentions || n == NotifyNothing }
+func (n Notify) isValid() bool { return n == NotifyAll || n == NotifyMentions || n == NotifyNothing }
 
-// changed returns a room's settings after a change, and a description of the change in words.
-func (s *Service) changed(room Conversation, c Change) (set Settings, words []string, err error) {
+// applyChange returns a room's settings after a change, and a description of the change in words.
+func (s *Service) applyChange(room Conversation, c Change) (set Settings, words []string, err error) {
 	set = room.Settings
 	var check fault.Check
 	if c.Speaks != nil {
@@ -141,7 +141,7 @@ func (s *Service) changed(room Conversation, c Change) (set Settings, words []st
 	number(&set.Hops, c.Hops, "hops", 0, MaxSettings.Hops)
 	number(&set.Turns, c.Turns, "turns", 0, MaxSettings.Turns)
 	number(&set.Budget, c.Budget, "budget", 0, MaxSettings.Budget)
-	speaker, chosen := find(agents, "agent", set.SpeakerID)
+	speaker, chosen := findMember(agents, "agent", set.SpeakerID)
 	if set.Speaks != room.Settings.Speaks || set.SpeakerID != room.Settings.SpeakerID {
 		switch set.Speaks {
 		case SpeaksAlone:
@@ -173,11 +173,11 @@ func (s *Service) changed(room Conversation, c Change) (set Settings, words []st
 // SetRole makes a person of the conversation its owner, a member or a reader;
 // for owners. A room keeps at least one owner.
 func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, role string) error {
-	members, me, err := s.writers(ctx, actor, id)
+	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
 		return err
 	}
-	if err := owns(me); err != nil {
+	if err := checkOwner(me); err != nil {
 		return err
 	}
 	var c fault.Check
@@ -185,7 +185,7 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	if err := c.Err(); err != nil {
 		return err
 	}
-	m, err := s.named(members, handle)
+	m, err := s.findNamed(members, handle)
 	if err != nil {
 		return err
 	}
@@ -198,16 +198,16 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	if m.Role == RoleOwner && !slices.ContainsFunc(members, func(o Member) bool { return o.Role == RoleOwner && (o.Kind != m.Kind || o.ID != m.ID) }) {
 		return fault.New(fault.Conflict, "A conversation keeps at least one owner. Make somebody else an owner first.")
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return err
 	}
-	by := sender(actor)
+	by := senderOf(actor)
 	words := map[string]string{RoleOwner: "an owner", RoleMember: "a member", RoleReader: "a reader"}[role]
-	e, err := s.store.SetRole(ctx, id, m.Kind, m.ID, role, event(by, "%s made %s %s", by.Handle, m.Handle, words))
+	e, err := s.store.SetRole(ctx, id, m.Kind, m.ID, role, newEvent(by, "%s made %s %s", by.Handle, m.Handle, words))
 	if err != nil {
 		return err
 	}
-	s.live.message(e)
+	s.live.passMessage(e)
 	if m.Role == RoleOwner { // its word let people in
 		s.dropLinks(ctx, id, func(l Link) bool { return l.Kind == JoinLink && l.Creator.ID == m.ID })
 	}
@@ -217,8 +217,8 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	return nil
 }
 
-// named is the member with a handle.
-func (s *Service) named(members []Member, handle string) (Member, error) {
+// findNamed is the member with a handle.
+func (s *Service) findNamed(members []Member, handle string) (Member, error) {
 	h, ok := ident.ParseHandle(handle, s.cfg.Portal)
 	i := slices.IndexFunc(members, func(m Member) bool { return m.Handle == h.String() })
 	if !ok || i < 0 {
@@ -229,7 +229,7 @@ func (s *Service) named(members []Member, handle string) (Member, error) {
 
 // Prefs returns the actor's notification settings.
 func (s *Service) Prefs(ctx context.Context, actor ident.Actor) (Prefs, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return Prefs{}, err
 	}
 	if err := hasAccount(actor, "choose when you are told of messages"); err != nil {
@@ -243,21 +243,21 @@ const minutes = 24 * 60
 
 // SetPrefs changes it.
 func (s *Service) SetPrefs(ctx context.Context, actor ident.Actor, p Prefs) error {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return err
 	}
 	if err := hasAccount(actor, "choose when you are told of messages"); err != nil {
 		return err
 	}
 	var c fault.Check
-	c.Field(p.Notify.valid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
+	c.Field(p.Notify.isValid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
 	c.Field(p.QuietFrom >= 0 && p.QuietFrom < minutes, "quiet_from", "use a time of the day")
 	c.Field(p.QuietTo >= 0 && p.QuietTo < minutes, "quiet_to", "use a time of the day")
 	c.Field(validZone(p.Zone), "zone", "is no time zone; write one like Europe/Berlin")
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if err := s.allow(actor); err != nil {
+	if err := s.limitRate(actor); err != nil {
 		return err
 	}
 	return s.store.SetPrefs(ctx, actor.ID, p)

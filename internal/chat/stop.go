@@ -18,15 +18,15 @@ func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(t
 	}
 	for _, t := range list {
 		if which(t) {
-			if err := s.stop(ctx, t, reason); err != nil {
+			if err := s.stopTask(ctx, t, reason); err != nil {
 				s.cfg.Log.Error("stop a task", "task", t.ID, "error", err)
 			}
 		}
 	}
 }
 
-// stop ends one task: through the runtime when it runs, else here.
-func (s *Service) stop(ctx context.Context, t task.Task, reason string) error {
+// stopTask ends one task: through the runtime when it runs, else here.
+func (s *Service) stopTask(ctx context.Context, t task.Task, reason string) error {
 	if s.runner.Stop(t.ID) {
 		return nil
 	}

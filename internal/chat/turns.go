@@ -12,7 +12,7 @@ import (
 // OwnTask is Task for actors with the right to ask: at protocol endpoints where one right covers
 // asking and reading the answers, a token that only reads is not enough.
 func (s *Service) OwnTask(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
-	if err := writes(actor); err != nil {
+	if err := checkWrite(actor); err != nil {
 		return task.Task{}, err
 	}
 	return s.Task(ctx, actor, id)
@@ -36,7 +36,7 @@ const (
 // their ClientID, and the agent's answers, in order. Of very many or very long messages they are
 // the last; the newest is always included.
 func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]Message, error) {
-	if err := reads(actor); err != nil {
+	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	if t.CallerID != actor.ID {
