@@ -17,9 +17,9 @@ type Probes interface {
 	ProbeNow(ctx context.Context, a Agent) (Liveness, error)
 }
 
-// checked returns an agent with the first verdict on a new version, if it comes
+// checkNow returns an agent with the first verdict on a new version, if it comes
 // within a moment. Built-in and linked agents are not probed.
-func (s *Service) checked(ctx context.Context, a Agent) Agent {
+func (s *Service) checkNow(ctx context.Context, a Agent) Agent {
 	if s.probes == nil || a.Kind == Builtin || a.Kind == Link {
 		return a
 	}
@@ -29,7 +29,7 @@ func (s *Service) checked(ctx context.Context, a Agent) Agent {
 // Check probes an agent now, for its owner or the operator, and returns the
 // agent with the verdict.
 func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
 	}

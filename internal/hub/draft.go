@@ -76,11 +76,11 @@ type rules struct {
 	model    string // the portal's own, empty when it has none
 }
 
-func (d Draft) note() string { return OneLine(d.Note) }
+func (d Draft) noteLine() string { return OneLine(d.Note) }
 
-// apply puts the draft over a, cleaning text, and checks every field of the
+// applyTo puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
-func (d Draft) apply(a *Agent, rules rules) error {
+func (d Draft) applyTo(a *Agent, rules rules) error {
 	kinds, checkURL := rules.kinds, rules.checkURL
 	var c fault.Check
 	set := func(to *string, from *string) {
@@ -150,13 +150,13 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	}
 	c.Field(utf8.RuneCountInString(a.Title) <= maxTitle, "title", "use at most %d characters", maxTitle)
 	if a.Kind == Prompt && a.Description == "" {
-		a.Description = introduction(d.Config["instructions"])
+		a.Description = introduceBy(d.Config["instructions"])
 	}
 	c.Field(a.Description != "", "description", "say in a sentence or two what the agent does")
 	c.Field(utf8.RuneCountInString(a.Description) <= maxDescription, "description", "use at most %d characters", maxDescription)
 	c.Field(slices.Contains([]Visibility{Public, Unlisted, Private}, a.Visibility), "visibility", "choose public, unlisted or private")
-	status(&c, a.Status)
-	c.Field(utf8.RuneCountInString(d.note()) <= maxNote, "note", "use at most %d characters", maxNote)
+	addStatusChecks(&c, a.Status)
+	c.Field(utf8.RuneCountInString(d.noteLine()) <= maxNote, "note", "use at most %d characters", maxNote)
 	checkModes(&c, "input_modes", a.InputModes)
 	checkModes(&c, "output_modes", a.OutputModes)
 	c.Field(len(a.Languages) <= maxLanguages, "languages", "name at most %d languages", maxLanguages)
@@ -165,7 +165,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	}
 	c.Field(a.Icon == "" || validIcon(a.Icon), "icon", "send the picture again")
 	c.Field(len(a.Publisher) <= 255, "publisher", "use one of your proved domains")
-	a.Limits.check(&c)
+	a.Limits.checkLimits(&c)
 	checkOrigins(&c, a.EmbedOrigins)
 	if a.Kind == "" {
 		c.Field(false, "kind", "choose one of %s", kindNames(kinds))
@@ -177,7 +177,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	case A2A:
 		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/a2a")
 		conf := new(A2AConfig)
-		a.config(&c, d.Config, conf)
+		a.mergeConfig(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
 		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
@@ -188,7 +188,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
 		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
-		a.config(&c, d.Config, conf)
+		a.mergeConfig(&c, d.Config, conf)
 		c.Field(conf.Model == OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
@@ -198,14 +198,14 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	case MCP:
 		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/mcp")
 		conf := new(MCPConfig)
-		a.config(&c, d.Config, conf)
-		conf.check(&c)
+		a.mergeConfig(&c, d.Config, conf)
+		conf.checkConfig(&c)
 		a.setConfig(&c, conf)
 	case Prompt:
 		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
 		conf := new(PromptConfig)
-		a.config(&c, d.Config, conf)
-		conf.check(&c)
+		a.mergeConfig(&c, d.Config, conf)
+		conf.checkConfig(&c)
 		a.setConfig(&c, conf)
 		switch {
 		case a.Endpoint != "":
@@ -219,7 +219,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	case Link:
 		c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
 		conf := new(LinkConfig)
-		a.config(&c, d.Config, conf)
+		a.mergeConfig(&c, d.Config, conf)
 		conf.Client = OneLine(conf.Client)
 		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
 		a.setConfig(&c, conf)
@@ -230,8 +230,8 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	return c.Err()
 }
 
-// settings is the draft's configuration as JSON.
-func (d Draft) settings() json.RawMessage {
+// encodeSettings is the draft's configuration as JSON.
+func (d Draft) encodeSettings() json.RawMessage {
 	b, err := json.Marshal(d.Config)
 	if err != nil {
 		return nil // its values are JSON already
@@ -246,14 +246,14 @@ func (d Draft) onlyStatus() bool {
 		d.Languages == nil && d.Icon == nil && d.Publisher == nil && d.Limits == nil && d.EmbedOrigins == nil
 }
 
-func status(c *fault.Check, s Status) {
+func addStatusChecks(c *fault.Check, s Status) {
 	c.Field(slices.Contains([]string{StatusDraft, Active, Deprecated, Withdrawn}, s.State), "status", "choose draft, active, deprecated or withdrawn")
 	c.Field(utf8.RuneCountInString(s.Message) <= maxStatusMessage, "status", "use at most %d characters", maxStatusMessage)
 }
 
 func checkStatus(s Status) error {
 	var c fault.Check
-	status(&c, s)
+	addStatusChecks(&c, s)
 	return c.Err()
 }
 
@@ -267,11 +267,11 @@ func headerName(s string) bool {
 	return len(s) <= 100
 }
 
-// config merges the draft's settings over the stored ones and stores those that
+// mergeConfig merges the draft's settings over the stored ones and stores those that
 // the kind knows. An unknown name in the draft is refused: it is misspelt, or a
 // setting of another kind. Stored settings may hold unknown names, because an
 // earlier release accepted them.
-func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any) {
+func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, into any) {
 	allowed := settingNames(into)
 	for _, k := range slices.Sorted(maps.Keys(with)) {
 		c.Field(slices.Contains(allowed, k), fmt.Sprintf("config.%.80s", k), "is no setting of an agent of kind %s; it has %s",
@@ -400,8 +400,8 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	}
 }
 
-// introduction is FirstSentence of instructions as a draft's settings hold them.
-func introduction(instructions json.RawMessage) string {
+// introduceBy is FirstSentence of instructions as a draft's settings hold them.
+func introduceBy(instructions json.RawMessage) string {
 	var text string
 	if json.Unmarshal(instructions, &text) != nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 // Update stores a new version of one of the actor's agents. A draft that
 // changes nothing stores nothing and returns the agent as it is.
 func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -41,12 +41,12 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	// Only the operator gets here with another status of an agent that is held.
 	// What an operator withdraws who does not own it is held.
-	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !owns(actor, a))
+	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !isOwner(actor, a))
 	sealed := KeepSecret(a, &next)
 	switch {
 	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
 		sealed, next.HasSecret = []byte{}, false
-	case d.Secret != nil && *d.Secret != "" && sealed == nil && s.knows(ctx, a, *d.Secret):
+	case d.Secret != nil && *d.Secret != "" && sealed == nil && s.knowsSecret(ctx, a, *d.Secret):
 		// Given again, it changes nothing.
 	case d.Secret != nil && *d.Secret != "":
 		sealed, next.HasSecret = s.sealer.Seal(*d.Secret, a.ID), true
@@ -54,13 +54,13 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if sealed == nil && len(Diff(a, next)) == 0 && a.Status == next.Status {
 		return a, nil
 	}
-	note := d.note()
+	note := d.noteLine()
 	if note == "" && a.Status.State != next.Status.State {
 		note = map[string]string{Active: "Published", Deprecated: "Marked as deprecated", Withdrawn: "Withdrawn"}[next.Status.State]
 	}
 	published := a.Status.State == StatusDraft && next.Status.State == Active
 	moved := a.Endpoint != next.Endpoint || a.Kind != next.Kind
-	if next, err = s.save(ctx, actor, next, a.Version, sealed, note); err != nil {
+	if next, err = s.saveVersion(ctx, actor, next, a.Version, sealed, note); err != nil {
 		return Agent{}, err
 	}
 	if next.Status.Held && !a.Status.Held {
@@ -73,11 +73,11 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if sealed == nil && !moved && !published && string(a.Config) == string(next.Config) {
 		return next, nil // what was last seen of it still holds
 	}
-	return s.checked(ctx, next), nil
+	return s.checkNow(ctx, next), nil
 }
 
-// knows reports whether the stored credential of an agent is this one.
-func (s *Service) knows(ctx context.Context, a Agent, secret string) bool {
+// knowsSecret reports whether the stored credential of an agent is this one.
+func (s *Service) knowsSecret(ctx context.Context, a Agent, secret string) bool {
 	if !a.HasSecret {
 		return false
 	}
@@ -105,14 +105,14 @@ func (s *Service) mayStatus(actor ident.Actor, a Agent, d Draft) error {
 
 // Delete removes one of the actor's agents. Its name is never given away.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) error {
-	a, err := s.given(ctx, actor, name)
+	a, err := s.givenAgent(ctx, actor, name)
 	if err != nil {
 		return err
 	}
 	if err := s.store.DeleteAgent(ctx, a.ID); err != nil {
 		return err
 	}
-	s.unlist(a.ID)
+	s.unindexAgent(a.ID)
 	s.moved(a.ID)
 	s.cfg.Log.Info("agent removed", "agent", a.ID, "name", a.Name)
 	return nil

@@ -37,7 +37,7 @@ func Elsewhere(a Agent) (Agent, error) {
 	}
 	a.Skills = skillsElsewhere(a.Skills)
 	a.InputModes, a.OutputModes = modesElsewhere(a.InputModes), modesElsewhere(a.OutputModes)
-	a.Languages = kept(cleanList(a.Languages, true), maxLanguages, languageTag)
+	a.Languages = filterFirst(cleanList(a.Languages, true), maxLanguages, languageTag)
 	if len(a.Endpoint) > maxEndpoint {
 		a.Endpoint = ""
 	}
@@ -57,16 +57,16 @@ func skillsElsewhere(in []Skill) []Skill {
 			s.ID = freeID(s.ID, ids)
 		}
 		ids[s.ID] = true
-		s.Tags = kept(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
-		s.Examples = kept(s.Examples, maxExamples, func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
+		s.Tags = filterFirst(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
+		s.Examples = filterFirst(s.Examples, maxExamples, func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
 	}
 	return in
 }
 
-func modesElsewhere(in []string) []string { return kept(cleanList(in, true), maxModes, mediaType) }
+func modesElsewhere(in []string) []string { return filterFirst(cleanList(in, true), maxModes, mediaType) }
 
-// kept returns the first of list, at most most, for which ok holds.
-func kept(list []string, most int, ok func(string) bool) []string {
+// filterFirst returns the first of list, at most most, for which ok holds.
+func filterFirst(list []string, most int, ok func(string) bool) []string {
 	var out []string
 	for _, s := range list {
 		if len(out) < most && ok(s) {

@@ -63,7 +63,7 @@ func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) 
 // Reread describes what is at the address of a draft of the named agent, with
 // the credential of the draft or the stored one, if it is of the same site.
 func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d Draft) (Described, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Described{}, err
 	}
@@ -77,16 +77,16 @@ func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d 
 	switch {
 	case d.Secret != nil:
 		t.Secret = *d.Secret
-	case a.HasSecret && origin(a.Endpoint) == origin(t.Endpoint):
+	case a.HasSecret && originOf(a.Endpoint) == originOf(t.Endpoint):
 		if now, secret, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
 	}
-	return s.read(ctx, actor, t)
+	return s.readTarget(ctx, actor, t)
 }
 
-// origin is scheme, host and port of an address.
-func origin(endpoint string) string {
+// originOf is scheme, host and port of an address.
+func originOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return endpoint

@@ -23,7 +23,7 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	if err != nil {
 		return err
 	}
-	if q.Wide = true; !s.widens(q) {
+	if q.Wide = true; !s.asksOthers(q) {
 		return tell(Page{Results: []Result{}, Coverage: page.Coverage})
 	}
 	if q.Limit == 0 {
@@ -34,7 +34,7 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	l := late{s: s, q: q, seen: make(map[string]bool), room: q.Limit}
 	var meant func() *Agent
 	if s.Seeks(q) {
-		meant = s.meanwhile(ctx, actor, q)
+		meant = s.resolveAsync(ctx, actor, q)
 	}
 	var failed error
 	asked := s.wider.AskEach(ctx, q, func(list []Agent, asked federation.Coverage) {
@@ -42,7 +42,7 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 			return
 		}
 		var next Page
-		if next, failed = l.page(list); failed == nil && len(next.Results) > 0 {
+		if next, failed = l.nextPage(list); failed == nil && len(next.Results) > 0 {
 			next.Coverage = withAsked(page.Coverage, asked)
 			failed = tell(next)
 		}
@@ -56,7 +56,7 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	if meant != nil {
 		if a := meant(); a != nil && !l.seen[a.ID] {
 			next := Page{Results: []Result{}, Coverage: withAsked(page.Coverage, asked)}
-			next.first(a, 1)
+			next.putFirst(a, 1)
 			if err := tell(next); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ type late struct {
 	cut  bool            // there were more
 }
 
-func (l *late) page(list []Agent) (Page, error) {
+func (l *late) nextPage(list []Agent) (Page, error) {
 	var few []Agent
 	for _, a := range list {
 		if !l.seen[a.ID] {
@@ -84,7 +84,7 @@ func (l *late) page(list []Agent) (Page, error) {
 			few = append(few, a)
 		}
 	}
-	found, err := l.s.beside(few, l.q)
+	found, err := l.s.searchOverlay(few, l.q)
 	if err != nil {
 		return Page{}, err
 	}

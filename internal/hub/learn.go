@@ -26,13 +26,13 @@ func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 		if json.Unmarshal(a.Config, &conf) == nil && conf.Binding != "" {
 			return a
 		}
-		return s.reread(ctx, a, noteCard)
+		return s.rereadAgent(ctx, a, noteCard)
 	case MCP:
 		var conf MCPConfig
 		if json.Unmarshal(a.Config, &conf) == nil && (conf.Version != "" || len(conf.Tools) > 0) {
 			return a
 		}
-		return s.reread(ctx, a, noteTools)
+		return s.rereadAgent(ctx, a, noteTools)
 	}
 	return a
 }
@@ -42,14 +42,14 @@ func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 func (s *Service) Relearn(ctx context.Context, a Agent) {
 	switch {
 	case a.Kind == MCP:
-		s.reread(ctx, a, noteTools)
+		s.rereadAgent(ctx, a, noteTools)
 	case a.Kind == A2A && len(a.InputModes) == 0 && len(a.OutputModes) == 0:
-		s.reread(ctx, a, noteCard)
+		s.rereadAgent(ctx, a, noteCard)
 	}
 }
 
-// reread reads the agent's address and stores what is new as a version.
-func (s *Service) reread(ctx context.Context, a Agent, note string) Agent {
+// rereadAgent reads the agent's address and stores what is new as a version.
+func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 	if s.reader == nil {
 		return a
 	}
@@ -63,14 +63,14 @@ func (s *Service) reread(ctx context.Context, a Agent, note string) Agent {
 	}
 	described, err := s.reader.ReadAs(rctx, t)
 	// A stored credential stays with the origin it was given for.
-	if err != nil || described.Kind != a.Kind || a.HasSecret && origin(described.Endpoint) != origin(a.Endpoint) {
+	if err != nil || described.Kind != a.Kind || a.HasSecret && originOf(described.Endpoint) != originOf(a.Endpoint) {
 		return a
 	}
-	next, note, ok := s.taught(a, described, note)
+	next, note, ok := s.applyDescribed(a, described, note)
 	if !ok {
 		return a
 	}
-	next, err = s.save(ctx, ident.Actor{Kind: ident.System}, next, a.Version, nil, note)
+	next, err = s.saveVersion(ctx, ident.Actor{Kind: ident.System}, next, a.Version, nil, note)
 	if err != nil {
 		s.cfg.Log.Debug("store what an agent says of itself", "agent", a.ID, "error", err)
 		return a
@@ -78,9 +78,9 @@ func (s *Service) reread(ctx context.Context, a Agent, note string) Agent {
 	return next
 }
 
-// taught puts what an agent says of itself under what its owner said. It
+// applyDescribed puts what an agent says of itself under what its owner said. It
 // reports whether that changes anything.
-func (s *Service) taught(a Agent, said Described, note string) (next Agent, why string, ok bool) {
+func (s *Service) applyDescribed(a Agent, said Described, note string) (next Agent, why string, ok bool) {
 	next = a
 	var d Draft
 	if a.Kind == MCP {
@@ -99,7 +99,7 @@ func (s *Service) taught(a Agent, said Described, note string) (next Agent, why 
 		skills := keptSkills(a.Skills, said.Skills, had.Tools, has.Tools)
 		d.Skills = &skills
 		// The owner says which header; the server does not know.
-		if has.AuthHeader = had.AuthHeader; d.config(has) != nil {
+		if has.AuthHeader = had.AuthHeader; d.setConfig(has) != nil {
 			return a, "", false
 		}
 		// A merge would keep what the server says no longer.
@@ -121,14 +121,14 @@ func (s *Service) taught(a Agent, said Described, note string) (next Agent, why 
 	if len(a.OutputModes) == 0 && len(said.OutputModes) > 0 {
 		d.OutputModes = &said.OutputModes
 	}
-	if err := d.apply(&next, s.rules()); err != nil {
+	if err := d.applyTo(&next, s.draftRules()); err != nil {
 		return a, "", false
 	}
 	return next, note, len(Diff(a, next)) > 0
 }
 
-// config makes a draft's settings of a kind's own type.
-func (d *Draft) config(v any) error {
+// setConfig makes a draft's settings of a kind's own type.
+func (d *Draft) setConfig(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

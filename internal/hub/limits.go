@@ -51,7 +51,7 @@ func (l Limits) String() string {
 	return strings.Join(out, "; ")
 }
 
-func (l *Limits) check(c *fault.Check) {
+func (l *Limits) checkLimits(c *fault.Check) {
 	c.Field(slices.Contains([]string{AnyCaller, AccountCallers, ListedCallers}, l.Callers), "limits.callers", "choose everybody, accounts or listed")
 	l.Listed = cleanList(l.Listed, true)
 	for i, name := range l.Listed {
@@ -75,21 +75,21 @@ func (l *Limits) check(c *fault.Check) {
 // MayCall says in a sentence why the agent's owner does not want the actor's
 // calls; nil when they do.
 func (a Agent) MayCall(actor ident.Actor) error {
-	if owns(actor, a) {
+	if isOwner(actor, a) {
 		return nil
 	}
 	switch {
 	case a.Limits.Callers == AccountCallers && !actor.IsPerson():
 		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.", a.Name)
-	case a.Limits.Callers == ListedCallers && !a.lists(actor):
+	case a.Limits.Callers == ListedCallers && !a.listsCaller(actor):
 		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.", a.Name)
 	}
 	return nil
 }
 
-// lists reports whether the agent's owner named the actor: by the account, or
+// listsCaller reports whether the agent's owner named the actor: by the account, or
 // as one of another portal by the handle or all of that portal.
-func (a Agent) lists(actor ident.Actor) bool {
+func (a Agent) listsCaller(actor ident.Actor) bool {
 	if actor.Kind == ident.Portal {
 		_, host, ok := strings.Cut(actor.Name, "@")
 		return ok && (slices.Contains(a.Limits.Listed, actor.Name) || slices.Contains(a.Limits.Listed, "@"+host))
@@ -120,9 +120,9 @@ type dayCalls struct {
 // maxDayCalls bounds how many agents are counted apart from the store.
 const maxDayCalls = 100_000
 
-// take counts one more call of an agent, of which stored are in the store,
+// countCall counts one more call of an agent, of which stored are in the store,
 // unless there are most already.
-func (c *dayCalls) take(agentID string, day time.Time, stored, most int) bool {
+func (c *dayCalls) countCall(agentID string, day time.Time, stored, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == nil || !c.day.Equal(day) || len(c.n) >= maxDayCalls {
@@ -140,7 +140,7 @@ func (c *dayCalls) take(agentID string, day time.Time, stored, most int) bool {
 // counts the call.
 func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, size int) error {
 	a, err := s.Callable(ctx, actor, name)
-	if err != nil || owns(actor, a) {
+	if err != nil || isOwner(actor, a) {
 		return err
 	}
 	if err := a.MayCall(actor); err != nil {
@@ -173,7 +173,7 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 		for _, d := range days {
 			used += d.Calls
 		}
-		if !s.callsOn.take(a.ID, today, used, l) {
+		if !s.callsOn.countCall(a.ID, today, used, l) {
 			return fault.Limited(today.Add(24*time.Hour).Sub(clock.Now()), "The owner of %s allows %d calls a day, and they are used up. Try again after midnight UTC.", a.Name, l)
 		}
 	}

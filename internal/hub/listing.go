@@ -15,7 +15,7 @@ func (s *Service) Load(ctx context.Context) error {
 	s.edits.begin()
 	var err error
 	next, stop := iter.Pull(func(yield func(Agent) bool) {
-		err = s.store.AllAgents(ctx, func(a Agent) bool { return ctx.Err() == nil && yield(listed(a)) })
+		err = s.store.AllAgents(ctx, func(a Agent) bool { return ctx.Err() == nil && yield(listForm(a)) })
 	})
 	s.index.Load(next)
 	stop()
@@ -58,14 +58,14 @@ func (e *edits) end() []string {
 	return ids
 }
 
-// list puts an agent into the index as it was just stored; unlist takes it out.
-func (s *Service) list(a Agent) {
+// indexAgent puts an agent into the index as it was just stored; unlist takes it out.
+func (s *Service) indexAgent(a Agent) {
 	s.edits.note(a.ID)
-	s.index.Put(listed(a))
+	s.index.Put(listForm(a))
 }
 
-// listed is an agent without what no list shows.
-func listed(a Agent) Agent {
+// listForm is an agent without what no list shows.
+func listForm(a Agent) Agent {
 	a.Config = nil
 	return a
 }
@@ -81,11 +81,11 @@ func (s *Service) listAll(all []Agent) {
 			return Agent{}, false
 		}
 		next++
-		return listed(all[next-1]), true
+		return listForm(all[next-1]), true
 	})
 }
 
-func (s *Service) unlist(id string) {
+func (s *Service) unindexAgent(id string) {
 	s.edits.note(id)
 	s.index.Remove(id)
 }
@@ -102,9 +102,9 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 			continue // shared with it: its owner is still there
 		}
 		if disabled {
-			s.unlist(a.ID)
+			s.unindexAgent(a.ID)
 		} else {
-			s.list(a)
+			s.indexAgent(a)
 		}
 	}
 	return nil
@@ -118,12 +118,12 @@ func (s *Service) Reindex(ctx context.Context, agentID string) {
 		a, err := s.store.AgentByID(ctx, agentID)
 		switch {
 		case fault.Is(err, fault.NotFound):
-			s.unlist(agentID)
+			s.unindexAgent(agentID)
 			return
 		case err != nil || a.Version == last:
 			return
 		}
-		s.list(a)
+		s.indexAgent(a)
 		last = a.Version
 	}
 }

@@ -27,8 +27,8 @@ func errElsewhereOnly(a Agent, source Source) error {
 // owners or settings of them.
 func (a Agent) Elsewhere() bool { return a.Portal != "" }
 
-// find returns an agent of another portal.
-func (s *Service) find(ctx context.Context, h ident.Handle) (Agent, error) {
+// findRemote returns an agent of another portal.
+func (s *Service) findRemote(ctx context.Context, h ident.Handle) (Agent, error) {
 	if s.network == nil {
 		return Agent{}, errNoAgent(h.String())
 	}
@@ -86,7 +86,7 @@ func (r RemoteAgents) LearnedFrom(portal string) []string {
 func (r RemoteAgents) Learn(list []Agent) {
 	if len(list) <= fewLearned {
 		for _, a := range list {
-			if a, ok := r.learned(a); ok {
+			if a, ok := r.prepareAgent(a); ok {
 				r.index.Put(a)
 			}
 		}
@@ -113,7 +113,7 @@ func (r RemoteAgents) LearnAll(next func() (Agent, bool)) {
 			if !more {
 				return Agent{}, false
 			}
-			if a, ok := r.learned(a); ok {
+			if a, ok := r.prepareAgent(a); ok {
 				return a, true
 			}
 		}
@@ -130,9 +130,9 @@ func (r RemoteAgents) Unlearn(ids []string) {
 	}
 }
 
-// learned is an agent of another portal as the directory shows it, see
+// prepareAgent is an agent of another portal as the directory shows it, see
 // Elsewhere, with what is known of its liveness.
-func (r RemoteAgents) learned(a Agent) (Agent, bool) {
+func (r RemoteAgents) prepareAgent(a Agent) (Agent, bool) {
 	if a.Portal == "" || strings.EqualFold(a.Portal, r.portal) || !foreignID(a.ID) {
 		return Agent{}, false
 	}

@@ -42,7 +42,7 @@ const maxNotices = 100
 
 // Notices lists what the actor is told, newest first.
 func (s *Service) Notices(ctx context.Context, actor ident.Actor) ([]Notice, error) {
-	if err := account(actor, ident.AgentsRead); err != nil {
+	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
 	return s.store.Notices(ctx, actor.ID, maxNotices)
@@ -58,7 +58,7 @@ func (s *Service) Unread(ctx context.Context, actor ident.Actor) (int, error) {
 
 // ReadNotices marks the actor's notices up to one of them as seen.
 func (s *Service) ReadNotices(ctx context.Context, actor ident.Actor, upTo string) error {
-	if err := account(actor, ident.AgentsWrite); err != nil {
+	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
 	if !ident.ValidID(upTo) {
@@ -67,8 +67,8 @@ func (s *Service) ReadNotices(ctx context.Context, actor ident.Actor, upTo strin
 	return s.store.MarkNotices(ctx, actor.ID, upTo)
 }
 
-// account demands a person whose credential covers the scope.
-func account(actor ident.Actor, scope ident.Scope) error {
+// requireAccount demands a person whose credential covers the scope.
+func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in first.")
 	}
@@ -78,9 +78,9 @@ func account(actor ident.Actor, scope ident.Scope) error {
 	return nil
 }
 
-// tell leaves a notice with accounts. What cannot be stored is logged: nobody
+// leaveNotice leaves a notice with accounts. What cannot be stored is logged: nobody
 // waits for it.
-func (s *Service) tell(ctx context.Context, accounts []string, n Notice) {
+func (s *Service) leaveNotice(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
 	// What a domain published belongs to no account.
 	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
@@ -111,5 +111,5 @@ func (s *Service) TellOwners(ctx context.Context, a Agent, n Notice) {
 	if n.Href == "" {
 		n.Href = "/agents/" + a.Name
 	}
-	s.tell(ctx, to, n)
+	s.leaveNotice(ctx, to, n)
 }

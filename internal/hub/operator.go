@@ -52,7 +52,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 	if err := checkStatus(a.Status); err != nil {
 		return Agent{}, err
 	}
-	if a, err = s.save(ctx, actor, a, base, nil, note); err != nil {
+	if a, err = s.saveVersion(ctx, actor, a, base, nil, note); err != nil {
 		return Agent{}, err
 	}
 	s.moved(a.ID)

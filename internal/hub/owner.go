@@ -11,27 +11,27 @@ import (
 // maxCoOwners bounds how many accounts share an agent.
 const maxCoOwners = 20
 
-// owns reports whether the actor is the agent's owner or a co-owner.
-func owns(actor ident.Actor, a Agent) bool {
+// isOwner reports whether the actor is the agent's owner or a co-owner.
+func isOwner(actor ident.Actor, a Agent) bool {
 	return actor.IsPerson() && actor.ID != "" && (a.OwnerID == actor.ID || slices.Contains(a.CoOwnerIDs, actor.ID))
 }
 
-// sees reports whether the agent is there for the actor.
-func sees(actor ident.Actor, a Agent) bool {
+// canSee reports whether the agent is there for the actor.
+func canSee(actor ident.Actor, a Agent) bool {
 	if a.Visibility != Private && a.Status.State != StatusDraft {
 		return true
 	}
-	return owns(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
+	return isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
 }
 
 // Owns reports whether the actor is the agent's owner or a co-owner: who may
 // see how it is used.
-func (s *Service) Owns(actor ident.Actor, a Agent) bool { return owns(actor, a) }
+func (s *Service) Owns(actor ident.Actor, a Agent) bool { return isOwner(actor, a) }
 
 // MayEdit reports whether the actor may change the agent.
 func (s *Service) MayEdit(actor ident.Actor, a Agent) bool {
 	return a.Kind != Builtin && a.Portal == "" && actor.IsPerson() && actor.May(ident.AgentsWrite) &&
-		(owns(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
+		(isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
 }
 
 // MayGive reports whether the actor may remove the agent, give it away and
@@ -40,8 +40,8 @@ func (s *Service) MayGive(actor ident.Actor, a Agent) bool {
 	return s.MayEdit(actor, a) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
 }
 
-// owned returns an agent the actor may change.
-func (s *Service) owned(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+// ownedAgent returns an agent the actor may change.
+func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, err
 	}
@@ -58,17 +58,17 @@ func (s *Service) owned(ctx context.Context, actor ident.Actor, name string) (Ag
 	return a, nil
 }
 
-// given returns an agent the actor may give away.
-func (s *Service) given(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
+// givenAgent returns an agent the actor may give away.
+func (s *Service) givenAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err == nil && !s.MayGive(actor, a) {
 		err = fault.New(fault.Forbidden, "Only the owner of %s may do that; you share it.", a.Name)
 	}
 	return a, err
 }
 
-// account finds somebody on this portal by name or handle.
-func (s *Service) account(ctx context.Context, name string) (Owner, error) {
+// findAccount finds somebody on this portal by name or handle.
+func (s *Service) findAccount(ctx context.Context, name string) (Owner, error) {
 	none := func() error {
 		text := "there is nobody of that name on this portal"
 		return fault.Field("account", text)
@@ -86,7 +86,7 @@ func (s *Service) account(ctx context.Context, name string) (Owner, error) {
 
 // CoOwners lists who shares an agent, for its owners.
 func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) ([]Owner, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +105,14 @@ func (s *Service) mayTell(actor ident.Actor) error {
 // AddCoOwner lets another account change the agent, see how it is used and
 // call it while it is private. Only the owner may remove it or give it away.
 func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
-	a, err := s.given(ctx, actor, name)
+	a, err := s.givenAgent(ctx, actor, name)
 	if err == nil {
 		err = s.mayTell(actor)
 	}
 	if err != nil {
 		return err
 	}
-	o, err := s.account(ctx, who)
+	o, err := s.findAccount(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -126,13 +126,13 @@ func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who s
 		return err
 	}
 	s.Reindex(ctx, a.ID)
-	s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name, Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
+	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name, Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
 	return nil
 }
 
 // RemoveCoOwner takes that back; a co-owner may also leave.
 func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 	s.Reindex(ctx, a.ID)
 	s.moved(a.ID)
 	if o.ID != actor.ID {
-		s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name, Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
+		s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name, Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 // Offer offers the agent to another account, which becomes its owner by
 // accepting; "" takes the offer back. An offer replaces the one before.
 func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string) error {
-	a, err := s.given(ctx, actor, name)
+	a, err := s.givenAgent(ctx, actor, name)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	if err := s.mayTell(actor); err != nil {
 		return err
 	}
-	o, err := s.account(ctx, who)
+	o, err := s.findAccount(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -184,13 +184,13 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	if err := s.store.SetOffer(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
-	s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name, Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.", Href: "/account#offers"})
+	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name, Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.", Href: "/account#offers"})
 	return nil
 }
 
 // Offers lists what is offered to the actor.
 func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error) {
-	if err := account(actor, ident.AgentsRead); err != nil {
+	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
 	return s.store.Offers(ctx, actor.ID)
@@ -199,7 +199,7 @@ func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error
 // Offered returns who an agent is offered to, for its owners; ok is false
 // when it is not.
 func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (o Owner, ok bool, err error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Owner{}, false, err
 	}
@@ -226,14 +226,14 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 		if err := s.store.SetOffer(ctx, a.ID, ""); err != nil {
 			return err
 		}
-		s.tell(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
+		s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
 		return nil
 	}
 	if err := s.store.Transfer(ctx, a.ID, actor.ID, false, MaxAgentsPerOwner); err != nil {
 		return err
 	}
 	s.moved(a.ID)
-	s.tell(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
+	s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
 	s.afterTransfer(context.WithoutCancel(ctx), a.ID, ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName})
 	s.cfg.Log.Info("agent given away", "agent", a.ID, "name", a.Name, "to", actor.ID)
 	return nil
@@ -253,7 +253,7 @@ func (s *Service) afterTransfer(ctx context.Context, agentID string, former iden
 				s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 			}
 		}
-		changed := a.Publisher != "" && !s.controls(ctx, a.OwnerID, a.Publisher)
+		changed := a.Publisher != "" && !s.controlsDomain(ctx, a.OwnerID, a.Publisher)
 		if changed {
 			a.Publisher = ""
 		}
@@ -266,7 +266,7 @@ func (s *Service) afterTransfer(ctx context.Context, agentID string, former iden
 		if !changed {
 			break
 		}
-		if _, err = s.save(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "Given to "+a.OwnerName); err == nil {
+		if _, err = s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "Given to "+a.OwnerName); err == nil {
 			break
 		}
 		s.cfg.Log.Warn("end what rested on the former owner", "agent", a.ID, "error", err)

@@ -67,7 +67,7 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 		a, err = s.findMoved(ctx, h, err)
 	}
 	if fault.Is(err, fault.NotFound) {
-		a, err = s.seek(ctx, actor, h.String(), err)
+		a, err = s.resolveRemote(ctx, actor, h.String(), err)
 	}
 	if err != nil {
 		return Agent{}, err

@@ -71,7 +71,7 @@ func (s *Service) ownerToken(accountID string) string {
 // stores what it found. A failure leaves an earlier proof as it is and says
 // what was looked for.
 func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -92,13 +92,13 @@ func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Ag
 func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	at := origin(a.Endpoint)
+	at := originOf(a.Endpoint)
 	p := Proof{State: Proved, Method: ProofToken, Origin: at, At: clock.Now()}
 	err := s.witness.HasToken(ctx, at, s.ownerToken(a.OwnerID))
 	if err != nil && a.Kind == A2A {
 		p.Method = ProofCard
 		card, cerr := s.witness.SignedCard(ctx, Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
-		if cerr == nil && !says(a, card) {
+		if cerr == nil && !matchesCard(a, card) {
 			cerr = fault.New(fault.Invalid, "The signed card says something else than this listing. Give it the card's name as title, its description and its skills.")
 		}
 		if cerr == nil {
@@ -113,10 +113,10 @@ func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 	return s.store.SetProof(ctx, a.ID, a.OwnerID, p)
 }
 
-// says reports whether a listing is what a signed card says: the card proves
+// matchesCard reports whether a listing is what a signed card says: the card proves
 // that its site published these words, not who lists them here. Skills may be
 // left out, but none added or changed.
-func says(a Agent, card Described) bool {
+func matchesCard(a Agent, card Described) bool {
 	if a.Title != OneLine(card.Title) || a.Description != CleanText(card.Description) {
 		return false
 	}
@@ -131,14 +131,14 @@ func says(a Agent, card Described) bool {
 
 // Domains lists what the actor was shown to control.
 func (s *Service) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
-	if err := account(actor, ident.AgentsRead); err != nil {
+	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
 	return s.store.Domains(ctx, actor.ID)
 }
 
-// controls reports whether an account was shown to control a domain.
-func (s *Service) controls(ctx context.Context, accountID, domain string) bool {
+// controlsDomain reports whether an account was shown to control a domain.
+func (s *Service) controlsDomain(ctx context.Context, accountID, domain string) bool {
 	list, err := s.store.Domains(ctx, accountID)
 	return err == nil && slices.ContainsFunc(list, func(d Domain) bool { return d.Domain == domain })
 }
@@ -149,7 +149,7 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 	if err := s.MayWrite(actor); err != nil {
 		return err
 	}
-	domain, at, err := s.domain(domain)
+	domain, at, err := s.parseDomain(domain)
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,9 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 	return s.store.SetDomain(ctx, actor.ID, domain, true)
 }
 
-// domain checks a domain as somebody typed it and returns it with its origin:
+// parseDomain checks a domain as somebody typed it and returns it with its origin:
 // https, or http on a portal that is itself on loopback.
-func (s *Service) domain(typed string) (domain, at string, err error) {
+func (s *Service) parseDomain(typed string) (domain, at string, err error) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	bad := func(text string) (string, string, error) {
 		return "", "", fault.Field("domain", text)
@@ -207,12 +207,12 @@ func (s *Service) RemoveDomain(ctx context.Context, actor ident.Actor, domain st
 	if err := s.store.RemoveDomain(ctx, actor.ID, domain); err != nil {
 		return err
 	}
-	s.unpublish(ctx, actor.ID, domain)
+	s.removePublisher(ctx, actor.ID, domain)
 	return nil
 }
 
-// unpublish takes a domain that is no longer proved off an account's agents.
-func (s *Service) unpublish(ctx context.Context, accountID, domain string) {
+// removePublisher takes a domain that is no longer proved off an account's agents.
+func (s *Service) removePublisher(ctx context.Context, accountID, domain string) {
 	list, err := s.store.AgentsOf(ctx, accountID)
 	if err != nil {
 		s.cfg.Log.Warn("list agents of an account", "account", accountID, "error", err)
@@ -227,7 +227,7 @@ func (s *Service) unpublish(ctx context.Context, accountID, domain string) {
 			continue
 		}
 		a.Publisher = ""
-		if _, err := s.save(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "No longer published under "+domain); err != nil {
+		if _, err := s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "No longer published under "+domain); err != nil {
 			s.cfg.Log.Warn("take a domain off an agent", "agent", a.ID, "error", err)
 		}
 	}
@@ -241,7 +241,7 @@ func (s *Service) RecheckDomains(ctx context.Context) {
 		return
 	}
 	for _, d := range list {
-		_, at, err := s.domain(d.Domain)
+		_, at, err := s.parseDomain(d.Domain)
 		if err != nil {
 			at = "https://" + d.Domain
 		}
@@ -255,10 +255,10 @@ func (s *Service) RecheckDomains(ctx context.Context) {
 			s.cfg.Log.Warn("store a domain", "domain", d.Domain, "error", serr)
 			continue
 		}
-		if err != nil && !s.controls(ctx, d.AccountID, d.Domain) {
-			s.tell(ctx, []string{d.AccountID}, Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
+		if err != nil && !s.controlsDomain(ctx, d.AccountID, d.Domain) {
+			s.leaveNotice(ctx, []string{d.AccountID}, Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
 				Text: fmt.Sprintf("%s no longer shows your token, so your agents are no longer published under it. %s", d.Domain, fault.As(err).Safe)})
-			s.unpublish(ctx, d.AccountID, d.Domain)
+			s.removePublisher(ctx, d.AccountID, d.Domain)
 		}
 	}
 }

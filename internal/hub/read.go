@@ -25,7 +25,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agen
 		return Agent{}, errNoAgent(name)
 	}
 	if h.Portal != "" {
-		return s.find(ctx, h)
+		return s.findRemote(ctx, h)
 	}
 	a, err := s.store.AgentByName(ctx, h.Name)
 	if fault.Is(err, fault.NotFound) {
@@ -34,7 +34,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agen
 	if err != nil {
 		return Agent{}, err
 	}
-	if !sees(actor, a) {
+	if !canSee(actor, a) {
 		return Agent{}, errNoAgent(name)
 	}
 	return a, nil
@@ -70,7 +70,7 @@ func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) 
 	if err != nil {
 		return Agent{}, err
 	}
-	if (a.Visibility == Private || a.Status.State == StatusDraft) && !owns(actor, a) {
+	if (a.Visibility == Private || a.Status.State == StatusDraft) && !isOwner(actor, a) {
 		return Agent{}, errNoAgent(name)
 	}
 	if a.Status.State == Withdrawn {
@@ -183,16 +183,16 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	if err != nil {
 		return page, err
 	}
-	if !s.widens(q) {
+	if !s.asksOthers(q) {
 		q.Wide = false
-		page.first(s.meant(ctx, actor, q), q.Limit)
+		page.putFirst(s.exactMatch(ctx, actor, q), q.Limit)
 		return page, nil
 	}
-	meant := s.meanwhile(ctx, actor, q)
-	if page, err = s.widen(ctx, q, page); err != nil {
+	meant := s.resolveAsync(ctx, actor, q)
+	if page, err = s.addRemote(ctx, q, page); err != nil {
 		return page, err
 	}
-	page.first(meant(), q.Limit)
+	page.putFirst(meant(), q.Limit)
 	return page, nil
 }
 
@@ -218,13 +218,13 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (
 	if err := s.MayWrite(actor); err != nil {
 		return Described{}, err
 	}
-	return s.read(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
+	return s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
 }
 
 // readTimeout is how long somebody waits for the card of an address.
 const readTimeout = 12 * time.Second
 
-func (s *Service) read(ctx context.Context, actor ident.Actor, t Target) (Described, error) {
+func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (Described, error) {
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Described{}, fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
 	}

@@ -16,11 +16,11 @@ import (
 // store knows.
 func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	published := a.Publisher
-	err := d.apply(a, s.rules())
+	err := d.applyTo(a, s.draftRules())
 	// An agent without an owner keeps the domain that published it, and gets
 	// no other.
 	kept := a.OwnerID == "" && a.Publisher == published
-	if err == nil && a.Publisher != "" && !kept && !s.controls(ctx, a.OwnerID, a.Publisher) {
+	if err == nil && a.Publisher != "" && !kept && !s.controlsDomain(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
 		err = fault.Field("publisher", text)
 	}
@@ -51,7 +51,7 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, err
 	}
-	d, err := s.consult(ctx, actor, d)
+	d, err := s.consultAddress(ctx, actor, d)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -79,15 +79,15 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 		}
 		return Agent{}, err
 	}
-	s.list(a)
+	s.indexAgent(a)
 	s.cfg.Log.Info("agent registered", "agent", a.ID, "name", a.Name, "kind", string(a.Kind))
-	return s.checked(ctx, a), nil
+	return s.checkNow(ctx, a), nil
 }
 
-// consult fills a draft from what its address says of itself: with nothing but
+// consultAddress fills a draft from what its address says of itself: with nothing but
 // the endpoint it must, for an A2A agent it does if the agent answers, because
 // the card says how it is spoken to.
-func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
+func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
 	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
 		return d, nil
 	}
@@ -110,9 +110,9 @@ func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draf
 		t.Kind = *d.Kind
 	}
 	if d.Secret != nil && t.Kind != "" {
-		t.Secret, t.Config = *d.Secret, d.settings()
+		t.Secret, t.Config = *d.Secret, d.encodeSettings()
 	}
-	described, err := s.read(ctx, actor, t)
+	described, err := s.readTarget(ctx, actor, t)
 	switch {
 	case err != nil && must:
 		return d, err
@@ -122,8 +122,8 @@ func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draf
 	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
 		return d, nil
 	}
-	d = described.fill(d)
-	if d.Secret != nil && *d.Secret != "" && origin(typed) != origin(*d.Endpoint) {
+	d = described.fillDraft(d)
+	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
 		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+" as the address to call; give that one, so that it is clear where the credential goes")
 	}
 	return d, nil
@@ -133,8 +133,8 @@ func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draf
 // for the agent's card.
 const consultWait = 3 * time.Second
 
-// fill puts a description under a draft: what the draft says wins.
-func (in Described) fill(d Draft) Draft {
+// fillDraft puts a description under a draft: what the draft says wins.
+func (in Described) fillDraft(d Draft) Draft {
 	str := func(p **string, v string) {
 		if *p == nil && v != "" {
 			*p = &v
@@ -190,7 +190,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	have, err := s.store.AgentByName(ctx, *d.Name)
 	if fault.Is(err, fault.NotFound) {
 		a := Agent{ID: ident.NewID(), Kind: Builtin, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: live}
-		if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+		if err := d.applyTo(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
 			return err
 		}
 		err := s.store.CreateAgent(ctx, a, nil)
@@ -208,7 +208,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 		return nil
 	}
 	a := have
-	if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+	if err := d.applyTo(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
 		return err
 	}
 	if same(a, have) {

@@ -76,7 +76,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if err != nil {
 		s.cfg.Log.Warn("list operators", "error", err)
 	}
-	s.tell(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name, Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
+	s.leaveNotice(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name, Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcom
 		if outcome != "" {
 			text += " " + outcome
 		}
-		s.tell(ctx, []string{r.ReporterID}, Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
+		s.leaveNotice(ctx, []string{r.ReporterID}, Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ const (
 // SaveSearch keeps a search of the actor's. query is the encoded query of the
 // browse page; cursor and limit in it are dropped.
 func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, query string) (Saved, error) {
-	if err := account(actor, ident.AgentsWrite); err != nil {
+	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return Saved{}, err
 	}
 	v, err := url.ParseQuery(query)
@@ -74,7 +74,7 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 // of agents registered since a time; it is the door's, which knows what the
 // parameters of its page mean.
 func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count func(query string, since time.Time) int) ([]Saved, error) {
-	if err := account(actor, ident.AgentsRead); err != nil {
+	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
 	list, err := s.store.SavedSearches(ctx, actor.ID)
@@ -86,7 +86,7 @@ func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count fu
 
 // SeenSearch notes that the actor has looked at what a search finds.
 func (s *Service) SeenSearch(ctx context.Context, actor ident.Actor, id string) error {
-	if err := account(actor, ident.AgentsWrite); err != nil {
+	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
 	return s.store.SeenSearch(ctx, actor.ID, id, clock.Now())
@@ -94,7 +94,7 @@ func (s *Service) SeenSearch(ctx context.Context, actor ident.Actor, id string) 
 
 // DeleteSearch forgets one of the actor's searches.
 func (s *Service) DeleteSearch(ctx context.Context, actor ident.Actor, id string) error {
-	if err := account(actor, ident.AgentsWrite); err != nil {
+	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
 	return s.store.DeleteSearch(ctx, actor.ID, id)

@@ -31,18 +31,18 @@ func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) 
 		if a, ok := s.Learned(name); ok {
 			return a, nil
 		}
-		return s.seek(ctx, actor, name, errNoAgent(name))
+		return s.resolveRemote(ctx, actor, name, errNoAgent(name))
 	}
 	a, err := s.Get(ctx, actor, name)
 	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" && fault.Is(err, fault.NotFound) {
-		return s.seek(ctx, actor, h.String(), err)
+		return s.resolveRemote(ctx, actor, h.String(), err)
 	}
 	return a, err
 }
 
-// seek looks for what is not known here; absent is why it is not. Who comes from
+// resolveRemote looks for what is not known here; absent is why it is not. Who comes from
 // another portal asks there.
-func (s *Service) seek(ctx context.Context, actor ident.Actor, what string, absent error) (Agent, error) {
+func (s *Service) resolveRemote(ctx context.Context, actor ident.Actor, what string, absent error) (Agent, error) {
 	if s.seeker == nil || actor.Kind == ident.Portal {
 		return Agent{}, absent
 	}
@@ -53,11 +53,11 @@ func (s *Service) seek(ctx context.Context, actor ident.Actor, what string, abse
 	return a, err
 }
 
-// meant returns the agent that a text means which is a whole handle or an id in
+// exactMatch returns the agent that a text means which is a whole handle or an id in
 // the network, if nothing else is asked: nil if it is none, or not known. Wide
 // queries look for it anywhere.
-func (s *Service) meant(ctx context.Context, actor ident.Actor, q Query) *Agent {
-	text, ok := q.handle()
+func (s *Service) exactMatch(ctx context.Context, actor ident.Actor, q Query) *Agent {
+	text, ok := q.handleText()
 	if !ok {
 		return nil
 	}
@@ -76,15 +76,15 @@ func (s *Service) meant(ctx context.Context, actor ident.Actor, q Query) *Agent 
 	if err != nil || a.Portal == "" {
 		return nil // of this portal's own the index has those that are found
 	}
-	if a, ok = s.learned(a); !ok {
+	if a, ok = s.prepareAgent(a); !ok {
 		return nil
 	}
 	return &a
 }
 
-// handle returns the text of a query if it is a whole handle, or an id in the
+// handleText returns the text of a query if it is a whole handle, or an id in the
 // network, and nothing else is asked.
-func (q Query) handle() (string, bool) {
+func (q Query) handleText() (string, bool) {
 	text := strings.TrimSpace(q.Text)
 	if q.Cursor != "" || q.Same != "" || q.Scope == ScopePortal || len(text) > 300 || strings.ContainsAny(text, " \t\n\"") ||
 		len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Portals)+len(q.Live)+len(q.Languages)+len(q.Modalities)+len(q.Signed)+len(q.Proofs)+len(q.Publishers) > 0 {
@@ -94,14 +94,14 @@ func (q Query) handle() (string, bool) {
 	return text, host != "" && ident.CheckForm(strings.ToLower(name)) == nil || host == "" && foreignID(text)
 }
 
-// meanwhile looks for what a query means, and returns what waits for that.
-func (s *Service) meanwhile(ctx context.Context, actor ident.Actor, q Query) func() *Agent {
+// resolveAsync looks for what a query means, and returns what waits for that.
+func (s *Service) resolveAsync(ctx context.Context, actor ident.Actor, q Query) func() *Agent {
 	if !s.Seeks(q) {
 		q.Wide = false
-		return func() *Agent { return s.meant(ctx, actor, q) }
+		return func() *Agent { return s.exactMatch(ctx, actor, q) }
 	}
 	found := make(chan *Agent, 1)
-	go func() { found <- s.meant(ctx, actor, q) }()
+	go func() { found <- s.exactMatch(ctx, actor, q) }()
 	return func() *Agent { return <-found }
 }
 
@@ -111,21 +111,21 @@ func (s *Service) Seeks(q Query) bool {
 	if s.seeker == nil {
 		return false
 	}
-	text, ok := q.handle()
+	text, ok := q.handleText()
 	if !ok {
 		return false
 	}
 	here := q
 	here.Wide = false
-	if s.meant(context.Background(), ident.Actor{}, here) != nil {
+	if s.exactMatch(context.Background(), ident.Actor{}, here) != nil {
 		return false
 	}
 	h, ok := ident.ParseHandle(text, s.cfg.Portal)
 	return foreignID(text) || ok && h.Portal != ""
 }
 
-// first puts an agent before all others of a page of so many at most.
-func (p *Page) first(a *Agent, limit int) {
+// putFirst puts an agent before all others of a page of so many at most.
+func (p *Page) putFirst(a *Agent, limit int) {
 	if a == nil {
 		return
 	}

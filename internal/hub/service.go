@@ -110,8 +110,8 @@ func New(ports Ports, cfg Config) *Service {
 	}
 }
 
-// rules is what a draft is checked against.
-func (s *Service) rules() rules {
+// draftRules is what a draft is checked against.
+func (s *Service) draftRules() rules {
 	return rules{kinds: s.cfg.Kinds, checkURL: s.cfg.CheckURL, model: s.cfg.Model}
 }
 

@@ -32,7 +32,7 @@ const (
 	maxConfigCharacter = 300
 )
 
-func (m *MCPConfig) check(c *fault.Check) {
+func (m *MCPConfig) checkConfig(c *fault.Check) {
 	c.Field(headerName(m.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Mcp-Session-Id"},
 		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header", "this header has another use; choose the one the server asks for")
@@ -56,7 +56,7 @@ func (m *MCPConfig) check(c *fault.Check) {
 	c.Field(all <= maxToolSchemas, "config.tools", "the schemas are too large together")
 }
 
-func (p *PromptConfig) check(c *fault.Check) {
+func (p *PromptConfig) checkConfig(c *fault.Check) {
 	p.Instructions = CleanText(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
 	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters", maxPromptText)

@@ -33,7 +33,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 	had := promptTools(before)
 	owner := ident.Actor{Kind: ident.Person, ID: next.OwnerID, Name: next.OwnerName}
 	for _, name := range tools {
-		ok, err := s.calls(ctx, actor, name)
+		ok, err := s.canCall(ctx, actor, name)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 		}
 		// What was there before and leads nowhere may stay.
 		if slices.Contains(had, name) {
-			if ok, err = s.calls(ctx, owner, name); err != nil {
+			if ok, err = s.canCall(ctx, owner, name); err != nil {
 				return err
 			} else if !ok {
 				continue
@@ -54,8 +54,8 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 	return nil
 }
 
-// calls reports whether the actor may give work to an agent.
-func (s *Service) calls(ctx context.Context, actor ident.Actor, name string) (bool, error) {
+// canCall reports whether the actor may give work to an agent.
+func (s *Service) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
 	_, err := s.Callable(ctx, actor, name)
 	switch {
 	case err == nil:
@@ -73,7 +73,7 @@ func (s *Service) givenTools(ctx context.Context, former ident.Actor, a Agent) (
 	tools := promptTools(a)
 	kept := make([]string, 0, len(tools))
 	for _, name := range tools {
-		ok, err := s.calls(ctx, former, name)
+		ok, err := s.canCall(ctx, former, name)
 		if err != nil {
 			return nil, false, err
 		}

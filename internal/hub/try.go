@@ -36,11 +36,11 @@ const (
 // as it would be after an edit. The credential of the draft is used; when it
 // has none, the stored one is, if the address is of the same site.
 func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Draft, text string) (Tried, error) {
-	a, secret, err := s.sketch(ctx, actor, name, d)
+	a, secret, err := s.applyUnsaved(ctx, actor, name, d)
 	if err != nil {
 		return Tried{}, err
 	}
-	if !owns(actor, a) { // the operator tries it with what they may use themselves
+	if !isOwner(actor, a) { // the operator tries it with what they may use themselves
 		if err := s.mayUse(ctx, actor, Agent{}, a); err != nil {
 			return Tried{}, err
 		}
@@ -76,12 +76,12 @@ func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Dra
 // Preview returns the agent as it would be if the draft were published, or
 // the edit of the named agent saved; every field is checked.
 func (s *Service) Preview(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
-	a, _, err := s.sketch(ctx, actor, name, d)
+	a, _, err := s.applyUnsaved(ctx, actor, name, d)
 	return a, err
 }
 
-// sketch applies a draft without storing anything.
-func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
+// applyUnsaved applies a draft without storing anything.
+func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
 	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, "", err
 	}
@@ -90,7 +90,7 @@ func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d 
 	var was Agent
 	if name != "" {
 		var err error
-		if a, err = s.owned(ctx, actor, name); err != nil {
+		if a, err = s.ownedAgent(ctx, actor, name); err != nil {
 			return Agent{}, "", err
 		}
 		d.Name = nil
@@ -99,7 +99,7 @@ func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	if name == "" { // what is edited was asked when it was registered
 		var err error
-		if d, err = s.consult(ctx, actor, d); err != nil {
+		if d, err = s.consultAddress(ctx, actor, d); err != nil {
 			return Agent{}, "", err
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d 
 	switch {
 	case d.Secret != nil:
 		secret = *d.Secret
-	case name != "" && a.HasSecret && origin(before) == origin(a.Endpoint):
+	case name != "" && a.HasSecret && originOf(before) == originOf(a.Endpoint):
 		if now, stored, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			secret = stored
 		}

@@ -82,7 +82,7 @@ const maxCalls = 200
 
 // Stats shows an agent's owners how it is used.
 func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (Stats, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -108,7 +108,7 @@ func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (St
 
 // Traces shows an owner what went over the wire in one of their own calls.
 func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID string) ([]Trace, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID st
 	}
 	// What a co-owner or a former owner said is theirs, and the operator, who
 	// may look at every agent, reads no text.
-	if !owns(actor, a) {
+	if !isOwner(actor, a) {
 		return nil, fault.New(fault.Forbidden, "Only an owner of %s may read what its calls said.", a.Name)
 	}
 	return s.store.Traces(ctx, a.ID, taskID, actor.ID)

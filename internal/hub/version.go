@@ -61,15 +61,15 @@ func (s *Service) AfterChange(ctx context.Context, a Agent) {
 		s.moved(a.ID)
 		return
 	}
-	s.checked(ctx, a)
+	s.checkNow(ctx, a)
 }
 
 // maxNote bounds what a version says about itself, in characters.
 const maxNote = 300
 
-// save stores a as the version after base and lists it. note says what
+// saveVersion stores a as the version after base and lists it. note says what
 // changed.
-func (s *Service) save(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error) {
+func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error) {
 	if err := s.mayStore(actor, a); err != nil {
 		return Agent{}, err
 	}
@@ -82,7 +82,7 @@ func (s *Service) save(ctx context.Context, actor ident.Actor, a Agent, base int
 		return Agent{}, err
 	}
 	// A signed card proves what it says, and nothing else.
-	if before.Proof.Method == ProofCard && !says(a, Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
+	if before.Proof.Method == ProofCard && !matchesCard(a, Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
 		if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
 			s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 		}
@@ -91,7 +91,7 @@ func (s *Service) save(ctx context.Context, actor ident.Actor, a Agent, base int
 	if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
 		a = now
 	}
-	s.list(a)
+	s.indexAgent(a)
 	return a, nil
 }
 
@@ -121,7 +121,7 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, 
 
 // shownVersions leaves out what the actor may not see.
 func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
-	if !s.MayEdit(actor, a) && !owns(actor, a) {
+	if !s.MayEdit(actor, a) && !isOwner(actor, a) {
 		list = slices.DeleteFunc(list, func(v Agent) bool { return v.Visibility == Private || v.Status.State == StatusDraft })
 	}
 	for i := range list {
@@ -162,7 +162,7 @@ func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 // show it: one that was taken off that list must not come back unasked. A
 // stored credential stays only if the address is of the same site.
 func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, version, base int) (Agent, error) {
-	a, err := s.owned(ctx, actor, name)
+	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -182,29 +182,29 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	next.Icon, next.Limits, next.Publisher = old.Icon, old.Limits, old.Publisher
 	if a.OwnerID == "" {
 		next.Publisher = a.Publisher
-	} else if next.Publisher != "" && !s.controls(ctx, a.OwnerID, next.Publisher) {
+	} else if next.Publisher != "" && !s.controlsDomain(ctx, a.OwnerID, next.Publisher) {
 		next.Publisher = ""
 	}
 	// What was allowed then may not be now.
-	if err := (Draft{}).apply(&next, s.rules()); err != nil {
+	if err := (Draft{}).applyTo(&next, s.draftRules()); err != nil {
 		return Agent{}, err
 	}
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
 	sealed := KeepSecret(a, &next)
-	next, err = s.save(ctx, actor, next, a.Version, sealed, fmt.Sprintf("Back to version %d", version))
+	next, err = s.saveVersion(ctx, actor, next, a.Version, sealed, fmt.Sprintf("Back to version %d", version))
 	if err != nil {
 		return Agent{}, err
 	}
-	return s.checked(ctx, next), nil
+	return s.checkNow(ctx, next), nil
 }
 
 // keepSecret drops the stored credential when the address became another
 // site's: it belongs to the origin it was given for. It returns what save
 // takes.
 func KeepSecret(before Agent, next *Agent) []byte {
-	if !before.HasSecret || origin(before.Endpoint) == origin(next.Endpoint) {
+	if !before.HasSecret || originOf(before.Endpoint) == originOf(next.Endpoint) {
 		return nil
 	}
 	next.HasSecret = false
@@ -256,7 +256,7 @@ func Diff(before, after Agent) []Change {
 		}
 	}
 	keys := make(map[string]bool)
-	b, a := settings(before), settings(after)
+	b, a := settingsText(before), settingsText(after)
 	for _, k := range append(sortedKeys(b), sortedKeys(a)...) {
 		if !keys[k] {
 			keys[k] = true
@@ -282,8 +282,8 @@ func skillText(list []Skill, id string) string {
 	return ""
 }
 
-// settings is the configuration as text, by name.
-func settings(a Agent) map[string]string {
+// settingsText is the configuration as text, by name.
+func settingsText(a Agent) map[string]string {
 	var raw map[string]json.RawMessage
 	if len(a.Config) == 0 || json.Unmarshal(a.Config, &raw) != nil {
 		return nil

@@ -29,7 +29,7 @@ const maxSilent = 100
 // Asks is how many other portals a search that is Wide asks at most; 0 when it
 // does not wait for any.
 func (s *Service) Asks(q Query) int {
-	if q.Wide = true; !s.widens(q) {
+	if q.Wide = true; !s.asksOthers(q) {
 		return 0
 	}
 	n := s.wider.Asks(q)
@@ -39,22 +39,22 @@ func (s *Service) Asks(q Query) int {
 	return n
 }
 
-// widens reports whether others are asked for a query.
-func (s *Service) widens(q Query) bool {
+// asksOthers reports whether others are asked for a query.
+func (s *Service) asksOthers(q Query) bool {
 	return q.Wide && s.wider != nil && q.Cursor == "" && q.Same == "" && q.Scope != ScopePortal &&
 		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
 }
 
-// widen adds to the first page what other portals have. The page grows no
+// addRemote adds to the first page what other portals have. The page grows no
 // longer for it: what is left out of it of those held here is on the next.
-func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
+func (s *Service) addRemote(ctx context.Context, q Query, page Page) (Page, error) {
 	few, asked := s.wider.Ask(ctx, q)
 	page.Coverage = withAsked(page.Coverage, asked)
-	found, err := s.beside(few, q)
+	found, err := s.searchOverlay(few, q)
 	if err != nil || len(found.Results) == 0 {
 		return page, err
 	}
-	if list := merge(page.Results, found.Results, q); len(list) > q.Limit {
+	if list := mergeResults(page.Results, found.Results, q); len(list) > q.Limit {
 		here := 0
 		for _, r := range list[:q.Limit] {
 			if !slices.ContainsFunc(found.Results, func(f Result) bool { return f.Agent.ID == r.Agent.ID }) {
@@ -73,7 +73,7 @@ func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
 		page.Coverage.Limited = page.Coverage.Limited || room < len(found.Results)
 		found.Results = found.Results[:min(room, len(found.Results))]
 	}
-	page.Results = merge(page.Results, found.Results, q)
+	page.Results = mergeResults(page.Results, found.Results, q)
 	page.Total += found.Total
 	for name, counts := range found.Facets {
 		page.Facets[name] = addCounts(page.Facets[name], counts)
@@ -84,14 +84,14 @@ func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
 	return page, nil
 }
 
-// beside searches in agents that were heard of just now and are not held.
-func (s *Service) beside(few []Agent, q Query) (Page, error) {
+// searchOverlay searches in agents that were heard of just now and are not held.
+func (s *Service) searchOverlay(few []Agent, q Query) (Page, error) {
 	var fresh []Agent
 	for _, a := range few {
 		if _, held := s.Learned(a.ID); held {
 			continue
 		}
-		if a, ok := s.learned(a); ok {
+		if a, ok := s.prepareAgent(a); ok {
 			fresh = append(fresh, a)
 		}
 	}
@@ -111,8 +111,8 @@ func withAsked(c, asked federation.Coverage) federation.Coverage {
 	return c
 }
 
-// merge puts two lists, each in the order of a query, into one.
-func merge(a, b []Result, q Query) []Result {
+// mergeResults puts two lists, each in the order of a query, into one.
+func mergeResults(a, b []Result, q Query) []Result {
 	out := make([]Result, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		if precedes(&b[0], &a[0], q) {
