@@ -21,9 +21,9 @@ const (
 	maxReason = 300
 )
 
-// contact makes one exchange and stores what it showed. No prober makes an
+// contactAgent makes one exchange and stores what it showed. No prober makes an
 // agent work.
-func (m *Service) contact(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
+func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
 	if c.Agent.Status.State == hub.Withdrawn || c.Agent.Kind == hub.Builtin || c.Agent.Kind == hub.Link {
 		return c.Agent.Liveness, nothing
 	}
@@ -36,7 +36,7 @@ func (m *Service) contact(ctx context.Context, c hub.Checkup) (hub.Liveness, rea
 			t.Secret = secret
 		}
 	}
-	l, showed := m.exchange(ctx, t)
+	l, showed := m.askProber(ctx, t)
 	if ctx.Err() != nil {
 		return a.Liveness, nothing
 	}
@@ -49,13 +49,13 @@ func (m *Service) contact(ctx context.Context, c hub.Checkup) (hub.Liveness, rea
 		return now.Agent.Liveness, nothing
 	}
 	l.CheckedAt = clock.Now()
-	m.record(ctx, now, l)
+	m.recordVerdict(ctx, now, l)
 	return l, showed
 }
 
-// exchange asks the prober, and watches whether a connection came about: that
+// askProber asks the prober, and watches whether a connection came about: that
 // is all the hub wants to know of how an agent is reached.
-func (m *Service) exchange(ctx context.Context, t hub.Target) (hub.Liveness, reach) {
+func (m *Service) askProber(ctx context.Context, t hub.Target) (hub.Liveness, reach) {
 	var got atomic.Bool
 	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
@@ -84,17 +84,17 @@ func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	if l.CheckedAt.IsZero() {
 		l.CheckedAt = clock.Now()
 	}
-	m.record(ctx, c, l)
+	m.recordVerdict(ctx, c, l)
 }
 
-// record stores a verdict, plans the next contact and tells the owners. c is
+// recordVerdict stores a verdict, plans the next contact and tells the owners. c is
 // how the agent stood before.
-func (m *Service) record(ctx context.Context, c hub.Checkup, l hub.Liveness) {
-	next, failures := plan(c, l.State, l.CheckedAt, rand.Float64())
-	m.keep(ctx, c, l, next, failures)
+func (m *Service) recordVerdict(ctx context.Context, c hub.Checkup, l hub.Liveness) {
+	next, failures := planNext(c, l.State, l.CheckedAt, rand.Float64())
+	m.storeVerdict(ctx, c, l, next, failures)
 }
 
-func (m *Service) keep(ctx context.Context, c hub.Checkup, l hub.Liveness, next time.Time, failures int) {
+func (m *Service) storeVerdict(ctx context.Context, c hub.Checkup, l hub.Liveness, next time.Time, failures int) {
 	l.Reason = shortReason(l.Reason)
 	if err := m.queue.store.SetLiveness(ctx, c.Agent.ID, l, next, failures); err != nil {
 		if ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
@@ -104,7 +104,7 @@ func (m *Service) keep(ctx context.Context, c hub.Checkup, l hub.Liveness, next 
 	}
 	m.agents.Reindex(ctx, c.Agent.ID)
 	m.reportContact(c.Agent, l)
-	if at := m.follow(ctx, c, l); !at.IsZero() {
+	if at := m.notifyOutage(ctx, c, l); !at.IsZero() {
 		select {
 		case m.queue.jobs <- probeJob{agent: c.Agent, away: at}:
 		default:
@@ -143,8 +143,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	}
 	// How long the work took says nothing of how quickly it answers. It is
 	// contacted again soon: somebody relies on it.
-	next := now.Add(jittered(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
-	m.keep(ctx, hub.Checkup{Agent: a}, hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
+	next := now.Add(addJitter(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
+	m.storeVerdict(ctx, hub.Checkup{Agent: a}, hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
 // reportContact tells other portals what an exchange with an own agent showed.
@@ -155,10 +155,10 @@ func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
 	}
 }
 
-// relearn reads an agent that just answered again, once a day. before is the
+// rereadAgent reads an agent that just answered again, once a day. before is the
 // contact before that.
-func (m *Service) relearn(ctx context.Context, a hub.Agent, before time.Time) {
-	if !before.IsZero() && daily(a.ID, before, clock.Now()) {
+func (m *Service) rereadAgent(ctx context.Context, a hub.Agent, before time.Time) {
+	if !before.IsZero() && isDaily(a.ID, before, clock.Now()) {
 		m.agents.Relearn(ctx, a)
 	}
 }

@@ -30,11 +30,11 @@ type outage struct {
 	last     time.Time // they were told that it is down, this time or before
 }
 
-// replay returns how an outage stands after a history.
-func replay(c hub.Checkup) *outage {
+// replayOutage returns how an outage stands after a history.
+func replayOutage(c hub.Checkup) *outage {
 	o := &outage{link: c.Agent.Kind == hub.Link}
 	for _, contact := range c.History {
-		o.add(contact)
+		o.addContact(contact)
 	}
 	if !o.answered && o.contacts > 0 && len(c.History) >= hub.MaxHistory {
 		o.told = true // so long ago that it is forgotten
@@ -42,9 +42,9 @@ func replay(c hub.Checkup) *outage {
 	return o
 }
 
-// add follows one more contact and returns what it is told as, NoticeDown or
+// addContact follows one more contact and returns what it is told as, NoticeDown or
 // NoticeUp, or "". A contact that shows nothing changes nothing.
-func (o *outage) add(c hub.Contact) string {
+func (o *outage) addContact(c hub.Contact) string {
 	switch {
 	case c.State == hub.Unknown:
 		return ""
@@ -52,7 +52,7 @@ func (o *outage) add(c hub.Contact) string {
 		if o.contacts++; o.contacts == 1 {
 			o.since = c.At
 		}
-		if at, ok := o.due(); ok && !o.link && o.contacts >= downContacts && !c.At.Before(at) {
+		if at, ok := o.dueAt(); ok && !o.link && o.contacts >= downContacts && !c.At.Before(at) {
 			o.told, o.last = true, c.At
 			return hub.NoticeDown
 		}
@@ -60,7 +60,7 @@ func (o *outage) add(c hub.Contact) string {
 	}
 	// A linked agent has no contacts while it is away: its owners were told
 	// when the time had come.
-	if at, ok := o.due(); ok && o.link && !c.At.Before(at) {
+	if at, ok := o.dueAt(); ok && o.link && !c.At.Before(at) {
 		o.told, o.last = true, at
 	}
 	was := o.told
@@ -71,8 +71,8 @@ func (o *outage) add(c hub.Contact) string {
 	return ""
 }
 
-// due is when owners are to be told that the agent is down, if it still is.
-func (o *outage) due() (time.Time, bool) {
+// dueAt is when owners are to be told that the agent is down, if it still is.
+func (o *outage) dueAt() (time.Time, bool) {
 	if o.contacts == 0 || o.told || !o.answered {
 		return time.Time{}, false
 	}
@@ -86,33 +86,33 @@ func (o *outage) due() (time.Time, bool) {
 	return at, true
 }
 
-// follow tells the owners what a contact means to them. c is how the agent
+// notifyOutage tells the owners what a contact means to them. c is how the agent
 // stood before. It returns when a linked agent is to be looked at again.
-func (m *Service) follow(ctx context.Context, c hub.Checkup, l hub.Liveness) (again time.Time) {
-	o := replay(c)
+func (m *Service) notifyOutage(ctx context.Context, c hub.Checkup, l hub.Liveness) (again time.Time) {
+	o := replayOutage(c)
 	since := o.since
 	// A history holds whole seconds.
-	switch o.add(hub.Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
+	switch o.addContact(hub.Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
 	case hub.NoticeDown:
 		m.tellDown(ctx, c.Agent, l, o.since)
 	case hub.NoticeUp:
 		m.tellUp(ctx, c.Agent, l, since)
 	}
-	if at, ok := o.due(); ok && o.link && !l.CheckedAt.After(at) {
+	if at, ok := o.dueAt(); ok && o.link && !l.CheckedAt.After(at) {
 		return at
 	}
 	return time.Time{}
 }
 
-// missing tells the owners of a linked agent that has stayed away. It returns
+// notifyMissing tells the owners of a linked agent that has stayed away. It returns
 // when to look again if it is too early to tell.
-func (m *Service) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
+func (m *Service) notifyMissing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil || c.Agent.Kind != hub.Link || c.Agent.Liveness.State == hub.Alive {
 		return time.Time{}
 	}
-	o := replay(c)
-	at, ok := o.due()
+	o := replayOutage(c)
+	at, ok := o.dueAt()
 	if ok && now.Before(at) {
 		return at
 	}
@@ -145,13 +145,13 @@ func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since
 	}
 	text := a.Name + " is back"
 	if !since.IsZero() {
-		text += " after " + roughly(l.CheckedAt.Sub(since))
+		text += " after " + formatRoughly(l.CheckedAt.Sub(since))
 	}
 	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
 }
 
-// roughly says how long something took, in one unit.
-func roughly(d time.Duration) string {
+// formatRoughly says how long something took, in one unit.
+func formatRoughly(d time.Duration) string {
 	n, unit := int(d.Minutes()+0.5), "minute"
 	switch {
 	case d >= 48*time.Hour:

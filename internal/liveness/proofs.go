@@ -43,15 +43,15 @@ type lookedFor struct {
 
 func newReproofs() *reproofs { return &reproofs{list: make(map[string]lookedFor)} }
 
-// turn reports whether an agent's proof is to be looked for now.
-func (p *reproofs) turn(a hub.Agent, now time.Time) bool {
+// isDue reports whether an agent's proof is to be looked for now.
+func (p *reproofs) isDue(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(a.Proof.At) >= proofEvery && now.Sub(p.list[a.ID].last) >= proofAgain
 }
 
-// missed notes that a proof was not found and reports whether it ends.
-func (p *reproofs) missed(a hub.Agent, now time.Time) bool {
+// noteMissed notes that a proof was not found and reports whether it ends.
+func (p *reproofs) noteMissed(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.list[a.ID]
@@ -71,15 +71,15 @@ func (p *reproofs) missed(a hub.Agent, now time.Time) bool {
 	return false
 }
 
-func (p *reproofs) found(a hub.Agent) {
+func (p *reproofs) noteFound(a hub.Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.list, a.ID)
 }
 
-// reprove looks again for the proof of an agent that just answered.
-func (m *Service) reprove(ctx context.Context, a hub.Agent, proofs *reproofs) {
-	if m.proofs == nil || a.Proof.State != hub.Proved || !proofs.turn(a, clock.Now()) {
+// renewProof looks again for the proof of an agent that just answered.
+func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs) {
+	if m.proofs == nil || a.Proof.State != hub.Proved || !proofs.isDue(a, clock.Now()) {
 		return
 	}
 	err := m.proofs.ProveAgain(ctx, a)
@@ -87,12 +87,12 @@ func (m *Service) reprove(ctx context.Context, a hub.Agent, proofs *reproofs) {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
-		proofs.found(a)
+		proofs.noteFound(a)
 		m.agents.Reindex(ctx, a.ID)
 		return
 	}
 	now, lerr := m.queue.store.AgentByID(ctx, a.ID)
-	if lerr != nil || now.Proof != a.Proof || !proofs.missed(a, clock.Now()) {
+	if lerr != nil || now.Proof != a.Proof || !proofs.noteMissed(a, clock.Now()) {
 		return
 	}
 	if err := m.queue.store.SetProof(ctx, a.ID, a.OwnerID, hub.Proof{}); err != nil {

@@ -49,7 +49,7 @@ type visit struct {
 	met     bool // it showed something, but is not over
 }
 
-func (v *visit) answer(l hub.Liveness) {
+func (v *visit) answerWaiters(l hub.Liveness) {
 	for _, w := range v.waiters {
 		w <- l
 	}
@@ -84,15 +84,15 @@ func newRounds() *rounds {
 	return &rounds{hosts: make(map[string]*hostQueue), visits: make(map[string]*visit)}
 }
 
-func (h *hostQueue) down() bool { return h.misses >= hostMisses }
-func (h *hostQueue) idle() bool { return h.running == 0 && len(h.list)+len(h.urgent) == 0 }
+func (h *hostQueue) isDown() bool { return h.misses >= hostMisses }
+func (h *hostQueue) isIdle() bool { return h.running == 0 && len(h.list)+len(h.urgent) == 0 }
 
-// host returns the queue of a host.
-func (r *rounds) host(name string) *hostQueue {
+// queueOf returns the queue of a host.
+func (r *rounds) queueOf(name string) *hostQueue {
 	h := r.hosts[name]
 	if h == nil {
 		if len(r.hosts) >= maxHosts {
-			r.forget()
+			r.forgetHosts()
 		}
 		h = &hostQueue{name: name}
 		r.hosts[name] = h
@@ -100,24 +100,24 @@ func (r *rounds) host(name string) *hostQueue {
 	return h
 }
 
-// forget drops what is remembered of hosts that nobody waits for.
-func (r *rounds) forget() {
+// forgetHosts drops what is remembered of hosts that nobody waits for.
+func (r *rounds) forgetHosts() {
 	for name, h := range r.hosts {
-		if h.idle() {
+		if h.isIdle() {
 			r.putOff -= len(h.putOff)
 			delete(r.hosts, name)
 		}
 	}
 }
 
-// add queues a visit. One to the same agent that waits already is joined, and
+// addVisit queues a visit. One to the same agent that waits already is joined, and
 // one that is under way to the same version and has shown nothing yet; it
 // reports false when there is no room.
-func (r *rounds) add(v *visit) bool {
+func (r *rounds) addVisit(v *visit) bool {
 	switch have := r.visits[v.agent]; {
 	case have == nil:
 	case !have.running && len(v.waiters) > 0:
-		r.remove(have)
+		r.removeVisit(have)
 		delete(r.visits, v.agent)
 		v.waiters = append(have.waiters, v.waiters...)
 	case !have.running, len(v.waiters) == 0:
@@ -129,7 +129,7 @@ func (r *rounds) add(v *visit) bool {
 	if r.waiting >= maxWaiting {
 		return false
 	}
-	h := r.host(v.host)
+	h := r.queueOf(v.host)
 	if len(h.list)+len(h.urgent) == 0 {
 		r.turn = append(r.turn, h)
 	}
@@ -143,8 +143,8 @@ func (r *rounds) add(v *visit) bool {
 	return true
 }
 
-// remove takes a visit that has not begun out of its queue.
-func (r *rounds) remove(v *visit) {
+// removeVisit takes a visit that has not begun out of its queue.
+func (r *rounds) removeVisit(v *visit) {
 	h := r.hosts[v.host]
 	cut := func(list []*visit) []*visit {
 		for i := range list {
@@ -156,12 +156,12 @@ func (r *rounds) remove(v *visit) {
 		return list
 	}
 	h.urgent, h.list = cut(h.urgent), cut(h.list)
-	r.settle(h)
+	r.settleHost(h)
 }
 
-// settle takes a host nobody waits for out of the turn, and forgets it when
+// settleHost takes a host nobody waits for out of the turn, and forgets it when
 // there is nothing to remember.
-func (r *rounds) settle(h *hostQueue) {
+func (r *rounds) settleHost(h *hostQueue) {
 	if len(h.list)+len(h.urgent) == 0 {
 		for i := range r.turn {
 			if r.turn[i] == h {
@@ -170,26 +170,26 @@ func (r *rounds) settle(h *hostQueue) {
 			}
 		}
 	}
-	if h.idle() && !h.slow && h.misses == 0 {
+	if h.isIdle() && !h.slow && h.misses == 0 {
 		delete(r.hosts, h.name)
 	}
 }
 
-// next begins the visit whose turn it is. When there is none, wait is how long
+// nextVisit begins the visit whose turn it is. When there is none, wait is how long
 // until there may be one, 0 when that depends on those under way.
-func (r *rounds) next(now time.Time) (v *visit, wait time.Duration) {
+func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 	for i, h := range r.turn {
 		urgent := len(h.urgent) > 0 && r.busy < urgentAtOnce && h.running < hostUrgent
 		if !urgent {
 			most := hostAtOnce
-			if h.down() {
+			if h.isDown() {
 				most = 1
 			}
 			if len(h.list) == 0 || r.busy >= probesAtOnce || h.running >= most || h.slow && r.slowBusy >= slowAtOnce {
 				continue
 			}
 			from := h.gap
-			if h.down() && h.rest.After(from) {
+			if h.isDown() && h.rest.After(from) {
 				from = h.rest
 			}
 			if left := from.Sub(now); left > 0 {
@@ -215,7 +215,7 @@ func (r *rounds) next(now time.Time) (v *visit, wait time.Duration) {
 		// The others have their turn first.
 		copy(r.turn[i:], r.turn[i+1:])
 		r.turn[len(r.turn)-1] = h
-		r.settle(h)
+		r.settleHost(h)
 		return v, 0
 	}
 	return nil, wait
@@ -231,12 +231,12 @@ const (
 	missed // no connection came about
 )
 
-// met notes what a visit showed. When its host turns out to be down, the other
+// noteResult notes what a visit showed. When its host turns out to be down, the other
 // visits that waited for it are returned: they see the same. When the host has
 // come back, the agents that were put off meanwhile are.
-func (r *rounds) met(v *visit, l hub.Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
+func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
 	v.met = true
-	v.answer(l)
+	v.answerWaiters(l)
 	h := r.hosts[v.host]
 	if slow := took > slowAnswer; showed != nothing && slow != h.slow {
 		h.slow = slow
@@ -253,7 +253,7 @@ func (r *rounds) met(v *visit, l hub.Liveness, showed reach, took time.Duration,
 		h.misses, h.putOff = 0, nil
 	case missed:
 		h.misses++
-		if !h.down() {
+		if !h.isDown() {
 			break
 		}
 		h.rest = now.Add(min(restFirst<<min(h.misses-hostMisses, 10), restMost))
@@ -269,25 +269,25 @@ func (r *rounds) met(v *visit, l hub.Liveness, showed reach, took time.Duration,
 			}
 		}
 		r.waiting -= len(same)
-		r.settle(h)
+		r.settleHost(h)
 	}
 	return same, back
 }
 
-// over ends a visit that next began.
-func (r *rounds) over(v *visit) {
-	r.gone(v)
+// endVisit ends a visit that next began.
+func (r *rounds) endVisit(v *visit) {
+	r.forgetVisit(v)
 	r.busy--
 	h := r.hosts[v.host] // is there while one of its visits is under way
 	h.running--
 	if h.slow {
 		r.slowBusy--
 	}
-	r.settle(h)
+	r.settleHost(h)
 }
 
-// gone forgets a visit.
-func (r *rounds) gone(v *visit) {
+// forgetVisit forgets a visit.
+func (r *rounds) forgetVisit(v *visit) {
 	if r.visits[v.agent] == v {
 		delete(r.visits, v.agent)
 	}

@@ -68,15 +68,15 @@ func (m *Service) Run(ctx context.Context) error {
 	for {
 		now := time.Now()
 		if more && r.waiting < sweepBatch/4 {
-			more, looked = m.refill(ctx, r), now
+			more, looked = m.queueDue(ctx, r), now
 		}
 		var wait time.Duration
 		for {
 			var v *visit
-			if v, wait = r.next(now); v == nil {
+			if v, wait = r.nextVisit(now); v == nil {
 				break
 			}
-			wg.Go(func() { m.visit(ctx, v, proofs, send) })
+			wg.Go(func() { m.visitAgent(ctx, v, proofs, send) })
 		}
 		if timer.Stop(); wait > 0 {
 			timer.Reset(wait)
@@ -91,16 +91,16 @@ func (m *Service) Run(ctx context.Context) error {
 			if job.done != nil {
 				v.waiters = []chan hub.Liveness{job.done}
 			}
-			r.add(v)
+			r.addVisit(v)
 		case rep := <-reports:
-			m.note(ctx, &wg, r, rep, send)
+			m.handleReport(ctx, &wg, r, rep, send)
 		case <-tick.C:
 			if r.waiting < sweepBatch || time.Since(looked) >= busySweep {
-				more, looked = m.refill(ctx, r), time.Now()
+				more, looked = m.queueDue(ctx, r), time.Now()
 			}
 			for id, at := range away {
 				if now := clock.Now(); !now.Before(at) {
-					if away[id] = m.missing(ctx, id, now); away[id].IsZero() {
+					if away[id] = m.notifyMissing(ctx, id, now); away[id].IsZero() {
 						delete(away, id)
 					}
 				}
@@ -112,9 +112,9 @@ func (m *Service) Run(ctx context.Context) error {
 	}
 }
 
-// refill queues agents that are due. It reports whether there may be more:
+// queueDue queues agents that are due. It reports whether there may be more:
 // those that wait are due as well, so a batch is read beyond them.
-func (m *Service) refill(ctx context.Context, r *rounds) bool {
+func (m *Service) queueDue(ctx context.Context, r *rounds) bool {
 	limit := min(len(r.visits)+sweepBatch, maxWaiting)
 	due, err := m.queue.store.Due(ctx, clock.Now(), limit)
 	if err != nil {
@@ -125,28 +125,28 @@ func (m *Service) refill(ctx context.Context, r *rounds) bool {
 	}
 	before := r.waiting
 	for _, c := range due {
-		r.add(&visit{agent: c.Agent.ID, version: c.Agent.Version, host: hostOf(c.Agent)})
+		r.addVisit(&visit{agent: c.Agent.ID, version: c.Agent.Version, host: hostOf(c.Agent)})
 	}
 	return len(due) == limit && r.waiting > before
 }
 
-// note takes what a visit reports.
-func (m *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
+// handleReport takes what a visit reports.
+func (m *Service) handleReport(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
 	v := rep.visit
 	switch {
 	case len(rep.same) > 0:
 		for _, o := range rep.same {
-			r.gone(o)
+			r.forgetVisit(o)
 		}
 		return
 	case rep.over:
-		r.over(v)
+		r.endVisit(v)
 		if rep.host != "" { // it moved before its turn came
-			r.add(&visit{agent: v.agent, version: v.version, host: rep.host, waiters: v.waiters})
+			r.addVisit(&visit{agent: v.agent, version: v.version, host: rep.host, waiters: v.waiters})
 		}
 		return
 	}
-	same, back := r.met(v, rep.live, rep.reach, rep.took, time.Now())
+	same, back := r.noteResult(v, rep.live, rep.reach, rep.took, time.Now())
 	if len(same) > 0 {
 		wg.Go(func() {
 			m.sameHost(ctx, same, rep.live)
@@ -162,8 +162,8 @@ func (m *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep r
 	}
 }
 
-// visit contacts one agent and reports twice.
-func (m *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
+// visitAgent contacts one agent and reports twice.
+func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
 	rep := report{visit: v}
 	defer func() { send(report{visit: v, over: true, host: rep.host}) }()
 	c, err := m.queue.store.Checkup(ctx, v.agent)
@@ -176,7 +176,7 @@ func (m *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 		return
 	}
 	began := time.Now()
-	rep.live, rep.reach = m.contact(ctx, c)
+	rep.live, rep.reach = m.contactAgent(ctx, c)
 	rep.took = time.Since(began)
 	send(rep)
 	rep.host = ""
@@ -192,8 +192,8 @@ func (m *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send fu
 	if n := len(c.History); n > 0 {
 		before = c.History[n-1].At
 	}
-	m.relearn(ctx, a, before)
-	m.reprove(ctx, a, proofs)
+	m.rereadAgent(ctx, a, before)
+	m.renewProof(ctx, a, proofs)
 }
 
 // sameHost stores for agents that waited for a host what was just seen of it.
@@ -202,7 +202,7 @@ func (m *Service) sameHost(ctx context.Context, list []*visit, l hub.Liveness) {
 	for _, v := range list {
 		l.CheckedAt = clock.Now()
 		if c, err := m.queue.store.Checkup(ctx, v.agent); err == nil && hostOf(c.Agent) == v.host {
-			m.record(ctx, c, l)
+			m.recordVerdict(ctx, c, l)
 		}
 	}
 }

@@ -37,14 +37,14 @@ var aliveEvery = []struct {
 var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour}
 
-// plan says when an agent is contacted after a contact that showed state, and
+// planNext says when an agent is contacted after a contact that showed state, and
 // how often in a row it then was not alive. c is how the agent stood before;
 // random is 0 to 1.
-func plan(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
+func planNext(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
 	if c.Agent.Kind == hub.Link || c.Agent.Kind == hub.Builtin {
 		return time.Time{}, 0 // they are not asked
 	}
-	run := steady(c.History)
+	run := countSteady(c.History)
 	var wait time.Duration
 	if state == hub.Alive {
 		if n := len(c.History); n == 0 || c.History[n-1].State != hub.Alive {
@@ -63,19 +63,19 @@ func plan(c hub.Checkup, state hub.Live, now time.Time, random float64) (next ti
 	switch slow := c.Agent.Status.State == hub.StatusDraft || c.Agent.Status.State == hub.Deprecated; {
 	case slow:
 		wait = max(wait, slowEvery)
-	case surprising(c.History, state):
+	case isSurprising(c.History, state):
 		wait = min(wait, confirmAfter)
 	}
-	return now.Add(jittered(wait, random)), failures
+	return now.Add(addJitter(wait, random)), failures
 }
 
-// jittered moves a wait by up to a tenth, random being 0 to 1.
-func jittered(wait time.Duration, random float64) time.Duration {
+// addJitter moves a wait by up to a tenth, random being 0 to 1.
+func addJitter(wait time.Duration, random float64) time.Duration {
 	return time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
 }
 
-// steady counts the contacts at the end of a history that showed the same.
-func steady(h []hub.Contact) int {
+// countSteady counts the contacts at the end of a history that showed the same.
+func countSteady(h []hub.Contact) int {
 	n := 0
 	for n < len(h) && h[len(h)-1-n].State == h[len(h)-1].State {
 		n++
@@ -83,20 +83,20 @@ func steady(h []hub.Contact) int {
 	return n
 }
 
-// surprising reports whether state differs from what an agent showed so far.
+// isSurprising reports whether state differs from what an agent showed so far.
 // One that shows something else every time surprises nobody.
-func surprising(h []hub.Contact, state hub.Live) bool {
+func isSurprising(h []hub.Contact, state hub.Live) bool {
 	if len(h) == 0 || h[len(h)-1].State == state {
 		return false
 	}
-	run := steady(h)
+	run := countSteady(h)
 	return run >= 2 || run == len(h)
 }
 
-// daily reports whether now is the first contact of an agent on its day,
+// isDaily reports whether now is the first contact of an agent on its day,
 // before being the contact before. Days begin at different times for different
 // agents.
-func daily(agentID string, before, now time.Time) bool {
+func isDaily(agentID string, before, now time.Time) bool {
 	var shift uint32
 	for i := range len(agentID) {
 		shift = shift*31 + uint32(agentID[i])

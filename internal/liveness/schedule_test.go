@@ -61,12 +61,12 @@ func TestPlan_WaitsAsLongAsItIsBelieved(t *testing.T) {
 	} {
 		now := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
 		c := hub.Checkup{Agent: hub.Agent{Kind: hub.A2A, Status: hub.Status{State: tt.status}}, Failures: tt.failures, History: history(tt.history)}
-		next, failures := plan(c, tt.state, now, 0.5)
+		next, failures := planNext(c, tt.state, now, 0.5)
 		if next.Sub(now) != tt.want || failures != tt.failed {
 			t.Errorf("%s then %s (%s): %v, %d; want %v, %d", tt.history, tt.state, tt.status, next.Sub(now), failures, tt.want, tt.failed)
 		}
-		early, _ := plan(c, tt.state, now, 0)
-		late, _ := plan(c, tt.state, now, 1)
+		early, _ := planNext(c, tt.state, now, 0)
+		late, _ := planNext(c, tt.state, now, 1)
 		if d := early.Sub(now) - tt.want*9/10; d.Abs() > time.Millisecond {
 			t.Errorf("%s: earliest %v", tt.history, early.Sub(now))
 		}
@@ -75,7 +75,7 @@ func TestPlan_WaitsAsLongAsItIsBelieved(t *testing.T) {
 		}
 	}
 	for _, k := range []hub.Kind{hub.Link, hub.Builtin} {
-		if next, failures := plan(hub.Checkup{Agent: hub.Agent{Kind: k}, Failures: 3}, hub.Unreachable, time.Now(), 0); !next.IsZero() || failures != 0 {
+		if next, failures := planNext(hub.Checkup{Agent: hub.Agent{Kind: k}, Failures: 3}, hub.Unreachable, time.Now(), 0); !next.IsZero() || failures != 0 {
 			t.Errorf("%s is asked at %v", k, next)
 		}
 	}
@@ -89,7 +89,7 @@ func TestDaily_OnceADayAtATimeOfItsOwn(t *testing.T) {
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for range 3 * 48 {
 			before := at
-			if at = at.Add(30 * time.Minute); daily(id, before, at) {
+			if at = at.Add(30 * time.Minute); isDaily(id, before, at) {
 				n++
 				turns[at.Truncate(24*time.Hour).Add(time.Duration(at.Hour())*time.Hour)]++
 			}
@@ -103,7 +103,7 @@ func TestDaily_OnceADayAtATimeOfItsOwn(t *testing.T) {
 			t.Errorf("%d of 200 agents have their turn at %v", n, at)
 		}
 	}
-	if daily("x", time.Unix(1000, 0), time.Unix(1001, 0)) {
+	if isDaily("x", time.Unix(1000, 0), time.Unix(1001, 0)) {
 		t.Error("twice in a second")
 	}
 }
@@ -114,7 +114,7 @@ func replayed(link bool, states string, minutes ...int) (out []string) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for i, c := range history(states) {
 		c.At = start.Add(time.Duration(minutes[i]) * time.Minute)
-		if kind := o.add(c); kind != "" {
+		if kind := o.addContact(c); kind != "" {
 			out = append(out, fmt.Sprintf("%s@%d", kind, minutes[i]))
 		}
 	}
@@ -161,11 +161,11 @@ func TestOutage_IsToldOnceAndWhenItIsOver(t *testing.T) {
 			t.Errorf("link %s %v: %q, want %q", tt.states, tt.minutes, got, tt.want)
 		}
 	}
-	long := replay(hub.Checkup{History: slices.Repeat(history("u"), hub.MaxHistory)})
-	if got := long.add(hub.Contact{At: time.Now(), State: hub.Unreachable}); got != "" {
+	long := replayOutage(hub.Checkup{History: slices.Repeat(history("u"), hub.MaxHistory)})
+	if got := long.addContact(hub.Contact{At: time.Now(), State: hub.Unreachable}); got != "" {
 		t.Errorf("told again after a long time: %s", got)
 	}
-	if got := long.add(hub.Contact{At: time.Now(), State: hub.Alive}); got != hub.NoticeUp {
+	if got := long.addContact(hub.Contact{At: time.Now(), State: hub.Alive}); got != hub.NoticeUp {
 		t.Errorf("back after a long time: %q", got)
 	}
 }
@@ -174,14 +174,14 @@ func TestRounds_HostsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r, now := newRounds(), time.Now()
 	for i := range 500 {
-		r.add(&visit{agent: fmt.Sprint("slow", i), host: "slow"})
+		r.addVisit(&visit{agent: fmt.Sprint("slow", i), host: "slow"})
 	}
 	for i := range 50 {
-		r.add(&visit{agent: fmt.Sprint("good", i), host: fmt.Sprint("good", i)})
+		r.addVisit(&visit{agent: fmt.Sprint("good", i), host: fmt.Sprint("good", i)})
 	}
 	var order []string
 	for {
-		v, _ := r.next(now)
+		v, _ := r.nextVisit(now)
 		if v == nil {
 			break
 		}
@@ -191,25 +191,25 @@ func TestRounds_HostsTakeTurns(t *testing.T) {
 		t.Fatalf("under way: %v", order)
 	}
 	// The second visit to a host begins a moment after the first.
-	if v, wait := r.next(now); v != nil || wait != 0 {
+	if v, wait := r.nextVisit(now); v != nil || wait != 0 {
 		t.Errorf("%v %v", v, wait)
 	}
 	for _, host := range order[1:] {
-		r.over(r.visits[host])
+		r.endVisit(r.visits[host])
 	}
 	if r.busy != 1 {
 		t.Errorf("%d under way", r.busy)
 	}
 	seen := 0
 	for range 200 {
-		v, wait := r.next(now)
+		v, wait := r.nextVisit(now)
 		if v == nil {
 			now = now.Add(max(wait, time.Millisecond))
 			continue
 		}
 		if v.host != "slow" {
 			seen++
-			r.over(v)
+			r.endVisit(v)
 		}
 	}
 	if seen != 35 {
@@ -224,28 +224,28 @@ func TestRounds_WhoIsWaitedForGoesFirst(t *testing.T) {
 	t.Parallel()
 	r, now := newRounds(), time.Now()
 	for i := range 10 {
-		r.add(&visit{agent: fmt.Sprint(i), host: "h", version: 1})
+		r.addVisit(&visit{agent: fmt.Sprint(i), host: "h", version: 1})
 	}
-	first, _ := r.next(now)
-	if v, wait := r.next(now); v != nil || wait != hostGap {
+	first, _ := r.nextVisit(now)
+	if v, wait := r.nextVisit(now); v != nil || wait != hostGap {
 		t.Errorf("%v %v", v, wait)
 	}
 	// Waiting in the queue, under way, and under way in an older version.
 	done := make(chan hub.Liveness, 3)
-	r.add(&visit{agent: "9", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
-	if v, _ := r.next(now); v == nil || v.agent != "9" {
+	r.addVisit(&visit{agent: "9", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
+	if v, _ := r.nextVisit(now); v == nil || v.agent != "9" {
 		t.Errorf("%+v goes first", v)
 	}
-	r.add(&visit{agent: "0", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
-	if v, _ := r.next(now); v != nil {
+	r.addVisit(&visit{agent: "0", host: "h", version: 1, waiters: []chan hub.Liveness{done}})
+	if v, _ := r.nextVisit(now); v != nil {
 		t.Error("an exchange is made twice")
 	}
-	r.met(first, hub.Liveness{State: hub.NeedsAuth}, connected, 0, now)
+	r.noteResult(first, hub.Liveness{State: hub.NeedsAuth}, connected, 0, now)
 	if l := <-done; l.State != hub.NeedsAuth {
 		t.Error(l)
 	}
-	r.add(&visit{agent: "0", host: "h", version: 2, waiters: []chan hub.Liveness{done}})
-	if v, _ := r.next(now); v == nil || v.version != 2 {
+	r.addVisit(&visit{agent: "0", host: "h", version: 2, waiters: []chan hub.Liveness{done}})
+	if v, _ := r.nextVisit(now); v == nil || v.version != 2 {
 		t.Errorf("%+v", v)
 	}
 	if r.waiting != 8 || r.busy != 3 {
@@ -258,20 +258,20 @@ func TestRounds_NothingIsKeptOfHostsThatAreFine(t *testing.T) {
 	r, now := newRounds(), time.Now()
 	for i := range 3 * maxHosts {
 		host := fmt.Sprint("h", i)
-		r.add(&visit{agent: host, host: host})
-		v, _ := r.next(now)
+		r.addVisit(&visit{agent: host, host: host})
+		v, _ := r.nextVisit(now)
 		showed := connected
 		if i%2 == 0 {
 			showed = missed
 		}
-		r.met(v, hub.Liveness{State: hub.Alive}, showed, 0, now)
-		r.over(v)
+		r.noteResult(v, hub.Liveness{State: hub.Alive}, showed, 0, now)
+		r.endVisit(v)
 	}
 	if len(r.hosts) > maxHosts || len(r.turn) != 0 || len(r.visits) != 0 || r.busy != 0 || r.waiting != 0 {
 		t.Errorf("%d hosts, %d turns, %d visits, %d, %d", len(r.hosts), len(r.turn), len(r.visits), r.busy, r.waiting)
 	}
 	for i := range maxWaiting + 10 {
-		if r.add(&visit{agent: fmt.Sprint("a", i), host: "one"}) != (i < maxWaiting) {
+		if r.addVisit(&visit{agent: fmt.Sprint("a", i), host: "one"}) != (i < maxWaiting) {
 			t.Fatal(i)
 		}
 	}
