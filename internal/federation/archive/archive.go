@@ -52,18 +52,18 @@ func New(network string, own record.PortalID, replica federation.Replica, gate f
 	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees, heads: make(map[record.PortalID]held)}
 }
 
-func absent() error {
+func errAbsent() error {
 	return fault.New(fault.NotFound, "Nothing is known of it here that may be shown.")
 }
 
-func busy() error {
+func errBusy() error {
 	f := fault.New(fault.Unavailable, "The log of that portal is just being taken in here. Ask the portal itself, or again.")
 	f.RetryAfter = 5 * time.Second
 	return f
 }
 
-// shown says whether anything of a portal may be shown.
-func (a *Archive) shown(ctx context.Context, portal record.PortalID) (bool, error) {
+// isShown says whether anything of a portal may be shown.
+func (a *Archive) isShown(ctx context.Context, portal record.PortalID) (bool, error) {
 	if portal == a.own {
 		return true, nil
 	}
@@ -74,8 +74,8 @@ func (a *Archive) shown(ctx context.Context, portal record.PortalID) (bool, erro
 	return err == nil && s.Ring != nil && !s.Quarantined, err
 }
 
-// whole says whether all that the newest head of a portal covers is here.
-func (a *Archive) whole(ctx context.Context, portal record.PortalID, head record.Version) (bool, error) {
+// isComplete says whether all that the newest head of a portal covers is here.
+func (a *Archive) isComplete(ctx context.Context, portal record.PortalID, head record.Version) (bool, error) {
 	if portal == a.own {
 		return true, nil
 	}
@@ -86,7 +86,7 @@ func (a *Archive) whole(ctx context.Context, portal record.PortalID, head record
 // Head returns card and head of a portal, a NotFound fault when there is none
 // that may be shown.
 func (a *Archive) Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error) {
-	ok, err := a.shown(ctx, portal)
+	ok, err := a.isShown(ctx, portal)
 	if err != nil || !ok {
 		return federation.Told{}, nil, orAbsent(err)
 	}
@@ -105,7 +105,7 @@ func (a *Archive) Head(ctx context.Context, portal record.PortalID) (federation.
 	if err != nil || card == nil {
 		return federation.Told{}, nil, orAbsent(err)
 	}
-	head, wire, err := a.head(ctx, portal)
+	head, wire, err := a.readHead(ctx, portal)
 	if err != nil {
 		return federation.Told{}, nil, err
 	}
@@ -123,10 +123,10 @@ func orAbsent(err error) error {
 	if err != nil {
 		return err
 	}
-	return absent()
+	return errAbsent()
 }
 
-func (a *Archive) head(ctx context.Context, portal record.PortalID) (*record.Head, json.RawMessage, error) {
+func (a *Archive) readHead(ctx context.Context, portal record.PortalID) (*record.Head, json.RawMessage, error) {
 	wire, err := a.replica.Head(ctx, portal)
 	if err != nil || wire == nil {
 		return nil, nil, orAbsent(err)
@@ -137,7 +137,7 @@ func (a *Archive) head(ctx context.Context, portal record.PortalID) (*record.Hea
 	}
 	head, ok := r.Body.(*record.Head)
 	if !ok || head.Expires <= clock.Now().UnixMilli() {
-		return nil, nil, absent()
+		return nil, nil, errAbsent()
 	}
 	return head, wire, nil
 }
@@ -167,7 +167,7 @@ func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federati
 		if m < from || m > to || row.Expires <= now || row.Compare(have.Of(m)) <= 0 {
 			continue
 		}
-		whole, err := a.whole(ctx, row.Portal, row.Version)
+		whole, err := a.isComplete(ctx, row.Portal, row.Version)
 		if err != nil {
 			return federation.DiffAnswer{}, err
 		}
@@ -189,7 +189,7 @@ func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federati
 		}
 		answer.Heads = append(answer.Heads, told)
 	}
-	hidden := a.hidden(ctx, rows)
+	hidden := a.hiddenMarks(ctx, rows)
 	for _, h := range have {
 		if len(answer.Behind) == federation.MaxHeads {
 			answer.More = true
@@ -202,11 +202,11 @@ func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federati
 	return answer, nil
 }
 
-// hidden returns the marks of portals of which nothing may be shown.
-func (a *Archive) hidden(ctx context.Context, rows []federation.HeadRow) map[federation.Mark]bool {
+// hiddenMarks returns the marks of portals of which nothing may be shown.
+func (a *Archive) hiddenMarks(ctx context.Context, rows []federation.HeadRow) map[federation.Mark]bool {
 	out := make(map[federation.Mark]bool)
 	for _, row := range rows {
-		if ok, err := a.shown(ctx, row.Portal); err != nil || !ok {
+		if ok, err := a.isShown(ctx, row.Portal); err != nil || !ok {
 			out[federation.MarkOf(row.Portal)] = true
 		}
 	}
@@ -229,7 +229,7 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 		if err != nil {
 			return nil, err
 		}
-		if ok, err := a.whole(ctx, portal, head.Version()); err != nil || !ok {
+		if ok, err := a.isComplete(ctx, portal, head.Version()); err != nil || !ok {
 			return nil, orBusy(err)
 		}
 		from := after
@@ -260,15 +260,15 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 			p.More = len(rest) > 0 && seqOf(a.network, rest[0]) < head.Seq
 		}
 		// What changed between was not there when the head was read.
-		if _, again, err := a.head(ctx, portal); err != nil || string(again) != string(told.Head) {
+		if _, again, err := a.readHead(ctx, portal); err != nil || string(again) != string(told.Head) {
 			continue
 		}
-		if ok, err := a.whole(ctx, portal, head.Version()); err != nil || !ok {
+		if ok, err := a.isComplete(ctx, portal, head.Version()); err != nil || !ok {
 			return nil, orBusy(err)
 		}
 		return p, nil
 	}
-	return nil, busy()
+	return nil, errBusy()
 }
 
 func seqOf(network string, wire []byte) int64 {
@@ -283,11 +283,11 @@ func orBusy(err error) error {
 	if err != nil {
 		return err
 	}
-	return busy()
+	return errBusy()
 }
 
-// tree calls f with the tree of a portal's newest head, and the head.
-func (a *Archive) tree(ctx context.Context, portal record.PortalID, f func(federation.Told, *record.Head, *record.Tree) error) error {
+// withTree calls f with the tree of a portal's newest head, and the head.
+func (a *Archive) withTree(ctx context.Context, portal record.PortalID, f func(federation.Told, *record.Head, *record.Tree) error) error {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)
 		if err != nil {
@@ -299,7 +299,7 @@ func (a *Archive) tree(ctx context.Context, portal record.PortalID, f func(feder
 			return firstError(err, said)
 		}
 	}
-	return busy()
+	return errBusy()
 }
 
 func firstError(a, b error) error {
@@ -313,7 +313,7 @@ func firstError(a, b error) error {
 // a key on, at most limit.
 func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from record.Hash, limit int) (*Page, error) {
 	var p *Page
-	err := a.tree(ctx, portal, func(told federation.Told, _ *record.Head, t *record.Tree) error {
+	err := a.withTree(ctx, portal, func(told federation.Told, _ *record.Head, t *record.Tree) error {
 		p = &Page{Head: told.Head}
 		for key, hash := range t.Leaves(from) {
 			if len(p.Entries) == limit {
@@ -345,7 +345,7 @@ type Proven struct {
 func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID string) (*Proven, error) {
 	key := record.AgentKey(agentID)
 	var p *Proven
-	err := a.tree(ctx, portal, func(told federation.Told, head *record.Head, t *record.Tree) error {
+	err := a.withTree(ctx, portal, func(told federation.Told, head *record.Head, t *record.Tree) error {
 		proof := t.Prove(key)
 		b, err := proof.Encode()
 		if err != nil {
@@ -361,7 +361,7 @@ func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID str
 		}
 		r, err := record.Open(a.network, wire)
 		if err != nil || !head.Covers(r, proof) {
-			return busy() // it has changed since the head was read
+			return errBusy() // it has changed since the head was read
 		}
 		p.Record = wire
 		return nil

@@ -45,10 +45,10 @@ func NewTrees(replica federation.Replica) *Trees {
 // f may be nil, must not keep the tree and not change it. lacking are leaves
 // that are known to be missing here; they count as if they were held.
 func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Record, lacking map[record.Hash]record.Hash, f func(*record.Tree)) (bool, error) {
-	k := t.take(head.Portal)
+	k := t.takeTree(head.Portal)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer func() { t.put(head.Portal, k) }()
+	defer func() { t.putTree(head.Portal, k) }()
 	if k.tree != nil {
 		for _, r := range changed {
 			k.tree.Apply(r)
@@ -58,7 +58,7 @@ func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Re
 		}
 	}
 	if k.tree == nil || !head.Describes(k.tree) {
-		tree, err := t.build(ctx, head.Portal)
+		tree, err := t.buildTree(ctx, head.Portal)
 		if err != nil {
 			k.tree = nil
 			return false, err
@@ -89,7 +89,7 @@ func (t *Trees) Forget(portal record.PortalID) {
 	}
 }
 
-func (t *Trees) build(ctx context.Context, portal record.PortalID) (*record.Tree, error) {
+func (t *Trees) buildTree(ctx context.Context, portal record.PortalID) (*record.Tree, error) {
 	tree := new(record.Tree)
 	err := t.replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
 		tree.Set(key, hash)
@@ -101,9 +101,9 @@ func (t *Trees) build(ctx context.Context, portal record.PortalID) (*record.Tree
 	return tree, nil
 }
 
-// take returns the place of a portal's tree. While somebody has it, others who
+// takeTree returns the place of a portal's tree. While somebody has it, others who
 // want it wait for the same one.
-func (t *Trees) take(portal record.PortalID) *keptTree {
+func (t *Trees) takeTree(portal record.PortalID) *keptTree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.trees[portal]
@@ -116,9 +116,9 @@ func (t *Trees) take(portal record.PortalID) *keptTree {
 	return k
 }
 
-// put counts a tree after use, and lets those go that were not used for
+// putTree counts a tree after use, and lets those go that were not used for
 // longest while there are too many. The caller holds k.mu.
-func (t *Trees) put(portal record.PortalID, k *keptTree) {
+func (t *Trees) putTree(portal record.PortalID, k *keptTree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.trees[portal] != k {

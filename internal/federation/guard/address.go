@@ -17,7 +17,7 @@ func (g *Guard) Arrive(addr string) (err error) {
 			return federation.Refuse(federation.ReasonDenied, "%s", why)
 		}
 	}
-	key := counted(a, addr)
+	key := countedAs(a, addr)
 	if g.unlimited(key) {
 		return nil
 	}
@@ -39,8 +39,8 @@ func (g *Guard) Strike(addr string, why federation.Reason) {
 	}
 }
 
-// counted is what an address is counted as; a is zero when it is none.
-func counted(a netip.Addr, addr string) string {
+// countedAs is what an address is counted as; a is zero when it is none.
+func countedAs(a netip.Addr, addr string) string {
 	switch {
 	case !a.IsValid():
 		return addr
@@ -60,5 +60,5 @@ func (g *Guard) unlimited(addr string) bool {
 // fake counts a signature that does not hold against where it came from.
 func (g *Guard) chargeFake(addr string) {
 	a, _ := netip.ParseAddr(addr)
-	g.addrs.ChargeUpTo(counted(a.Unmap().WithZone(""), addr), fakeCost)
+	g.addrs.ChargeUpTo(countedAs(a.Unmap().WithZone(""), addr), fakeCost)
 }

@@ -131,7 +131,7 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 }
 
 // Run keeps what must survive until ctx ends.
-func (g *Guard) Run(ctx context.Context) error { return g.used.run(ctx) }
+func (g *Guard) Run(ctx context.Context) error { return g.used.writeLoop(ctx) }
 
 // ReadBody reads the body of a request of a portal that is let in.
 type ReadBody func(asker Asker) ([]byte, error)
@@ -352,7 +352,7 @@ func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Tim
 	}
 	if p.Created.After(now) {
 		// Its clock is ahead: this signature would outlive a start of ours.
-		return g.used.keep(ctx)
+		return g.used.writeWaiting(ctx)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, c
 			newest = until
 		}
 		if u.count < maxNonces {
-			u.add(nonce, until)
+			u.addNonce(nonce, until)
 		} else {
 			u.forgotten = max(u.forgotten, bucketOf(until))
 		}
@@ -91,8 +91,8 @@ func nonceKey(keyID, nonce string) [16]byte {
 
 func bucketOf(until time.Time) int64 { return until.UnixMilli() / nonceSpan.Milliseconds() }
 
-// add remembers a nonce; the caller holds mu.
-func (u *used) add(nonce [16]byte, until time.Time) {
+// addNonce remembers a nonce; the caller holds mu.
+func (u *used) addNonce(nonce [16]byte, until time.Time) {
 	b := u.buckets[bucketOf(until)]
 	if b == nil {
 		b = &bucket{nonces: make(map[[16]byte]struct{})}
@@ -102,9 +102,9 @@ func (u *used) add(nonce [16]byte, until time.Time) {
 	u.count++
 }
 
-// sweep forgets buckets that are over: by the clock, and by that which nobody
+// sweepBuckets forgets buckets that are over: by the clock, and by that which nobody
 // sets, unless there are very many. The caller holds mu.
-func (u *used) sweep(now time.Time) {
+func (u *used) sweepBuckets(now time.Time) {
 	for at, b := range u.buckets { // about thirty
 		if at < bucketOf(now) && (time.Since(b.last) > NoncesKept || u.count > maxNonces/2) {
 			u.forgotten = max(u.forgotten, at)
@@ -118,11 +118,11 @@ func (u *used) sweep(now time.Time) {
 func (u *used) has(nonce [16]byte) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.remembers(nonce)
+	return u.hasLocked(nonce)
 }
 
-// remembers is has; the caller holds mu.
-func (u *used) remembers(nonce [16]byte) bool {
+// hasLocked is has; the caller holds mu.
+func (u *used) hasLocked(nonce [16]byte) bool {
 	for _, b := range u.buckets {
 		if _, ok := b.nonces[nonce]; ok {
 			return true
@@ -148,8 +148,8 @@ const (
 func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.sweep(now)
-	if u.remembers(nonce) {
+	u.sweepBuckets(now)
+	if u.hasLocked(nonce) {
 		return usedBefore
 	}
 	if bucketOf(until) <= u.forgotten {
@@ -158,7 +158,7 @@ func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	if u.count >= maxNonces {
 		return noRoom
 	}
-	u.add(nonce, until)
+	u.addNonce(nonce, until)
 	u.unkept[nonce] = until
 	if len(u.unkept) >= maxUnkept {
 		select {
@@ -169,8 +169,8 @@ func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	return unused
 }
 
-// keep writes what waits, with the one that was just used.
-func (u *used) keep(ctx context.Context) error {
+// writeWaiting writes what waits, with the one that was just used.
+func (u *used) writeWaiting(ctx context.Context) error {
 	u.mu.Lock()
 	list := u.unkept
 	u.unkept = make(map[[16]byte]time.Time)
@@ -191,8 +191,8 @@ func (u *used) keep(ctx context.Context) error {
 	return err
 }
 
-// run writes used nonces until ctx ends, and then those that are left.
-func (u *used) run(ctx context.Context) error {
+// writeLoop writes used nonces until ctx ends, and then those that are left.
+func (u *used) writeLoop(ctx context.Context) error {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	for {
@@ -201,12 +201,12 @@ func (u *used) run(ctx context.Context) error {
 		case <-u.full:
 		case <-ctx.Done():
 			ctx = context.WithoutCancel(ctx)
-			if err := u.keep(ctx); err != nil {
+			if err := u.writeWaiting(ctx); err != nil {
 				return err
 			}
 			return u.disk.EndNonces(ctx)
 		}
-		if err := u.keep(ctx); err != nil && ctx.Err() == nil {
+		if err := u.writeWaiting(ctx); err != nil && ctx.Err() == nil {
 			u.log.Error("keep the nonces of requests", "error", err)
 		}
 	}

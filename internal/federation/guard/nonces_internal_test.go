@@ -79,7 +79,7 @@ func TestUsed_ReplayAfterTheClockWasSet(t *testing.T) {
 					sent = append(sent, r)
 					got := u.first(r.nonce, r.until, now())
 					disk.now = now()
-					if err := u.keep(t.Context()); err != nil {
+					if err := u.writeWaiting(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					return got

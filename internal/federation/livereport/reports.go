@@ -91,15 +91,15 @@ func (v *Reports) Put(l *record.Live) (changed []record.AgentTag) {
 		return nil
 	}
 	if !had {
-		v.count(l.Portal, aboutOthers(l), 1)
+		v.addCount(l.Portal, aboutOthers(l), 1)
 	}
 	v.bytes += len(l.Words) - len(old.words)
 	shards[l.Shard] = spoken{l.Version(), l.Issued, l.Expires, l.Words}
-	return differing(old.words, l.Words)
+	return changedAgents(old.words, l.Words)
 }
 
-// count changes how many records a portal has; the caller holds mu.
-func (v *Reports) count(portal record.PortalID, about, by int) {
+// addCount changes how many records a portal has; the caller holds mu.
+func (v *Reports) addCount(portal record.PortalID, about, by int) {
 	n := v.records[portal]
 	if n[about] += by; n == [2]int{} {
 		delete(v.records, portal)
@@ -108,8 +108,8 @@ func (v *Reports) count(portal record.PortalID, about, by int) {
 	v.records[portal] = n
 }
 
-// differing returns the agents whose state is another in b than in a.
-func differing(a, b record.Words) (out []record.AgentTag) {
+// changedAgents returns the agents whose state is another in b than in a.
+func changedAgents(a, b record.Words) (out []record.AgentTag) {
 	for i := range b.Len() {
 		w := b.At(i)
 		if old, ok := a.Of(w.Agent); !ok || old.Reach != w.Reach {
@@ -135,7 +135,7 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 	var out []Report
 	said := v.said[subject]
 	hear := func(portal record.PortalID) {
-		if voice, ok := heard(said[portal], portal, agent, now.UnixMilli()); ok && weigh(&voice) {
+		if voice, ok := newestReport(said[portal], portal, agent, now.UnixMilli()); ok && weigh(&voice) {
 			out = append(out, voice)
 		}
 	}
@@ -163,8 +163,8 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 	return out
 }
 
-// heard returns the newest word of a portal's shards about an agent.
-func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Report, ok bool) {
+// newestReport returns the newest word of a portal's shards about an agent.
+func newestReport(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Report, ok bool) {
 	for digits := range record.MaxShard + 1 {
 		s, held := shards[agent.Shard(digits)]
 		if !held || s.expires <= now {
@@ -186,7 +186,7 @@ func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.
 	defer v.mu.RUnlock()
 	var newest time.Time
 	for portal, by := range v.said {
-		if w, ok := heard(by[portal], portal, agent, now.UnixMilli()); ok && (w.At.After(newest) || w.At.Equal(newest) && portal < subject) {
+		if w, ok := newestReport(by[portal], portal, agent, now.UnixMilli()); ok && (w.At.After(newest) || w.At.Equal(newest) && portal < subject) {
 			subject, newest = portal, w.At
 		}
 	}
@@ -200,7 +200,7 @@ func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	for subject, by := range v.said {
 		if _, ok := by[portal]; ok {
 			subjects = append(subjects, subject)
-			v.forget(subject, portal, func(spoken) bool { return true })
+			v.dropRecords(subject, portal, func(spoken) bool { return true })
 		}
 	}
 	return subjects
@@ -212,13 +212,13 @@ func (v *Reports) Sweep(now time.Time) {
 	defer v.mu.Unlock()
 	for subject, by := range v.said {
 		for portal := range by {
-			v.forget(subject, portal, func(s spoken) bool { return s.expires <= now.UnixMilli() })
+			v.dropRecords(subject, portal, func(s spoken) bool { return s.expires <= now.UnixMilli() })
 		}
 	}
 }
 
-// forget drops records of a portal about a subject; the caller holds mu.
-func (v *Reports) forget(subject, portal record.PortalID, which func(spoken) bool) {
+// dropRecords drops records of a portal about a subject; the caller holds mu.
+func (v *Reports) dropRecords(subject, portal record.PortalID, which func(spoken) bool) {
 	by := v.said[subject]
 	about := 0
 	if subject != portal {
@@ -228,7 +228,7 @@ func (v *Reports) forget(subject, portal record.PortalID, which func(spoken) boo
 		if which(s) {
 			delete(by[portal], shard)
 			v.bytes -= len(s.words)
-			v.count(portal, about, -1)
+			v.addCount(portal, about, -1)
 		}
 	}
 	if len(by[portal]) == 0 {

@@ -67,7 +67,7 @@ const (
 // The order of voices changes nothing. What is from the future counts as of
 // now, if it is within 5 minutes, else not.
 func Weigh(voices []Report, now time.Time) Verdict {
-	list := clean(voices, now)
+	list := cleanReports(voices, now)
 	var home *Report
 	var trusted, others []Report
 	for i, v := range list {
@@ -87,9 +87,9 @@ func Weigh(voices []Report, now time.Time) Verdict {
 		if len(group) == 0 {
 			return false
 		}
-		v := median(group)
+		v := medianOf(group)
 		out.Reach, out.At = v.Reach, v.At
-		out.say(group, v, home, others, now)
+		out.writeReason(group, v, home, others, now)
 		return true
 	}
 	own := slices.DeleteFunc(slices.Clone(trusted), func(v Report) bool { return !v.Own || now.Sub(v.At) > ownFresh })
@@ -97,16 +97,16 @@ func Weigh(voices []Report, now time.Time) Verdict {
 	if home != nil {
 		there = []Report{*home}
 	}
-	_ = decide(own) || decide(fresh(trusted, now)) || decide(there) || decide(fresh(others, now)) || decide(trusted) || decide(others)
+	_ = decide(own) || decide(freshOnly(trusted, now)) || decide(there) || decide(freshOnly(others, now)) || decide(trusted) || decide(others)
 	if out.Reach == 0 {
 		out.Reason = "No portal whose word counts here has been in contact with it."
 	}
 	return out
 }
 
-// clean drops what says nothing, leaves of each portal the newest word, and
+// cleanReports drops what says nothing, leaves of each portal the newest word, and
 // puts what counts most first.
-func clean(voices []Report, now time.Time) []Report {
+func cleanReports(voices []Report, now time.Time) []Report {
 	list := slices.DeleteFunc(slices.Clone(voices), func(v Report) bool {
 		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute || now.Sub(v.At) > wordLasts
 	})
@@ -115,19 +115,19 @@ func clean(voices []Report, now time.Time) []Report {
 			list[i].At = now
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
+	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), compareTime(a, b)) })
 	list = slices.CompactFunc(list, func(a, b Report) bool { return a.Portal == b.Portal })
-	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
+	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), compareTime(a, b)) })
 	return list
 }
 
-// newer orders by time, newest first, and never calls two voices equal that
+// compareTime orders by time, newest first, and never calls two voices equal that
 // differ in anything that counts.
-func newer(a, b Report) int {
-	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
+func compareTime(a, b Report) int {
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
 }
 
-func rank(v Report) int {
+func rankOf(v Report) int {
 	switch {
 	case v.Own:
 		return 0
@@ -150,7 +150,7 @@ func homeSite(home *Report) string {
 
 // perSite leaves one voice of a site, the newest, and none of except.
 func perSite(group []Report, except string) []Report {
-	slices.SortStableFunc(group, newer)
+	slices.SortStableFunc(group, compareTime)
 	seen := map[string]bool{except: except != ""}
 	return slices.DeleteFunc(group, func(v Report) bool {
 		site := federation.SiteOf(v.Host)
@@ -160,20 +160,20 @@ func perSite(group []Report, except string) []Report {
 	})
 }
 
-func fresh(group []Report, now time.Time) []Report {
+func freshOnly(group []Report, now time.Time) []Report {
 	return slices.DeleteFunc(slices.Clone(group), func(v Report) bool { return now.Sub(v.At) > wordFresh })
 }
 
-// median returns the newest word of the median state; group is not empty.
-func median(group []Report) Report {
+// medianOf returns the newest word of the median state; group is not empty.
+func medianOf(group []Report) Report {
 	group = slices.Clone(group)
-	slices.SortStableFunc(group, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
+	slices.SortStableFunc(group, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), compareTime(a, b)) })
 	state := group[(len(group)-1)/2].Reach
 	return group[slices.IndexFunc(group, func(v Report) bool { return v.Reach == state })]
 }
 
-// say writes the reason: who decided, and who says otherwise.
-func (out *Verdict) say(group []Report, v Report, home *Report, others []Report, now time.Time) {
+// writeReason writes the reason: who decided, and who says otherwise.
+func (out *Verdict) writeReason(group []Report, v Report, home *Report, others []Report, now time.Time) {
 	n := 0
 	for _, w := range group {
 		if w.Reach == v.Reach {
@@ -183,25 +183,25 @@ func (out *Verdict) say(group []Report, v Report, home *Report, others []Report,
 	out.Disputed = n < len(group)
 	switch {
 	case v.Own:
-		out.Reason = "This portal " + did(v.Reach)
+		out.Reason = "This portal " + describePast(v.Reach)
 	case v.Home:
-		out.Reason = "Its portal says " + is(v.Reach)
+		out.Reason = "Its portal says " + describeNow(v.Reach)
 	case v.Pinned:
-		out.Reason = v.Host + ", whose word counts here, " + did(v.Reach)
+		out.Reason = v.Host + ", whose word counts here, " + describePast(v.Reach)
 	case len(group) == 1:
-		out.Reason = v.Host + " " + did(v.Reach)
+		out.Reason = v.Host + " " + describePast(v.Reach)
 	default:
-		out.Reason = fmt.Sprintf("%d of %d other portals %s", n, len(group), did(v.Reach))
+		out.Reason = fmt.Sprintf("%d of %d other portals %s", n, len(group), describePast(v.Reach))
 	}
 	if home != nil && !v.Home && home.Reach != v.Reach {
 		out.Disputed = true
-		out.Reason += "; its portal says " + is(home.Reach)
+		out.Reason += "; its portal says " + describeNow(home.Reach)
 	}
 	if !v.Own && !v.Pinned && !v.Home { // the others have been counted
 		out.Reason += "."
 		return
 	}
-	others = fresh(others, now)
+	others = freshOnly(others, now)
 	var say [record.Unreachable + 1]int
 	for _, w := range others {
 		say[w.Reach]++
@@ -214,17 +214,17 @@ func (out *Verdict) say(group []Report, v Report, home *Report, others []Report,
 	}
 	if worst != 0 {
 		out.Disputed = true
-		out.Reason += fmt.Sprintf("; %d of %d others %s", say[worst], len(others), did(worst))
+		out.Reason += fmt.Sprintf("; %d of %d others %s", say[worst], len(others), describePast(worst))
 	}
 	out.Reason += "."
 }
 
-// did says in words what happened to a portal that was in contact.
-func did(r record.Reach) string {
+// describePast says in words what happened to a portal that was in contact.
+func describePast(r record.Reach) string {
 	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol", "could not reach it"}[r]
 }
 
-// is says the same of the agent.
-func is(r record.Reach) string {
+// describeNow says the same of the agent.
+func describeNow(r record.Reach) string {
 	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol", "that it cannot be reached"}[r]
 }
