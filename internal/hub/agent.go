@@ -1,7 +1,6 @@
-// Package hub is the directory of agents: registration, versions, ownership,
-// visibility, liveness and search, and the rules of who may do what with an
-// agent. It declares the ports it needs (Store, Index, Prober, Sealer) and
-// knows nothing of SQL, HTTP, or how an agent of some kind is reached.
+// Package hub is the directory of agents: registration, versions, ownership, visibility, liveness
+// and search, and the rights of actors on an agent. It declares the ports it needs (Store, Index,
+// Prober, Sealer) and knows nothing of SQL, HTTP, or the protocols of agents.
 package hub
 
 import (
@@ -25,11 +24,11 @@ const (
 	Link    Kind = "link"    // a program that dials in
 )
 
-// Visibility says who finds an agent.
+// Visibility is the audience of an agent.
 type Visibility string
 
-// Public agents are found and used by everybody, unlisted ones by whoever
-// knows the handle, private ones by their owner only.
+// Public agents are found and used by all actors, unlisted ones by actors that know the handle,
+// private ones by their owner only.
 const (
 	Public   Visibility = "public"
 	Unlisted Visibility = "unlisted"
@@ -57,8 +56,8 @@ const (
 	Unknown       Live = "unknown"
 )
 
-// Liveness is what the last exchange with an agent showed. Reason is a plain
-// sentence for people.
+// Liveness is the result of the last exchange with an agent. Reason is a plain sentence for
+// people.
 type Liveness struct {
 	State     Live
 	CheckedAt time.Time
@@ -100,15 +99,15 @@ type Agent struct {
 	// InputModes and OutputModes are media types; empty means text/plain.
 	InputModes  []string
 	OutputModes []string
-	// Languages are BCP 47 tags of the languages it is made for, lower case;
-	// empty when nobody said.
+	// Languages are BCP 47 tags of the languages it is made for, lower case; empty when the owner
+	// named none.
 	Languages []string
 	// Icon is the hash of a picture of the agent, see Icons; empty for none.
 	Icon string
 	// Publisher is the domain the owner publishes it under; empty, or one that
 	// the owner was shown to control.
 	Publisher string
-	// Limits are who may call it, how often and with how much.
+	// Limits bound its callers, their rates and the sizes of their calls.
 	Limits Limits
 	// EmbedOrigins are the other sites that may show the chat with it; none
 	// may when it is empty.
@@ -117,14 +116,14 @@ type Agent struct {
 	Proof    Proof
 	Status   Status
 	Liveness Liveness
-	// Note says what this version changed, in the words of who made it.
+	// Note describes the change of this version, in its author's text.
 	Note      string
-	Author    string // who made this version; only set in lists of versions
+	Author    string // author of this version; only set in lists of versions
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
-// Status is what the owner or operator says of the agent.
+// Status is the state of the agent as set by the owner or operator.
 type Status struct {
 	State   string // draft, active, deprecated, withdrawn
 	Message string
@@ -132,9 +131,8 @@ type Status struct {
 	Held bool
 }
 
-// The states of Status. A draft is seen and tried by its owners only; a
-// deprecated agent works and says what to use instead; a withdrawn one takes
-// no work.
+// The states of Status. A draft is visible to its owners only; a deprecated agent works and names
+// its replacement; a withdrawn one takes no work.
 const (
 	StatusDraft = "draft"
 	Active      = "active"
@@ -142,11 +140,11 @@ const (
 	Withdrawn   = "withdrawn"
 )
 
-// Limits is what an owner allows callers. The zero value allows everybody as
-// much as the portal does. Owners are not bound by their own limits.
+// Limits are an owner's limits for callers. The zero value has only the limits of the portal.
+// Owners are not bound by their own limits.
 type Limits struct {
-	// Callers is "" (everybody the visibility admits), "accounts" (nobody
-	// without an account) or "listed" (the accounts in Listed).
+	// Callers is "" (all actors that the visibility admits), "accounts" (only actors with an
+	// account) or "listed" (the accounts in Listed).
 	Callers string   `json:"callers,omitempty"`
 	Listed  []string `json:"listed,omitempty"` // account names, at most 50
 	// PerMinute bounds the calls of one caller, PerDay of all callers
@@ -164,8 +162,8 @@ type Proof struct {
 	// "proved", "unproven", or, of an agent of another portal, "claimed" or
 	// "unproven".
 	State string
-	// Method is "token" (a well-known file) or "card" (a signed agent card)
-	// when proved; when claimed what its portal says: the same or "hosted".
+	// Method is "token" (a well-known file) or "card" (a signed agent card) when proved; when
+	// claimed, the claim of its portal: the same values or "hosted".
 	Method string
 	Origin string // scheme, host and port that was proved
 	// At is when the proof was last seen to hold.
@@ -180,14 +178,13 @@ const (
 	Hosted   = "hosted"
 	Proved   = "proved"
 	Unproven = "unproven"
-	// Claimed is what another portal says it saw and nobody here did.
+	// Claimed is the state of a proof that another portal reports and that was not checked here.
 	Claimed = "claimed"
 )
 
-// Signed reports whether the statement that this agent exists is signed, and
-// by a key that is known to be its portal's. A portal signs what it lists.
-// Without a signature nothing of other portals gets here; what is open is
-// whether the key is that of the host in the handle.
+// Signed reports whether the record of this agent is signed by a key that is known to be its
+// portal's. Portals sign their lists, and unsigned records of other portals are never taken in;
+// the open question is whether the key belongs to the host in the handle.
 func (a Agent) Signed() bool { return a.Portal == "" || a.Verified }
 
 // Listable reports whether searches may find the agent.
@@ -195,8 +192,8 @@ func (a Agent) Listable() bool {
 	return a.Visibility == Public && a.Status.State != StatusDraft && a.Status.State != Withdrawn
 }
 
-// Modalities lists what an agent takes and gives beyond its media types:
-// text, image, audio, video, data, file; in that order.
+// Modalities lists the inputs and outputs of an agent beyond its media types: text, image, audio,
+// video, data, file; in that order.
 func (a Agent) Modalities() []string {
 	in := append(slices.Clone(a.InputModes), a.OutputModes...)
 	if len(in) == 0 {

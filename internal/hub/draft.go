@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Bounds of what a registration may say.
+// Bounds of the texts of a registration.
 const (
 	maxTitle        = 100  // runes
 	maxDescription  = 4000 // runes
@@ -38,8 +38,7 @@ const (
 	MaxAgentsPerOwner = 500
 )
 
-// Draft is what somebody wants an agent to be. In an update, nil leaves a
-// field as it is.
+// Draft is the requested content of an agent. In an update, nil leaves a field as it is.
 type Draft struct {
 	Name        *string
 	Title       *string
@@ -57,7 +56,7 @@ type Draft struct {
 	Limits    *Limits
 	// EmbedOrigins are all sites that may show the chat; an empty list ends it.
 	EmbedOrigins *[]string
-	// Note says what a new version changes.
+	// Note describes the change of a new version.
 	Note   string
 	Config map[string]json.RawMessage
 	// Secret replaces the stored credential; "" removes it.
@@ -69,7 +68,7 @@ type Draft struct {
 	BaseVersion int
 }
 
-// rules is what a portal allows.
+// rules are the portal's limits for drafts.
 type rules struct {
 	kinds    []Kind
 	checkURL func(string) error
@@ -257,7 +256,7 @@ func checkStatus(s Status) error {
 	return c.Err()
 }
 
-// headerName matches what may name an HTTP header.
+// headerName matches valid names of an HTTP header.
 func headerName(s string) bool {
 	for _, r := range s {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)) {
@@ -346,7 +345,7 @@ func unknownInside(with map[string]json.RawMessage, into any) error {
 	return dec.Decode(reflect.New(reflect.TypeOf(into).Elem()).Interface())
 }
 
-// setConfig stores settings; what was cleaned in them is stored by it again.
+// setConfig stores settings; cleaned values in conf replace the earlier ones.
 func (a *Agent) setConfig(c *fault.Check, conf any) {
 	var err error
 	if a.Config, err = json.Marshal(conf); err != nil {
@@ -425,10 +424,10 @@ func FirstSentence(instructions string) string {
 	return strings.TrimSpace(s)
 }
 
-// clean removes what no reader should meet in a name or description: control
-// characters, the marks that reorder text on screen, and what does not show at
-// all, in which orders to a model hide. Joiners stay, as scripts and emoji
-// need them, and so does one variation selector after a character.
+// CleanText removes characters that must not reach a reader from a name or description: control
+// characters, the marks that reorder text on screen, and invisible characters, which can hide
+// instructions to a model. Joiners stay, as scripts and emoji need them, and so does one variation
+// selector after a character.
 func CleanText(s string) string {
 	if plainText(s, false) {
 		return strings.TrimSpace(s)

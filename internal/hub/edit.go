@@ -39,8 +39,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
-	// Only the operator gets here with another status of an agent that is held.
-	// What an operator withdraws who does not own it is held.
+	// Only the operator can get here with another status of a held agent. A withdrawal by an
+	// operator who is no owner holds the agent.
 	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !isOwner(actor, a))
 	sealed := KeepSecret(a, &next)
 	switch {
@@ -71,7 +71,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 		s.cfg.Log.Info("agent published", "agent", next.ID, "name", next.Name)
 	}
 	if sealed == nil && !moved && !published && string(a.Config) == string(next.Config) {
-		return next, nil // what was last seen of it still holds
+		return next, nil // the last contact still holds
 	}
 	return s.checkNow(ctx, next), nil
 }

@@ -8,11 +8,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Elsewhere returns an agent of another portal as the directory shows it:
-// whatever was said of it, its texts are cleaned and everything is within the
-// bounds of what is registered here. What is too long is cut, what is none of
-// its kind is left out. Everybody may find it, so nothing of it is private. An
-// Invalid fault means that nothing is left to show.
+// Elsewhere returns an agent of another portal as the directory shows it: its texts are cleaned
+// and all fields are within the bounds of local registrations. Texts that are too long are cut,
+// invalid entries are left out. The agent is public, so no field is private. An Invalid fault
+// means that nothing is left to show.
 func Elsewhere(a Agent) (Agent, error) {
 	if err := ident.CheckForm(a.Name); err != nil {
 		return Agent{}, fault.New(fault.Invalid, "name: %s", err)
@@ -22,7 +21,7 @@ func Elsewhere(a Agent) (Agent, error) {
 	}
 	a.Visibility, a.Config, a.HasSecret, a.Limits, a.EmbedOrigins, a.OwnerID, a.CoOwnerIDs, a.Publisher, a.Icon = Public, nil, false, Limits{}, nil, "", nil, "", ""
 	a.Note, a.Author, a.Liveness = "", "", Liveness{State: Unknown}
-	if a.Proof.State != Claimed { // what is proved is proved here
+	if a.Proof.State != Claimed { // a proof counts only when it was checked here
 		a.Proof = Proof{State: Unproven, Publisher: a.Proof.Publisher}
 	}
 	if a.Status.State != Deprecated {
@@ -63,7 +62,9 @@ func skillsElsewhere(in []Skill) []Skill {
 	return in
 }
 
-func modesElsewhere(in []string) []string { return filterFirst(cleanList(in, true), maxModes, mediaType) }
+func modesElsewhere(in []string) []string {
+	return filterFirst(cleanList(in, true), maxModes, mediaType)
+}
 
 // filterFirst returns the first of list, at most most, for which ok holds.
 func filterFirst(list []string, most int, ok func(string) bool) []string {
@@ -76,7 +77,7 @@ func filterFirst(list []string, most int, ok func(string) bool) []string {
 	return out
 }
 
-// firstRunes is s, or what fits of it into n characters with an ellipsis.
+// firstRunes returns s, or its beginning within n characters, ending with an ellipsis.
 func firstRunes(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -17,13 +17,12 @@ const (
 	// maxEmbedOrigins is how many other sites may show the chat with an agent:
 	// all of them stand in one header.
 	maxEmbedOrigins = 20
-	// maxOrigin bounds one of them in bytes: a name of 253 and what is around.
+	// maxOrigin bounds an origin in bytes: a host name of 253, and scheme and port.
 	maxOrigin = 270
 )
 
-// Embeddable returns an agent whose chat other sites may show. Whoever looks at
-// it there is a visitor, so it has to be a public one; any other is the same
-// NotFound fault as one that does not exist.
+// Embeddable returns an agent that other sites may show a chat of. Readers there are visitors, so
+// the agent has to be public; any other gives the same NotFound fault as a missing one.
 func (s *Service) Embeddable(ctx context.Context, name string) (Agent, error) {
 	a, err := s.Get(ctx, ident.Actor{Kind: ident.Guest}, name)
 	if fault.Is(err, fault.NotFound) || err == nil && (len(a.EmbedOrigins) == 0 || a.Visibility != Public || a.Status.State == StatusDraft) {
@@ -32,8 +31,8 @@ func (s *Service) Embeddable(ctx context.Context, name string) (Agent, error) {
 	return a, err
 }
 
-// cleanOrigins writes origins in the one way browsers do and leaves out
-// doubles. What is none stays as it is, for checkOrigins to name.
+// cleanOrigins writes origins in the form that browsers use and leaves out duplicates. Invalid
+// ones stay as they are, so that checkOrigins can name them.
 func cleanOrigins(in []string) []string {
 	out := []string{}
 	for _, s := range in {
@@ -60,10 +59,9 @@ func checkOrigins(c *fault.Check, list []string) {
 // form that begins with xn--.
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
-// webOrigin is scheme, host and port of a site as a browser writes them. It
-// takes only what a header can name exactly: https, or http on this machine,
-// no wildcards, and no IP address but 127.0.0.1, because browsers match no
-// other.
+// webOrigin returns scheme, host and port of a site as a browser writes them. It accepts only
+// origins that a header can name exactly: https, or http on this machine, no wildcards, and no IP
+// address but 127.0.0.1, because browsers match no other.
 func webOrigin(s string) (string, bool) {
 	if len(s) > maxOrigin || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '\\' || r == '%' || r == 0x7f }) {
 		return "", false

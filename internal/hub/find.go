@@ -12,7 +12,7 @@ import (
 // maxSuggest is how many suggestions a half-typed query gets.
 const maxSuggest = 8
 
-// Suggest returns what a half-typed query may be meant for.
+// Suggest returns completions of a half-typed query.
 func (s *Service) Suggest(_ context.Context, actor ident.Actor, text string) ([]Suggestion, error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -43,8 +43,7 @@ func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 	return s.store.History(ctx, a.ID)
 }
 
-// NameFree reports whether a name can be given to an agent: nobody on this
-// portal has it or ever had it.
+// NameFree reports whether an agent can get a name: no agent of this portal has it or ever had it.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
 	if err := s.MayWrite(actor); err != nil {
 		return false, err
@@ -60,8 +59,8 @@ func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) 
 	return !taken && err == nil, err
 }
 
-// Reread describes what is at the address of a draft of the named agent, with
-// the credential of the draft or the stored one, if it is of the same site.
+// Reread reads the description at the address of a draft of the named agent, with the credential
+// of the draft or the stored one, if it is of the same site.
 func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d Draft) (Described, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {

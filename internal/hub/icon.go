@@ -15,7 +15,7 @@ import (
 const (
 	// MaxIconBytes bounds an uploaded picture.
 	MaxIconBytes = 2 << 20
-	// iconSide is the width and height of what is stored, in pixels.
+	// iconSide is the width and height of stored icons, in pixels.
 	iconSide = 128
 )
 

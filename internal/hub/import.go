@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Imported is what came of an import.
+// Imported is the result of an import.
 type Imported struct {
 	Agents int // registered
 	// Skipped counts drafts that could not be; Errors says why, for the first
@@ -28,11 +28,10 @@ const (
 	maxImportErrors = 100
 )
 
-// Import registers many agents in the operator's name, as a move from another
-// directory does. next returns io.EOF after the last draft. Each draft is
-// checked as any registration, but nobody is asked at its address; it is
-// checked when its turn comes. Drafts that cannot be registered are skipped
-// and named. What was registered before an error of next stays.
+// Import registers many agents in the operator's name, as for a move from another directory. next
+// returns io.EOF after the last draft. Each draft is checked as any registration, but without a
+// request to its address, which is probed when it is due. Drafts that cannot be registered are
+// skipped and named. Agents registered before an error of next stay.
 func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Draft, error)) (Imported, error) {
 	if err := RequireOperator(actor); err != nil {
 		return Imported{}, err
@@ -108,7 +107,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 			skip(n, name, err)
 			continue
 		}
-		a.Publisher = "" // nobody showed it
+		a.Publisher = "" // no proof was checked
 		batch, lines = append(batch, a), append(lines, n)
 		if len(batch) == importBatch {
 			flush()

@@ -7,13 +7,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// SearchEach is Search that does not wait. It calls tell with the first page of
-// what is held here, then with what each other portal has that was asked, in
-// the order of their answers, each agent once and in all no more than fit on a
-// page; and at last with no results. Each of the later pages has nothing but
-// Results, their Total and the Coverage so far, the last one that of all. It
-// returns within a second of the first page, or some later when it looks for an
-// agent in the whole network. An error of tell ends it and is returned.
+// SearchEach is streaming search: Search without waiting. It calls the callback with the first
+// page of local results, then with the results of each asked portal in the order of their answers,
+// each agent once and in all no more than fit on a page; at last with no results. Each of the
+// later pages has only Results, their Total and the Coverage so far, the last one the Coverage of
+// all. It returns within a second of the first page, or some later when it resolves an agent in
+// the whole network. An error of the callback ends it and is returned.
 func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, tell func(Page) error) error {
 	q.Wide = false
 	page, err := s.Search(ctx, actor, q)
@@ -67,7 +66,7 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	return tell(last)
 }
 
-// late makes pages of what others answer.
+// late makes pages of the answers of other portals.
 type late struct {
 	s    *Service
 	q    Query

@@ -48,7 +48,7 @@ func (s *Service) Relearn(ctx context.Context, a Agent) {
 	}
 }
 
-// rereadAgent reads the agent's address and stores what is new as a version.
+// rereadAgent reads the agent's address and stores changes as a version.
 func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 	if s.reader == nil {
 		return a
@@ -78,8 +78,8 @@ func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 	return next
 }
 
-// applyDescribed puts what an agent says of itself under what its owner said. It
-// reports whether that changes anything.
+// applyDescribed puts an agent's description under its owner's settings. It reports whether that
+// changes anything.
 func (s *Service) applyDescribed(a Agent, said Described, note string) (next Agent, why string, ok bool) {
 	next = a
 	var d Draft

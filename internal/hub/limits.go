@@ -97,8 +97,8 @@ func (a Agent) listsCaller(actor ident.Actor) bool {
 	return actor.IsPerson() && slices.Contains(a.Limits.Listed, actor.Name)
 }
 
-// ofPortal reads name@host, or @host for everybody there; a host is told from
-// a name by the dot or the port in it.
+// ofPortal parses name@host, or @host for all accounts there; a host differs from a name by the
+// dot or the port in it.
 func ofPortal(s string) (string, bool) {
 	name, host, ok := strings.Cut(s, "@")
 	if !ok || !strings.ContainsAny(host, ".:") || len(host) > 255 || name != "" && ident.CheckForm(name) != nil {

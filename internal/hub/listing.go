@@ -64,7 +64,7 @@ func (s *Service) indexAgent(a Agent) {
 	s.index.Put(listForm(a))
 }
 
-// listForm is an agent without what no list shows.
+// listForm is an agent without the fields that no list shows.
 func listForm(a Agent) Agent {
 	a.Config = nil
 	return a

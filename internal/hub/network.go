@@ -16,24 +16,23 @@ type Network interface {
 	// that portal, as it is known here; a NotFound fault when it is not, or may
 	// not be shown.
 	Find(ctx context.Context, name, portal string) (Agent, error)
-	// Source says where an agent of another portal comes from. It looks only at
-	// what is in memory.
+	// Source returns the origin of an agent of another portal. It reads only memory.
 	Source(a Agent) Source
-	// Record returns what shows an agent, of any portal, to be what it is,
-	// with the proof that the head covers it if prove is set, which takes a while
-	// for large portals; a NotFound fault when it is not held any more.
+	// Record returns the evidence for an agent of any portal, with the proof that the head covers
+	// it if prove is set, which takes a while for large portals; a NotFound fault when it is not
+	// held any more.
 	Record(ctx context.Context, a Agent, prove bool) (Evidence, error)
-	// Portals are the other portals whose agents are found, by host.
+	// Portals are the other portals with agents in the index, by host.
 	Portals() []Source
 	// Coverage says how much of the network the index holds, of some portals
 	// alone ("" is this one) if there are any. It is cheap.
 	Coverage(portals []string) federation.Coverage
 }
 
-// Source is where an agent was listed and what shows it.
+// Source is the portal that lists an agent, and the evidence for it.
 type Source struct {
-	// Portal is the host of the portal, URL its origin, Name what it calls
-	// itself, ID its id in the network.
+	// Portal is the host of the portal, URL its origin, Name its display name, ID its id in the
+	// network.
 	Portal, URL, Name, ID string
 	// Verified is true when the portal's key signed it, the portal's domain was
 	// seen to serve that key and its newest head holds.
@@ -45,9 +44,8 @@ type Source struct {
 	HeadIssued time.Time
 	// Silent is true while the portal does not answer this one.
 	Silent bool
-	// Sought is when somebody here looked for an agent of the portal, which was not
-	// known, and the DHT told where it is; zero where it came to be known in
-	// another way, or before the last start.
+	// Sought is the time when a visitor looked for an agent of the portal and the DHT returned the
+	// portal's address; zero for portals found in another way, or before the last start.
 	Sought time.Time
 	// Also are the hosts of other portals that list the very same agent.
 	Also []string
@@ -61,8 +59,8 @@ func (s Source) HeadAge(now time.Time) time.Duration {
 	return max(now.Sub(s.HeadIssued), 0)
 }
 
-// Evidence is what shows that a portal lists an agent: anybody can verify it
-// without trusting this portal. See docs/design/records.md.
+// Evidence shows that a portal lists an agent: a reader can verify it without trusting this
+// portal. See docs/design/records.md.
 type Evidence struct {
 	// Card, Head and Record are records as they travel, Proof shows that the
 	// head covers the record; it is nil when the log is not whole here.

@@ -130,8 +130,8 @@ func (r RemoteAgents) Unlearn(ids []string) {
 	}
 }
 
-// prepareAgent is an agent of another portal as the directory shows it, see
-// Elsewhere, with what is known of its liveness.
+// prepareAgent returns an agent of another portal as the directory shows it, see Elsewhere, with
+// its known liveness.
 func (r RemoteAgents) prepareAgent(a Agent) (Agent, bool) {
 	if a.Portal == "" || strings.EqualFold(a.Portal, r.portal) || !foreignID(a.ID) {
 		return Agent{}, false

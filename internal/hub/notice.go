@@ -67,7 +67,7 @@ func (s *Service) ReadNotices(ctx context.Context, actor ident.Actor, upTo strin
 	return s.store.MarkNotices(ctx, actor.ID, upTo)
 }
 
-// requireAccount demands a person whose credential covers the scope.
+// requireAccount demands a person with a credential that covers the scope.
 func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in first.")
@@ -78,8 +78,7 @@ func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	return nil
 }
 
-// leaveNotice leaves a notice with accounts. What cannot be stored is logged: nobody
-// waits for it.
+// leaveNotice stores a notice for accounts. Errors are logged, because no caller waits for it.
 func (s *Service) leaveNotice(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
 	// What a domain published belongs to no account.

@@ -23,8 +23,8 @@ func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent)
 	return s.store.AllAgents(ctx, yield)
 }
 
-// Hold withdraws an agent in the operator's name, or lets it go again. Its
-// owner cannot undo that, and is told.
+// Hold withdraws an agent in the operator's name, or releases it. Its owner cannot undo that, and
+// is notified.
 func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold bool, reason string) (Agent, error) {
 	if err := RequireOperator(actor); err != nil {
 		return Agent{}, err
@@ -40,7 +40,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 		return Agent{}, fault.New(fault.Forbidden, "%s belongs to the portal itself.", a.Name)
 	}
 	if !hold && !a.Status.Held {
-		return a, nil // what its owner says of it stays
+		return a, nil // the owner's own status stays
 	}
 	base := a.Version
 	a.Status = Status{State: Active}

@@ -67,7 +67,7 @@ func (s *Service) givenAgent(ctx context.Context, actor ident.Actor, name string
 	return a, err
 }
 
-// findAccount finds somebody on this portal by name or handle.
+// findAccount finds an account of this portal by name or handle.
 func (s *Service) findAccount(ctx context.Context, name string) (Owner, error) {
 	none := func() error {
 		text := "there is nobody of that name on this portal"

@@ -13,15 +13,15 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Peer is the kind of agents of other portals that are called from here. What
-// they are at home does not matter to who asks: their portal is asked.
+// Peer is the kind of agents of other portals that are called from here. Their kind at home does
+// not matter to callers, because the request goes to their portal.
 const Peer Kind = "peer"
 
 // Asked stores which agents of other portals were asked from here, so that
 // conversations and tasks can refer to them. They are in no list and no count.
 type Asked interface {
-	// KeepElsewhere stores an agent as Callable returns it, or brings up to
-	// date what is stored of it. AgentByID finds it from then on.
+	// KeepElsewhere stores an agent as Callable returns it, or updates its stored form. AgentByID
+	// finds it from then on.
 	KeepElsewhere(ctx context.Context, a Agent) error
 	// ElsewhereBy returns the agent that was last asked by a handle; a NotFound
 	// fault when none was.
@@ -30,9 +30,9 @@ type Asked interface {
 
 // Ways knows where other portals are and whether people here may use them.
 type Ways interface {
-	// Way returns the origin where a portal is now, by its id in the network. A
-	// Forbidden fault says that people here may not use agents there, an
-	// Unavailable one that nobody knows where it is.
+	// Way returns the present origin of a portal, by its id in the network. A Forbidden fault
+	// means that people here may not use agents there, an Unavailable one that its origin is
+	// unknown.
 	Way(ctx context.Context, portalID string) (origin string, err error)
 }
 
@@ -52,9 +52,9 @@ func (s *Service) portalOf(a Agent) string {
 	return s.network.Source(a).ID
 }
 
-// callableElsewhere returns an agent of another portal that the actor may give
-// work to. Its ID is the one it has here, NetworkID the one it has in the
-// network. Who comes from another portal themselves asks there.
+// callableElsewhere returns an agent of another portal that the actor may call. Its ID is the
+// local one, NetworkID the one in the network. Actors of another portal are refused: they ask from
+// their own portal.
 func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h ident.Handle) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -84,7 +84,7 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	}
 	a.PortalID, a.NetworkID = portal, a.ID
 	a.ID = elsewhereID(portal, a.NetworkID)
-	// Nothing here is an owner's word: who may call it is decided there.
+	// Limits and owners do not apply here: the other portal authorizes the call.
 	a.Kind, a.OwnerID, a.CoOwnerIDs, a.Limits, a.Config, a.HasSecret, a.EmbedOrigins = Peer, "", nil, Limits{}, nil, false, nil
 	return a, nil
 }
@@ -114,8 +114,8 @@ func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (
 	return a, err
 }
 
-// Met notes that somebody is about to ask an agent that Callable returned, so
-// that what refers to it has something to refer to.
+// Met stores the row of an agent that Callable returned before it is called, so that tasks can
+// refer to it.
 func (s *Service) Met(ctx context.Context, a Agent) error {
 	if a.Kind != Peer {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Target is an endpoint to be reached: what the form or the registration
-// says, with the secret opened for this one use.
+// Target is an endpoint to be reached: the values of the form or the registration, with the secret
+// opened for this one use.
 type Target struct {
 	Kind     Kind
 	Endpoint string
@@ -14,12 +14,12 @@ type Target struct {
 	Secret   string
 }
 
-// Reader reads what an address says of itself, for registration by URL.
+// Reader reads the description at an address, for registration by URL.
 type Reader interface {
-	// Read fetches the agent card at or below the address. It returns an
-	// Invalid fault that says what was found instead.
+	// Read fetches the agent card at or below the address. It returns an Invalid fault that
+	// describes the unexpected answer.
 	Read(ctx context.Context, address string) (Described, error)
-	// ReadAs reads an agent whose kind is known, with its credential.
+	// ReadAs reads an agent of a known kind, with its credential.
 	ReadAs(ctx context.Context, t Target) (Described, error)
 }
 
@@ -34,7 +34,7 @@ type Described struct {
 	Skills      []Skill
 	InputModes  []string
 	OutputModes []string
-	// Models are what a server of kind openai offers, at most 50.
+	// Models are the models of a server of kind openai, at most 50.
 	Models []string
 }
 
@@ -60,18 +60,17 @@ type A2AConfig struct {
 	AuthHeader string `json:"auth_header,omitempty"`
 }
 
-// MCPConfig is Agent.Config of kind mcp: how the server is spoken to and what
-// it offers, as last read.
+// MCPConfig is Agent.Config of kind mcp: the protocol of the server and its tools, as last read.
 type MCPConfig struct {
 	// Version is the protocol version that was agreed on, for example
 	// 2026-07-28; empty until the server was reached.
 	Version string `json:"version,omitempty"`
 	// Server is the name and version the server gives itself.
 	Server string `json:"server,omitempty"`
-	// Instructions is what the server says about its use, cut.
+	// Instructions is the server's text about its use, cut.
 	Instructions string `json:"instructions,omitempty"`
-	// Tools are what it offers; each is also a skill of the agent, with the
-	// tool's name as the skill's id.
+	// Tools are the server's tools; each is also a skill of the agent, with the tool's name as the
+	// skill's id.
 	Tools []Tool `json:"tools,omitempty"`
 	// AuthHeader names the header the secret goes into; empty means
 	// "Authorization: Bearer".
@@ -99,8 +98,7 @@ type PromptConfig struct {
 	Model string `json:"model,omitempty"`
 	// Examples are exchanges shown to the model before every conversation.
 	Examples []Exchange `json:"examples,omitempty"`
-	// Tools are the names of mcp agents of this portal whose tools it may
-	// use, at most 8.
+	// Tools are the names of mcp agents of this portal with tools it may use, at most 8.
 	Tools []string `json:"tools,omitempty"`
 	// Unasked lets it use tools that may change something without asking the
 	// person first.
@@ -117,8 +115,8 @@ type Exchange struct {
 	Agent string `json:"agent"`
 }
 
-// LinkConfig is Agent.Config of kind link: what the program said of itself
-// when it last dialled in.
+// LinkConfig is Agent.Config of kind link: the description that the program sent when it last
+// connected.
 type LinkConfig struct {
 	// Client is the name and version of the program that dials, cut.
 	Client string `json:"client,omitempty"`

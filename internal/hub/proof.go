@@ -113,9 +113,9 @@ func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 	return s.store.SetProof(ctx, a.ID, a.OwnerID, p)
 }
 
-// matchesCard reports whether a listing is what a signed card says: the card proves
-// that its site published these words, not who lists them here. Skills may be
-// left out, but none added or changed.
+// matchesCard reports whether a listing agrees with a signed card: the card proves that its site
+// published these words, not that the lister owns them. Skills may be left out, but none added or
+// changed.
 func matchesCard(a Agent, card Described) bool {
 	if a.Title != OneLine(card.Title) || a.Description != CleanText(card.Description) {
 		return false
@@ -171,8 +171,8 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 	return s.store.SetDomain(ctx, actor.ID, domain, true)
 }
 
-// parseDomain checks a domain as somebody typed it and returns it with its origin:
-// https, or http on a portal that is itself on loopback.
+// parseDomain checks a domain as it was typed and returns it with its origin: https, or http on a
+// portal that is itself on loopback.
 func (s *Service) parseDomain(typed string) (domain, at string, err error) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	bad := func(text string) (string, string, error) {

@@ -79,8 +79,8 @@ func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) 
 	return a, nil
 }
 
-// Addressed returns the agent whose address at a protocol's door is called: of
-// this portal as Get does, of another one as Callable does.
+// Addressed returns the agent that a protocol endpoint's URL names: of this portal as Get does, of
+// another one as Callable does.
 func (s *Service) Addressed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" {
 		return s.Callable(ctx, actor, name)
@@ -132,8 +132,8 @@ func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) 
 	return s.store.AgentsOf(ctx, actor.ID)
 }
 
-// maxCursor bounds a cursor in bytes. One of a long text holds what each of its
-// words was found to stand for.
+// maxCursor bounds a cursor in bytes. The cursor of a long text holds the match of each of its
+// words.
 const maxCursor = 16 << 10
 
 // Search finds public agents.
@@ -202,8 +202,8 @@ const defaultLimit = 20
 // localPortal is this portal in Query.Portals.
 const localPortal = "local"
 
-// State tells whether what Search finds has changed: the same state, the same
-// pages. Read it before Search.
+// State changes whenever results of Search may have changed: the same state gives the same pages.
+// Read it before Search.
 func (s *Service) State() uint64 { return s.index.State() }
 
 // Count is the number of agents that searches find, those of other portals
@@ -221,7 +221,7 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (
 	return s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
 }
 
-// readTimeout is how long somebody waits for the card of an address.
+// readTimeout is how long a person waits for the card of an address.
 const readTimeout = 12 * time.Second
 
 func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (Described, error) {

@@ -84,9 +84,9 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	return s.checkNow(ctx, a), nil
 }
 
-// consultAddress fills a draft from what its address says of itself: with nothing but
-// the endpoint it must, for an A2A agent it does if the agent answers, because
-// the card says how it is spoken to.
+// consultAddress fills a draft from the description at its address: required for a draft with
+// nothing but the endpoint; for an A2A agent used if the agent answers, because the card names the
+// protocol binding.
 func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
 	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
 		return d, nil
@@ -133,7 +133,7 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 // for the agent's card.
 const consultWait = 3 * time.Second
 
-// fillDraft puts a description under a draft: what the draft says wins.
+// fillDraft puts a description under a draft: fields of the draft win.
 func (in Described) fillDraft(d Draft) Draft {
 	str := func(p **string, v string) {
 		if *p == nil && v != "" {

@@ -27,13 +27,12 @@ type Report struct {
 	Outcome        string
 }
 
-// ReportReasons lists what a report may be about.
+// ReportReasons lists the reasons of a report.
 var ReportReasons = []string{"broken", "misleading", "harmful", "spam", "impersonation", "other"}
 
 const maxReportText = 1000
 
-// Report tells the operators of something wrong with an agent the actor may
-// see.
+// Report sends the operators a complaint about an agent the actor may see.
 func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, text string) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Log in to report an agent, or talk to it first as a visitor.")
@@ -89,7 +88,7 @@ func (s *Service) Reports(ctx context.Context, actor ident.Actor, open bool) ([]
 	return s.store.Reports(ctx, open, "", 100)
 }
 
-// CloseReport ends a complaint with a sentence about what was done.
+// CloseReport closes a complaint with a sentence about its outcome.
 func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcome string) error {
 	if err := RequireOperator(actor); err != nil {
 		return err

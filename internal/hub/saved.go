@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Saved is a search somebody wants to look at again.
+// Saved is a search that an account stored.
 type Saved struct {
 	ID        string
 	AccountID string
@@ -70,9 +70,8 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 	return one, s.store.SaveSearch(ctx, one)
 }
 
-// SavedSearches lists the actor's searches. count makes of a search the number
-// of agents registered since a time; it is the door's, which knows what the
-// parameters of its page mean.
+// SavedSearches lists the actor's searches. count returns the number of agents of a search
+// registered since a time; the caller supplies it, because only the page knows its parameters.
 func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count func(query string, since time.Time) int) ([]Saved, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count fu
 	return list, err
 }
 
-// SeenSearch notes that the actor has looked at what a search finds.
+// SeenSearch notes that the actor has seen the results of a search.
 func (s *Service) SeenSearch(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err

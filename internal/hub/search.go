@@ -9,8 +9,8 @@ import (
 // Query asks the index for agents. Filters of one kind are alternatives,
 // filters of different kinds must all hold.
 type Query struct {
-	// Text is what somebody typed: words, prefixes, "phrases", -exclusions.
-	// Empty text lists everything in the order of Sort.
+	// Text is the query as typed: words, prefixes, "phrases", -exclusions. Empty text lists
+	// everything in the order of Sort.
 	Text   string
 	Kinds  []string
 	Tags   []string
@@ -31,24 +31,22 @@ type Query struct {
 	Proofs []string
 	// Publishers are the domains agents are published under.
 	Publishers []string
-	// CreatedAfter and UpdatedAfter leave out what was registered, or last
-	// changed, then or before; the zero time leaves out nothing.
+	// CreatedAfter and UpdatedAfter leave out agents registered, or last changed, at or before
+	// that time; the zero time leaves out nothing.
 	CreatedAfter, UpdatedAfter time.Time
 	// CountMatches counts every facet over the results alone. Without it a
 	// facet is counted as if nothing were asked of it, for pages that offer
 	// its other values.
 	CountMatches bool
-	// Bare is for who wants the agents, their scores and how many there are
-	// alone: nothing is counted, suggested or explained.
+	// Bare returns only agents, scores and the total: no facets, suggestions or explanations.
 	Bare bool
 	// Sort is "" (relevance where there is text, else name) or one of Sorts.
 	Sort string
-	// Wide also asks portals whose agents are not held here, where there is
-	// something to look for: it takes as long as Wider does. Of pages it concerns
-	// the first.
+	// Wide adds a remote search of portals that are not fully held here, if there is a query: it
+	// takes as long as Wider does. It affects the first page only.
 	Wide bool
-	// Copies shows agents that are equal in all that they say of themselves as
-	// results of their own; see Result.Copies. So does who asks for Portals.
+	// Copies shows duplicates as results of their own; see Result.Copies. A query with Portals
+	// does so too.
 	Copies bool
 	// Same restricts to the equals of one agent, given by name or handle; that
 	// one is among them. An Index takes its id.
@@ -65,8 +63,7 @@ type Result struct {
 	Score float64
 	// Matched names the fields in which words of the query were found.
 	Matched []string
-	// Why says which word of the query was found as what, best first, at most
-	// 8; empty for a listing.
+	// Why lists the matches of query words, best first, at most 8; empty for a listing.
 	Why []Match
 	// Copies is how many other portals have the very same built-in agent, which
 	// is not shown beside this one unless the query asks for Copies; CopiesAt
@@ -108,7 +105,7 @@ var Sorts = []string{SortRelevance, SortName, SortNewest, SortUpdated}
 // Suggestion is something a half-typed query may be meant for.
 type Suggestion struct {
 	Kind string // agent, tag or skill
-	Text string // what to show: a title, a tag, a skill's name
+	Text string // text to show: a title, a tag, a skill's name
 	// Handle is the agent's, for kind agent.
 	Handle string
 	Count  int // agents that have it, for tags and skills
@@ -120,8 +117,8 @@ type FacetCount struct {
 	Count int    `json:"count"`
 }
 
-// MaxFacetValues is how many values a facet has at most whose values people
-// invent (tag, skill, publisher), and that of portals: the most frequent ones.
+// MaxFacetValues bounds the values of a facet with free values (tag, skill, publisher) and of
+// portals: the most frequent ones stay.
 const MaxFacetValues = 30
 
 // MaxNamed is how many agents of one handle are looked at.
@@ -154,9 +151,8 @@ type Index interface {
 	Remove(id string)
 	// Get returns the agent with an id, and whether there is one.
 	Get(id string) (Agent, bool)
-	// Named returns the agents of a name on a portal (its host, "" for this
-	// one), at most MaxNamed, in order of id. What portals say of themselves
-	// may clash.
+	// Named returns the agents of a name on a portal (its host, "" for this one), at most
+	// MaxNamed, in order of id. Several portals may claim the same host.
 	Named(name, portal string) []Agent
 	// Of returns the ids of all agents that a portal lists, Count how many they
 	// are.
@@ -167,9 +163,8 @@ type Index interface {
 	// Beside is Search in a few agents that are not held, with scores as if they
 	// stood among those that are.
 	Beside(few []Agent, q Query) (Page, error)
-	// Suggest returns what a half-typed text may be meant for, best first, at
-	// most n: agents whose name or title has a word that begins so, then tags
-	// and skills. It costs no more than a search.
+	// Suggest returns completions of a half-typed text, best first, at most n: agents with a word
+	// of the name or title that begins so, then tags and skills. It costs no more than a search.
 	Suggest(text string, n int) []Suggestion
 	// Len is the number of agents held.
 	Len() int

@@ -40,8 +40,8 @@ func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) 
 	return a, err
 }
 
-// resolveRemote looks for what is not known here; absent is why it is not. Who comes from
-// another portal asks there.
+// resolveRemote resolves an agent that is unknown here; absent is the error of the local lookup.
+// Actors of another portal are refused: they ask from their own portal.
 func (s *Service) resolveRemote(ctx context.Context, actor ident.Actor, what string, absent error) (Agent, error) {
 	if s.seeker == nil || actor.Kind == ident.Portal {
 		return Agent{}, absent
@@ -94,7 +94,8 @@ func (q Query) handleText() (string, bool) {
 	return text, host != "" && ident.CheckForm(strings.ToLower(name)) == nil || host == "" && foreignID(text)
 }
 
-// resolveAsync looks for what a query means, and returns what waits for that.
+// resolveAsync starts to resolve the agent that a query names, and returns a function that waits
+// for the result.
 func (s *Service) resolveAsync(ctx context.Context, actor ident.Actor, q Query) func() *Agent {
 	if !s.Seeks(q) {
 		q.Wide = false

@@ -110,7 +110,7 @@ func New(ports Ports, cfg Config) *Service {
 	}
 }
 
-// draftRules is what a draft is checked against.
+// draftRules returns the limits for drafts.
 func (s *Service) draftRules() rules {
 	return rules{kinds: s.cfg.Kinds, checkURL: s.cfg.CheckURL, model: s.cfg.Model}
 }

@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Bounds of the settings of kinds and of what an agent takes and gives.
+// Bounds of the settings of kinds and of an agent's inputs and outputs.
 const (
 	maxTools           = 64
 	maxToolName        = 128

@@ -32,8 +32,8 @@ type Lists interface {
 	// leaving out those of disabled accounts, until yield returns false. As
 	// all lists it may leave out Config.
 	AllAgents(ctx context.Context, yield func(Agent) bool) error
-	// AgentsOf returns an account's agents by name, those it co-owns last. It
-	// may leave out Config: what is to be stored again is read by its id.
+	// AgentsOf returns an account's agents by name, those it co-owns last. It may leave out
+	// Config: read an agent by its id before it is stored again.
 	AgentsOf(ctx context.Context, ownerID string) ([]Agent, error)
 	// CountAgents counts the agents an account owns.
 	CountAgents(ctx context.Context, ownerID string) (int, error)
@@ -42,7 +42,7 @@ type Lists interface {
 	Versions(ctx context.Context, agentID string, before, limit int) ([]Agent, error)
 }
 
-// Secrets reads what only a call may see.
+// Secrets reads the values that only a call may see.
 type Secrets interface {
 	SealedSecret(ctx context.Context, agentID string) ([]byte, error)
 }
@@ -64,13 +64,13 @@ type Checkup struct {
 type Contact struct {
 	At      time.Time
 	State   Live
-	Latency time.Duration // to a tenth of what it was at worst
+	Latency time.Duration // up to a tenth below the worst
 }
 
 // MaxHistory is how many contacts are remembered of an agent.
 const MaxHistory = 200
 
-// Owners stores who may change an agent.
+// Owners stores the owners of agents.
 type Owners interface {
 	// CoOwners returns the accounts that may change it beside its owner.
 	CoOwners(ctx context.Context, agentID string) ([]Owner, error)
@@ -78,9 +78,9 @@ type Owners interface {
 	RemoveCoOwner(ctx context.Context, agentID, accountID string) error
 	// SetOffer offers the agent to an account, or takes the offer back with "".
 	SetOffer(ctx context.Context, agentID, accountID string) error
-	// OfferOf returns who an agent is offered to.
+	// OfferOf returns the account that an agent is offered to.
 	OfferOf(ctx context.Context, agentID string) (to Owner, ok bool, err error)
-	// Offers returns what is offered to an account.
+	// Offers returns the agents offered to an account.
 	Offers(ctx context.Context, accountID string) ([]Offer, error)
 	// Transfer gives the agent to the account it was offered to, without its
 	// credential and the proof that rested on the former owner's token, with the
@@ -96,14 +96,14 @@ type Owners interface {
 // Owner is an account as far as agents are concerned.
 type Owner struct{ ID, Name string }
 
-// Offer is an agent that somebody wants to give away.
+// Offer is an agent that its owner wants to give away.
 type Offer struct {
 	Agent   Agent
 	To      Owner
 	Created time.Time
 }
 
-// Proofs stores what was shown of addresses and domains.
+// Proofs stores the proofs of addresses and domains.
 type Proofs interface {
 	// SetProof stores an agent's proof if it still belongs to the owner; the
 	// zero Proof ends it.
@@ -114,7 +114,7 @@ type Proofs interface {
 	// failure, and the fifth in a row removes it.
 	SetDomain(ctx context.Context, accountID, domain string, proved bool) error
 	RemoveDomain(ctx context.Context, accountID, domain string) error
-	// StaleDomains returns what was last checked before then.
+	// StaleDomains returns the domains last checked before then.
 	StaleDomains(ctx context.Context, then time.Time, limit int) ([]Domain, error)
 }
 
@@ -143,8 +143,7 @@ type Uses interface {
 	Calls(ctx context.Context, agentID, viewerID string, limit int) ([]CallRecord, error)
 	// CallsSince counts the calls of an agent since then.
 	CallsSince(ctx context.Context, agentID string, then time.Time) (int, error)
-	// Traces returns what went over the wire in one call of the viewer's own,
-	// in order.
+	// Traces returns the wire traffic of one call of the viewer's own, in order.
 	Traces(ctx context.Context, agentID, taskID, viewerID string) ([]Trace, error)
 	// AddTraces stores the traces of a call and forgets those of all but the
 	// last 20 calls of the agent.
@@ -160,7 +159,7 @@ type Reports interface {
 	CloseReport(ctx context.Context, id, by, outcome string) (Report, error)
 }
 
-// Notices stores what accounts are told.
+// Notices stores the notifications of accounts.
 type Notices interface {
 	// AddNotice keeps the newest 200 of an account.
 	AddNotice(ctx context.Context, n Notice) error

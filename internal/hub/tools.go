@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// promptTools are the agents whose tools a prompt agent may use, by name.
+// promptTools are the agents that a prompt agent may use tools of, by name.
 func promptTools(a Agent) []string {
 	var conf PromptConfig
 	if a.Kind != Prompt || json.Unmarshal(a.Config, &conf) != nil {
@@ -40,7 +40,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 		if ok {
 			continue
 		}
-		// What was there before and leads nowhere may stay.
+		// An unresolved name that was there before may stay.
 		if slices.Contains(had, name) {
 			if ok, err = s.canCall(ctx, owner, name); err != nil {
 				return err
@@ -66,9 +66,9 @@ func (s *Service) canCall(ctx context.Context, actor ident.Actor, name string) (
 	return false, err
 }
 
-// givenTools takes off an agent that is given away the tools that its former
-// owner could not use: the next owner's right must not open them for
-// instructions that somebody else wrote. changed is false when all may stay.
+// givenTools removes the tools that the former owner could not use from an agent that is given
+// away: the next owner's right must not open them for instructions of another author. changed is
+// false when all may stay.
 func (s *Service) givenTools(ctx context.Context, former ident.Actor, a Agent) (config json.RawMessage, changed bool, err error) {
 	tools := promptTools(a)
 	kept := make([]string, 0, len(tools))

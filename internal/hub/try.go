@@ -10,13 +10,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Trier lets an agent answer once, outside of any conversation: what is said
-// is stored nowhere.
+// Trier lets an agent answer once, outside of any conversation: nothing is stored.
 type Trier interface {
 	Try(ctx context.Context, actor ident.Actor, a Agent, secret, text string) (Tried, error)
 }
 
-// Tried is what came of a try.
+// Tried is the result of a try.
 type Tried struct {
 	State string // of a task: completed, failed, input_required …
 	Text  string
@@ -28,7 +27,7 @@ type Tried struct {
 const (
 	maxTry     = 4000 // characters
 	tryTimeout = 50 * time.Second
-	// maxTrying bounds the tries of everybody together.
+	// maxTrying bounds the concurrent tries of all actors.
 	maxTrying = 64
 )
 
@@ -40,7 +39,7 @@ func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Dra
 	if err != nil {
 		return Tried{}, err
 	}
-	if !isOwner(actor, a) { // the operator tries it with what they may use themselves
+	if !isOwner(actor, a) { // the operator tries it with their own rights
 		if err := s.mayUse(ctx, actor, Agent{}, a); err != nil {
 			return Tried{}, err
 		}
@@ -97,7 +96,7 @@ func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name stri
 		before = a.Endpoint
 		was = a
 	}
-	if name == "" { // what is edited was asked when it was registered
+	if name == "" { // an edited agent was read when it was registered
 		var err error
 		if d, err = s.consultAddress(ctx, actor, d); err != nil {
 			return Agent{}, "", err

@@ -26,14 +26,13 @@ type Day struct {
 // face, state and timing, never the text.
 type CallRecord struct {
 	TaskID string
-	// Own is true when the owner who looks made the call; then it may have
-	// traces.
+	// Own is true when the viewing owner made the call; then it may have traces.
 	Own        bool
 	CallerKind string // guest, person, operator, agent
 	Face       string
 	State      string
-	// Reason says why it failed, in the portal's words; empty for others'
-	// calls when it may hold what was said.
+	// Reason explains a failure, in the portal's words; empty for others' calls when it may quote
+	// their text.
 	Reason string
 	At     time.Time
 	// Took is zero while it has not ended.
@@ -49,7 +48,7 @@ type Trace struct {
 	Size int64  // before it was cut
 }
 
-// Usage is how an agent is used, for everybody to see.
+// Usage is the public usage of an agent.
 type Usage struct {
 	Calls int // ever, as far as remembered
 	Week  int // in the last seven days
@@ -106,7 +105,7 @@ func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (St
 	return out, nil
 }
 
-// Traces shows an owner what went over the wire in one of their own calls.
+// Traces shows an owner the wire traffic of one of their own calls.
 func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID string) ([]Trace, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -115,16 +114,15 @@ func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID st
 	if !ident.ValidID(taskID) {
 		return nil, fault.New(fault.NotFound, "There is no such call.")
 	}
-	// What a co-owner or a former owner said is theirs, and the operator, who
-	// may look at every agent, reads no text.
+	// Text of a co-owner or a former owner is theirs, and the operator, with access to every
+	// agent, reads no text.
 	if !isOwner(actor, a) {
 		return nil, fault.New(fault.Forbidden, "Only an owner of %s may read what its calls said.", a.Name)
 	}
 	return s.store.Traces(ctx, a.ID, taskID, actor.ID)
 }
 
-// AddTraces keeps what went over the wire in a call of an owner's, for the
-// runtime. What cannot be stored is logged.
+// AddTraces stores the wire traffic of an owner's call, for the runtime. Errors are logged.
 func (s *Service) AddTraces(ctx context.Context, agentID, taskID string, list []Trace) {
 	if len(list) == 0 {
 		return

@@ -67,8 +67,7 @@ func (s *Service) AfterChange(ctx context.Context, a Agent) {
 // maxNote bounds what a version says about itself, in characters.
 const maxNote = 300
 
-// saveVersion stores a as the version after base and lists it. note says what
-// changed.
+// saveVersion stores a as the version after base and lists it. note describes the change.
 func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error) {
 	if err := s.mayStore(actor, a); err != nil {
 		return Agent{}, err

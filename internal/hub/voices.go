@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Voice is what one portal's own exchanges with an agent showed.
+// Voice is a liveness report: the result of one portal's own exchanges with an agent.
 type Voice struct {
 	// Portal is the host of the portal that says it.
 	Portal string
 	State  Live
 	At     time.Time
-	// Called is true when it was work for somebody that showed it, false when
-	// it was a probe.
+	// Called is true for the result of a real task, false for a probe.
 	Called bool
-	// Role is whose voice it is: RoleHere, RoleHome, RolePinned, RoleProved, or
-	// empty for a portal whose word does not count.
+	// Role is the role of the reporting portal: RoleHere, RoleHome, RolePinned, RoleProved, or
+	// empty for a portal that does not count.
 	Role string
 }
 
@@ -31,10 +30,9 @@ const (
 // maxVoices is how many voices are shown of an agent.
 const maxVoices = 20
 
-// Voices returns what portals say of an agent that the actor may see, those
-// that count most first, at most 20, and what that comes to; for an own agent
-// that stays what this portal saw itself. Of agents that are not listed nobody
-// else is told anything, so there are none.
+// Voices returns the liveness reports of portals about an agent that the actor may see, those that
+// count most first, at most 20, and the combined liveness; for a local agent that is this portal's
+// own result. Unlisted agents have none, because they are never reported to other portals.
 func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 	if s.cfg.Voices == nil || a.Portal == "" && !a.Listable() {
 		return a.Liveness, nil
@@ -46,8 +44,8 @@ func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 	return l, list[:min(len(list), maxVoices)]
 }
 
-// CalledElsewhere takes note of a task that was given to an agent of another
-// portal: whether that portal brought an answer, or nobody was reached.
+// CalledElsewhere notes the outcome of a task for an agent of another portal: whether that portal
+// brought an answer or was not reached.
 func (s *Service) CalledElsewhere(ctx context.Context, agentID string, reached bool) {
 	if s.cfg.Elsewhere == nil {
 		return

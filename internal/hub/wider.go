@@ -45,8 +45,8 @@ func (s *Service) asksOthers(q Query) bool {
 		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
 }
 
-// addRemote adds to the first page what other portals have. The page grows no
-// longer for it: what is left out of it of those held here is on the next.
+// addRemote adds the results of other portals to the first page. The page keeps its size: local
+// results that do not fit are on the next one.
 func (s *Service) addRemote(ctx context.Context, q Query, page Page) (Page, error) {
 	few, asked := s.wider.Ask(ctx, q)
 	page.Coverage = withAsked(page.Coverage, asked)
