@@ -21,8 +21,7 @@ const (
 	maxReason = 300
 )
 
-// contactAgent makes one exchange and stores what it showed. No prober makes an
-// agent work.
+// contactAgent makes one exchange and stores the result. No prober makes an agent work.
 func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
 	if c.Agent.Status.State == hub.Withdrawn || c.Agent.Kind == hub.Builtin || c.Agent.Kind == hub.Link {
 		return c.Agent.Liveness, nothing
@@ -30,8 +29,8 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 	a := m.agents.LearnCard(ctx, c.Agent)
 	t := hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
-		// What is known of the agent may be older than the last edit: a new
-		// credential must not go to the old address.
+		// The agent in c may be older than the last edit: a new credential must not go to the old
+		// address.
 		if now, secret, err := m.agents.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
@@ -45,7 +44,7 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 	case err != nil:
 		return l, nothing
 	case now.Agent.Version != a.Version:
-		// What an earlier version's address answered says nothing of this one.
+		// The answer of an earlier version's address is no result for this one.
 		return now.Agent.Liveness, nothing
 	}
 	l.CheckedAt = clock.Now()
@@ -72,7 +71,7 @@ func (m *Service) askProber(ctx context.Context, t hub.Target) (hub.Liveness, re
 	return l, nothing
 }
 
-// Observe stores what was seen of an agent by those who hold its connection.
+// Observe stores the liveness of an agent as seen by the holder of its connection.
 func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil {
@@ -87,8 +86,8 @@ func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	m.recordVerdict(ctx, c, l)
 }
 
-// recordVerdict stores a verdict, plans the next contact and tells the owners. c is
-// how the agent stood before.
+// recordVerdict stores a verdict, plans the next contact and notifies the owners. c is the agent's
+// state before.
 func (m *Service) recordVerdict(ctx context.Context, c hub.Checkup, l hub.Liveness) {
 	next, failures := planNext(c, l.State, l.CheckedAt, rand.Float64())
 	m.storeVerdict(ctx, c, l, next, failures)
@@ -112,9 +111,9 @@ func (m *Service) storeVerdict(ctx context.Context, c hub.Checkup, l hub.Livenes
 	}
 }
 
-// Called takes note of a task that was given to an agent. One that reached it
-// shows that it is alive; one that did not makes it be contacted at once: what
-// a call showed is no verdict, for it may have been the call's fault.
+// Called notes the outcome of a task that was given to an agent. A task that reached it shows that
+// it is alive; one that did not causes a contact at once, because the failure may have been the
+// task's fault and so is no verdict.
 func (m *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
 	a, err := m.queue.store.AgentByID(ctx, agentID)
 	if err != nil || a.Kind == hub.Builtin || a.Kind == hub.Link {
@@ -141,13 +140,13 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	if now.Sub(last.CheckedAt) < calledEvery {
 		return
 	}
-	// How long the work took says nothing of how quickly it answers. It is
-	// contacted again soon: somebody relies on it.
+	// The duration of the work is no measure of response time. The agent is contacted again soon,
+	// because a caller relies on it.
 	next := now.Add(addJitter(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
 	m.storeVerdict(ctx, hub.Checkup{Agent: a}, hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
-// reportContact tells other portals what an exchange with an own agent showed.
+// reportContact reports the result of an exchange with a local agent to other portals.
 func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
 	if m.ports.Contacted != nil {
 		a.Liveness = l

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// When owners are told that an agent of theirs stopped answering. A verdict of
-// one moment is no news: it must have held for a while.
+// The times after which owners are notified of an outage. A single verdict causes no notice: the
+// outage must have lasted for a while.
 const (
 	downContacts = 2
 	downFor      = 3 * time.Minute
 	// linkDownFor is longer: programs that dial in are restarted by hand.
 	linkDownFor = 10 * time.Minute
-	// tellEvery bounds how often owners are told that one agent is down: an
-	// agent that comes and goes makes a pair of notices an hour.
+	// tellEvery bounds the notices about one agent: an agent that comes and goes causes one pair
+	// of notices an hour.
 	tellEvery = time.Hour
 )
 
-// outage follows what an agent's owners were told, from nothing but the
-// contacts: replaying a history gives what was told while it happened.
+// outage tracks the notices to an agent's owners as a function of the contacts alone: a replayed
+// history gives the same notices.
 type outage struct {
 	link     bool
 	answered bool      // it was alive before
 	contacts int       // in a row that were not alive
 	since    time.Time // of the first of them
 	told     bool      // that it is down
-	last     time.Time // they were told that it is down, this time or before
+	last     time.Time // a notice of an outage was sent, now or before
 }
 
 // replayOutage returns how an outage stands after a history.
@@ -42,8 +42,8 @@ func replayOutage(c hub.Checkup) *outage {
 	return o
 }
 
-// addContact follows one more contact and returns what it is told as, NoticeDown or
-// NoticeUp, or "". A contact that shows nothing changes nothing.
+// addContact adds one more contact and returns the kind of its notice, NoticeDown or NoticeUp, or
+// "". A contact without a result changes nothing.
 func (o *outage) addContact(c hub.Contact) string {
 	switch {
 	case c.State == hub.Unknown:
@@ -58,8 +58,8 @@ func (o *outage) addContact(c hub.Contact) string {
 		}
 		return ""
 	}
-	// A linked agent has no contacts while it is away: its owners were told
-	// when the time had come.
+	// A linked agent has no contacts while it is away: its owners were notified when the time had
+	// come.
 	if at, ok := o.dueAt(); ok && o.link && !c.At.Before(at) {
 		o.told, o.last = true, at
 	}
@@ -71,7 +71,7 @@ func (o *outage) addContact(c hub.Contact) string {
 	return ""
 }
 
-// dueAt is when owners are to be told that the agent is down, if it still is.
+// dueAt is the time to notify owners that the agent is down, if it still is.
 func (o *outage) dueAt() (time.Time, bool) {
 	if o.contacts == 0 || o.told || !o.answered {
 		return time.Time{}, false
@@ -86,8 +86,8 @@ func (o *outage) dueAt() (time.Time, bool) {
 	return at, true
 }
 
-// notifyOutage tells the owners what a contact means to them. c is how the agent
-// stood before. It returns when a linked agent is to be looked at again.
+// notifyOutage notifies the owners of the outage or return that a contact shows. c is the agent's
+// state before. It returns the time of the next look at a linked agent.
 func (m *Service) notifyOutage(ctx context.Context, c hub.Checkup, l hub.Liveness) (again time.Time) {
 	o := replayOutage(c)
 	since := o.since
@@ -104,8 +104,8 @@ func (m *Service) notifyOutage(ctx context.Context, c hub.Checkup, l hub.Livenes
 	return time.Time{}
 }
 
-// notifyMissing tells the owners of a linked agent that has stayed away. It returns
-// when to look again if it is too early to tell.
+// notifyMissing notifies the owners of a linked agent that has stayed away. If it is too early, it
+// returns the time to look again.
 func (m *Service) notifyMissing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil || c.Agent.Kind != hub.Link || c.Agent.Liveness.State == hub.Alive {

@@ -13,9 +13,9 @@ import (
 const (
 	// publishWait is how long a registration waits for its first verdict.
 	publishWait = 1500 * time.Millisecond
-	// checkWait is how long somebody who asked for an exchange waits.
+	// checkWait is how long the requester of an exchange waits.
 	checkWait = probeTimeout + readWait + 2*time.Second
-	// readWait is the time to read what an agent says of itself before its probe.
+	// readWait is the time to read an agent's description before its probe.
 	readWait = 3 * time.Second
 )
 
@@ -24,8 +24,8 @@ type Store interface {
 	// SetLiveness stores a verdict, adds it to the history and sets when the
 	// agent is due again and how often in a row it did not answer.
 	SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error
-	// Due returns agents that somebody else runs and that are to be checked
-	// by now, longest due first, with how often in a row they failed.
+	// Due returns agents outside this process that are to be checked by now, longest due first,
+	// with their counts of failures in a row.
 	Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error)
 	// Checkup returns one agent as Due does, due or not.
 	Checkup(ctx context.Context, agentID string) (hub.Checkup, error)

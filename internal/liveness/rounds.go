@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Whose turn it is. An agent waits in the queue of its host, hosts take turns,
-// so that one with many agents, or one that answers slowly, delays no other.
+// The order of visits. An agent waits in the queue of its host, and hosts take turns, so that a
+// host with many agents, or a slow one, delays no other.
 const (
-	// probesAtOnce is how many exchanges are under way, urgentAtOnce how many
-	// with those that somebody waits for.
+	// probesAtOnce bounds the running exchanges, urgentAtOnce the same including those with a
+	// waiting requester.
 	probesAtOnce = 16
 	urgentAtOnce = 24
 	// slowAtOnce is how many of them may be with hosts that last took longer
@@ -31,8 +31,8 @@ const (
 	// restFirst is how long a host that is down rests, doubled up to restMost.
 	restFirst = 30 * time.Second
 	restMost  = 10 * time.Minute
-	// maxWaiting bounds the queues together, maxHosts what is remembered of
-	// hosts, maxPutOff the agents that are called back when a host returns.
+	// maxWaiting bounds the queues together, maxHosts the remembered hosts, maxPutOff the agents
+	// that are called back when a host returns.
 	maxWaiting = 8192
 	maxHosts   = 4096
 	maxPutOff  = 20_000
@@ -43,7 +43,7 @@ type visit struct {
 	agent   string
 	version int
 	host    string
-	waiters []chan hub.Liveness // who waits for the verdict; buffered
+	waiters []chan hub.Liveness // requesters of the verdict; buffered
 
 	running bool
 	met     bool // it showed something, but is not over
@@ -59,7 +59,7 @@ func (v *visit) answerWaiters(l hub.Liveness) {
 // rounds holds the queues. It belongs to the goroutine of Run.
 type rounds struct {
 	hosts  map[string]*hostQueue
-	turn   []*hostQueue // those that have somebody waiting
+	turn   []*hostQueue // hosts with waiting visits
 	visits map[string]*visit
 	// waiting, busy and slowBusy count the visits that have not begun, those
 	// under way, and of these the ones to slow hosts.
@@ -67,7 +67,7 @@ type rounds struct {
 	putOff                  int
 }
 
-// hostQueue is what is known of one host.
+// hostQueue is the state of one host.
 type hostQueue struct {
 	name    string
 	urgent  []*visit
@@ -100,7 +100,7 @@ func (r *rounds) queueOf(name string) *hostQueue {
 	return h
 }
 
-// forgetHosts drops what is remembered of hosts that nobody waits for.
+// forgetHosts drops the state of hosts without waiting visits.
 func (r *rounds) forgetHosts() {
 	for name, h := range r.hosts {
 		if h.isIdle() {
@@ -159,8 +159,8 @@ func (r *rounds) removeVisit(v *visit) {
 	r.settleHost(h)
 }
 
-// settleHost takes a host nobody waits for out of the turn, and forgets it when
-// there is nothing to remember.
+// settleHost removes a host without waiting visits from the turn, and drops it when it has no
+// state worth keeping.
 func (r *rounds) settleHost(h *hostQueue) {
 	if len(h.list)+len(h.urgent) == 0 {
 		for i := range r.turn {
@@ -175,8 +175,8 @@ func (r *rounds) settleHost(h *hostQueue) {
 	}
 }
 
-// nextVisit begins the visit whose turn it is. When there is none, wait is how long
-// until there may be one, 0 when that depends on those under way.
+// nextVisit begins the next visit in turn. When there is none, wait is how long until there may be
+// one, 0 when that depends on running visits.
 func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 	for i, h := range r.turn {
 		urgent := len(h.urgent) > 0 && r.busy < urgentAtOnce && h.running < hostUrgent
@@ -221,8 +221,7 @@ func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 	return nil, wait
 }
 
-// reach is what an exchange showed of the host, whatever it showed of the
-// agent.
+// reach is the result of an exchange for the host, whatever the result for the agent.
 type reach int
 
 const (
@@ -231,9 +230,9 @@ const (
 	missed // no connection came about
 )
 
-// noteResult notes what a visit showed. When its host turns out to be down, the other
-// visits that waited for it are returned: they see the same. When the host has
-// come back, the agents that were put off meanwhile are.
+// noteResult takes the result of a visit. When its host turns out to be down, the other visits
+// waiting for it are returned in same: they get the same result. When the host has come back, back
+// has the agents that were put off.
 func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
 	v.met = true
 	v.answerWaiters(l)
@@ -293,8 +292,8 @@ func (r *rounds) forgetVisit(v *visit) {
 	}
 }
 
-// hostOf names what an agent's turns are counted against: host and port of its
-// address, "" for agents on the portal's own model.
+// hostOf returns the key that counts an agent's turns: host and port of its address, "" for agents
+// on the portal's own model.
 func hostOf(a hub.Agent) string {
 	u, err := url.Parse(a.Endpoint)
 	if err != nil {

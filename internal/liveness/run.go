@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// sweepEvery is how often it is looked who is due; while many wait
-	// already, which are read again each time, every busySweep.
+	// sweepEvery is the interval of the search for due agents; while many wait already, which are
+	// read again each time, it is busySweep.
 	sweepEvery = 5 * time.Second
 	busySweep  = 30 * time.Second
 	sweepBatch = 512
@@ -26,8 +26,7 @@ type probeJob struct {
 	away  time.Time
 }
 
-// report is what a visit tells Run: first what it showed, then that it is
-// over.
+// report is a message of a visit to Run: first with the result, then at its end.
 type report struct {
 	visit *visit
 	over  bool
@@ -130,7 +129,7 @@ func (m *Service) queueDue(ctx context.Context, r *rounds) bool {
 	return len(due) == limit && r.waiting > before
 }
 
-// handleReport takes what a visit reports.
+// handleReport handles a visit's report.
 func (m *Service) handleReport(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
 	v := rep.visit
 	switch {
@@ -183,7 +182,7 @@ func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, se
 	if rep.live.State != hub.Alive || ctx.Err() != nil {
 		return
 	}
-	// What follows from its being there. Nobody waits for it.
+	// Follow-up work for an agent that answered. No requester waits for it.
 	a, err := m.queue.store.AgentByID(ctx, v.agent)
 	if err != nil {
 		return
@@ -196,7 +195,7 @@ func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, se
 	m.renewProof(ctx, a, proofs)
 }
 
-// sameHost stores for agents that waited for a host what was just seen of it.
+// sameHost stores the result of a host for the agents that waited for it.
 func (m *Service) sameHost(ctx context.Context, list []*visit, l hub.Liveness) {
 	l.Latency, l.Reason = 0, l.Reason+" Another agent of the same host was asked."
 	for _, v := range list {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// When an agent is contacted next. Everything here is a function of what is
-// stored, so that a restart changes nothing.
+// The times of contacts. All functions here depend on stored data alone, so that a restart changes
+// nothing.
 const (
-	// confirmAfter is how soon a verdict that differs from a steady one is
-	// looked at again, before anybody is told.
+	// confirmAfter is how soon a verdict that differs from a steady one is confirmed, before
+	// owners are notified.
 	confirmAfter = 45 * time.Second
 	// slowEvery is how often drafts and deprecated agents are contacted at
 	// most: few people look for them.
@@ -83,8 +83,8 @@ func countSteady(h []hub.Contact) int {
 	return n
 }
 
-// isSurprising reports whether state differs from what an agent showed so far.
-// One that shows something else every time surprises nobody.
+// isSurprising reports whether state differs from the agent's states so far. No state of an agent
+// that changes every time is surprising.
 func isSurprising(h []hub.Contact, state hub.Live) bool {
 	if len(h) == 0 || h[len(h)-1].State == state {
 		return false

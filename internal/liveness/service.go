@@ -1,5 +1,5 @@
-// Package liveness probes agents, keeps what their last exchanges showed, plans
-// the next ones host by host, and tells owners of outages.
+// Package liveness probes agents, keeps the results of their last exchanges, plans the next ones
+// host by host, and notifies owners of outages.
 package liveness
 
 import (
@@ -38,8 +38,8 @@ type Ports struct {
 	Contacted func(a hub.Agent)
 }
 
-// Monitor probes agents, keeps their liveness, and tells owners of outages.
-// Create it with NewMonitor, and Run it. It is safe for concurrent use.
+// Service probes agents, keeps their liveness, and notifies owners of outages. Create it with its
+// constructor, and Run it. It is safe for concurrent use.
 type Service struct {
 	ports  Ports
 	queue  *Queue
@@ -53,9 +53,9 @@ func New(p Ports) *Service {
 	return &Service{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
 }
 
-// Prober makes a real protocol exchange with an agent that never makes the
-// agent work: GetTask of an unknown id, a list of models. It returns within
-// its own deadline and never an error: what went wrong is the liveness.
+// Prober makes a real protocol exchange with an agent that never makes the agent work: GetTask of
+// an unknown id, a list of models. It returns within its own deadline and never an error: a
+// failure is a liveness.
 type Prober interface {
 	Probe(ctx context.Context, t hub.Target) hub.Liveness
 }
