@@ -8,10 +8,10 @@ import (
 	"agentsite/internal/fault"
 )
 
-// ProvesNamespace refuses domains that stand for no namespace of the MCP
-// registry, however they were proved: addresses, names without a dot, and
-// ports, because whoever may listen at one is not whose the name is. On a
-// portal on loopback names of this machine may have all of that.
+// ProvesNamespace refuses domains that stand for no namespace of the MCP registry, however they
+// were proved: addresses, names without a dot, and ports, because a program listening at one need
+// not belong to the name's owner. On a portal on loopback names of this machine may have all of
+// that.
 func ProvesNamespace(domain string, loopback bool) error {
 	switch {
 	case LocalDomain(domain):
@@ -20,8 +20,8 @@ func ProvesNamespace(domain string, loopback bool) error {
 		}
 	case !PlainDomain(domain):
 	case domain == "github.io" || strings.HasSuffix(domain, ".github.io"):
-		// A page there shows who may write one repository, not whose the
-		// account or organization is.
+		// A page there proves write access to one repository, not ownership of the account or
+		// organization.
 		return fault.New(fault.Invalid, "github.io domains cannot be used with DNS/HTTP authentication")
 	default:
 		return nil
@@ -41,7 +41,7 @@ func PlainDomain(s string) bool {
 			return false
 		}
 	}
-	// What ends in a number is an address to some resolver.
+	// Resolvers read a name that ends in a number as an address.
 	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
 }
 

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// AnonymousDomain is whose namespace anybody publishes under on a portal that
+// AnonymousDomain is the namespace under which anonymous publishers may publish on a portal that
 // is on loopback, as the official registry has it for tests.
 const AnonymousDomain = "anonymous.modelcontextprotocol.io"
 
@@ -33,9 +33,9 @@ func Namespace(host string) string {
 // Namespace is the portal's own: its agents are published under it.
 func (s *Service) Namespace() string { return Namespace(s.cfg.Portal) }
 
-// grant is what lets an actor publish under a name.
+// grant is an actor's right to publish under a name.
 type grant struct {
-	site   string // whose quota a new server counts against
+	site   string // site that a new server counts against
 	domain string // that was proved; empty under the portal's own namespace
 	own    bool   // the namespace is the portal's
 }
@@ -92,8 +92,8 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 	return grant{}, fault.New(fault.Forbidden, "You do not have permission to publish this server. You have permission to publish: %s. Attempting to publish: %.200s", strings.Join(spaces, ", "), name)
 }
 
-// siteOf is whom a domain's quota is counted against: names below a domain
-// cost nothing.
+// siteOf is the site that a domain's quota counts against, because names below a domain cost
+// nothing.
 func siteOf(domain string) string {
 	if h, _, err := net.SplitHostPort(domain); err == nil {
 		domain = h
@@ -116,7 +116,7 @@ func agentNames(name string) []string {
 	return slices.DeleteFunc([]string{full, unique}, func(n string) bool { return ident.CheckName(n) != nil })
 }
 
-// plainName keeps of a text what the name of an agent may hold.
+// plainName removes from a text the characters that a name of an agent must not hold.
 func plainName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

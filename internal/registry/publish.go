@@ -18,12 +18,11 @@ import (
 // releaseTries is how often a change starts anew when another one came first.
 const releaseTries = 4
 
-// PublishRelease publishes a version of a server in the MCP registry. The
-// latest version of a server that has an address this portal can call is one
-// agent of kind mcp: it is created with the first such version and says from
-// then on what the latest one says. Who proved the server's domain may
-// publish, with an account or without; an agent published without an account
-// has no owner, and the operator alone edits it. A version is published once.
+// PublishRelease publishes a version of a server in the MCP registry. The latest version of a
+// server with an address that this portal can call is one agent of kind mcp: it is created with
+// the first such version and always has the content of the latest one. The publisher needs a proof
+// of the server's domain, but no account; an agent published without an account has no owner, and
+// only the operator edits it. A version is published once.
 func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
 	right, err := s.mayRelease(ctx, actor, r.Name)
 	if err != nil {
@@ -123,8 +122,8 @@ func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right gran
 	return c, err
 }
 
-// serverFor is the server of a name, new or known, and its agent, nil for
-// none. It refuses what was taken down.
+// serverFor is the server of a name, new or known, and its agent, nil for none. It refuses servers
+// that were taken down.
 func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *hub.Agent, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
@@ -189,7 +188,7 @@ func errNoRemote(name string) error {
 	return fault.New(fault.Invalid, "%s is a name of this portal's own namespace, for servers that this portal can call: give a remote of type streamable-http with a fixed address.", name)
 }
 
-// lead makes the agent of a server say what its latest release says.
+// lead updates the agent of a server to its latest release.
 func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *Change, agent *hub.Agent, latest Release) error {
 	now := c.At
 	switch {
@@ -290,7 +289,7 @@ func releaseNote(version string) string {
 	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(hub.OneLine(version), 200))
 }
 
-// authHeaderOf keeps of a server's settings what its owner said.
+// authHeaderOf keeps the fields of a server's settings that its owner set.
 func authHeaderOf(a hub.Agent) json.RawMessage {
 	var had hub.MCPConfig
 	if json.Unmarshal(a.Config, &had) != nil || had.AuthHeader == "" {

@@ -10,9 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Releases lists what the MCP registry of this portal holds, by name and
-// version: what was published, and the public agents of kind mcp that were
-// registered instead. more is true when there is another page.
+// Releases lists the MCP registry of this portal, by name and version: published releases, and the
+// public agents of kind mcp that were registered instead. more is true when there is another page.
 func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (list []Release, more bool, err error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, false, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -75,8 +74,7 @@ func (s *Service) oneRelease(ctx context.Context, f Filter) (Release, error) {
 	return list[0], nil
 }
 
-// ServerName is what an agent is called in the MCP registry; empty when it is
-// not listed there.
+// ServerName is the name of an agent in the MCP registry; empty when it is not listed there.
 func (s *Service) ServerName(ctx context.Context, a hub.Agent) (string, error) {
 	if a.Kind != hub.MCP || !a.Listable() {
 		return "", nil

@@ -18,9 +18,9 @@ import (
 type Release struct {
 	Name    string // namespace and name, with a slash between
 	Version string
-	// Title, Description and Endpoint are what its agent says while this is
-	// the latest version. Endpoint is empty when this portal cannot call it,
-	// and for a registered agent, whose address is its owner's to tell.
+	// Title, Description and Endpoint are the agent's texts while this is the latest version.
+	// Endpoint is empty when this portal cannot call it, and for a registered agent, because its
+	// owner did not publish the address.
 	Title, Description, Endpoint string
 	// Remotes are all fixed addresses it names; read by PublishRelease only.
 	Remotes []string
@@ -33,12 +33,11 @@ type Release struct {
 	Latest                           bool
 	PublishedAt, StatusAt, UpdatedAt time.Time
 
-	// Agent is the name of the agent that calls it, empty for none; Live is
-	// what was last seen of it.
+	// Agent is the name of the agent that calls it, empty for none; Live is its last liveness.
 	Agent string
 	Live  hub.Live
-	// Removed is true when the agent was removed: what was published says
-	// nothing any more but that it is gone.
+	// Removed is true when the agent was removed: the published document is then reduced to that
+	// fact.
 	Removed bool
 	Size    int // of Document in bytes
 }
@@ -52,7 +51,7 @@ const (
 	ReleaseDeleted    = "deleted"
 )
 
-// Bounds of what is published.
+// Bounds of published documents.
 const (
 	maxReleaseName    = 200
 	maxReleaseVersion = 255
@@ -70,20 +69,18 @@ const (
 	maxReleasePage = 100
 )
 
-// Server is what has releases: a name somebody published under.
+// Server is the owner of releases: a name that was published under.
 type Server struct {
 	Name    string
 	AgentID string // empty while no release had an address to call
-	Site    string // whose quota it counts against
-	// Held is true while the operator has deleted all of it: then nobody else
-	// changes it.
+	Site    string // site that its quota counts against
+	// Held is true while the operator has deleted all of it: then only the operator changes it.
 	Held bool
 	// Revision grows with each change; 0 for a server that is not there yet.
 	Revision int
 }
 
-// ReleaseFilter narrows a list of releases. The zero value lists what is not
-// deleted.
+// Filter narrows a list of releases. The zero value lists all that are not deleted.
 type Filter struct {
 	Name, Version string // exactly
 	Latest        bool
@@ -95,14 +92,13 @@ type Filter struct {
 	AfterName, AfterVersion string
 	// Limit is the most that are returned.
 	Limit int
-	// Brief leaves out documents, and what became of the agent out of the
-	// status.
+	// Brief leaves out documents, and the agent's state out of the status.
 	Brief bool
 	// Namespace is that of registered agents; the service sets it.
 	Namespace string
 }
 
-// ReleaseChange is what happens to a server at once.
+// Change is a set of changes of a server in one transaction.
 type Change struct {
 	Server Server   // as it becomes; Revision is the one it was read at
 	Add    *Release // a new version, nil for none
@@ -111,8 +107,8 @@ type Change struct {
 	Status, Message string
 	Latest          string // the version that is the latest then
 	At              time.Time
-	// Agent is what its agent becomes, nil to leave it; Base the version that
-	// it was read at, 0 to create it. Sealed is as in UpdateAgent.
+	// Agent is the new form of its agent, nil to leave it; Base the version that it was read at, 0
+	// to create it. Sealed is as in UpdateAgent.
 	Agent  *hub.Agent
 	Base   int
 	Sealed []byte
@@ -123,7 +119,7 @@ type Change struct {
 // since it was read, or a name was taken meanwhile.
 var ErrStale = errors.New("changed meanwhile")
 
-// Releases stores what was published in the MCP registry.
+// Releases stores the published releases of the MCP registry.
 type Releases interface {
 	// Server returns a published server; NotFound when there is none.
 	Server(ctx context.Context, name string) (Server, error)

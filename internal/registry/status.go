@@ -11,10 +11,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// SetReleaseStatus changes the status of one version of a published server, or
-// of all with an empty version, and why: nil says nothing. Its agent follows.
-// Who may publish the server may do that, and the operator: what an operator
-// who may not publish it deletes as a whole, nobody else puts back.
+// SetReleaseStatus changes the status of one version of a published server, or of all with an
+// empty version, with a message; nil keeps the message. Its agent follows. Publishers of the
+// server may do that, and the operator: if an operator without the right to publish deletes the
+// whole server, only the operator can restore it.
 func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
 	if err != nil && !(fault.Is(err, fault.Forbidden) && hub.RequireOperator(actor) == nil) {
