@@ -19,12 +19,10 @@ import (
 // maxTries bounds how often something is read anew because it changed meanwhile.
 const maxTries = 3
 
-// Archive shows other portals what is held here of anybody, this portal
-// included. It is where it is decided what they may see: nothing of a portal
-// that rules, policy or a proved lie keep out, and no log that does not add up,
-// because whoever passes one on has to answer for what it leaves out. What may
-// not be shown is absent, in the same words as what is not there. It is safe
-// for concurrent use.
+// Archive serves the held records of all portals, this portal included. It decides on their
+// visibility to other portals: hidden are all records of a portal that rules, policy or a proved
+// lie keep out, and incomplete logs, because a portal that forwards a log is responsible for
+// omissions. Hidden records give the same answer as missing ones. It is safe for concurrent use.
 type Archive struct {
 	network string
 	own     record.PortalID
@@ -36,7 +34,7 @@ type Archive struct {
 	heads map[record.PortalID]held
 }
 
-// held is what Head read, as of a standing of its portal: everybody asks for the
+// held is a cached result of Head, for one state of its portal, because most requests ask for the
 // same few.
 type held struct {
 	standing record.Standing
@@ -142,7 +140,8 @@ func (a *Archive) readHead(ctx context.Context, portal record.PortalID) (*record
 	return head, wire, nil
 }
 
-// Diff answers what heads a portal lacks and which it has that are newer.
+// Diff returns the heads that a portal misses, and the marks of portals of which it has newer
+// heads.
 func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federation.DiffAnswer, error) {
 	from, to := federation.Mark(0), ^federation.Mark(0)
 	if q.From != nil && q.To != nil {
@@ -240,7 +239,7 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 		if err != nil {
 			return nil, err
 		}
-		// A portal keeps what it signed before the head that covers it.
+		// A portal holds its newly signed records before the head that covers them.
 		cut := len(entries)
 		for cut > 0 && seqOf(a.network, entries[cut-1]) >= head.Seq {
 			cut--
@@ -259,7 +258,7 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 			}
 			p.More = len(rest) > 0 && seqOf(a.network, rest[0]) < head.Seq
 		}
-		// What changed between was not there when the head was read.
+		// Changes in between were not there when the head was read.
 		if _, again, err := a.readHead(ctx, portal); err != nil || string(again) != string(told.Head) {
 			continue
 		}
@@ -331,8 +330,8 @@ func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from recor
 	return p, err
 }
 
-// Proven is an agent's record with what shows that its portal lists it, or
-// what shows that it does not.
+// Proven is an agent's record with the proof that its portal lists it, or the proof that it does
+// not.
 type Proven struct {
 	Card   json.RawMessage `json:"card,omitempty"`
 	Head   json.RawMessage `json:"head"`
@@ -378,7 +377,7 @@ func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []reco
 	}
 	p := &Page{Head: told.Head}
 	read := a.replica.CoveredAgent
-	if portal == a.own { // what it signs is in its next head
+	if portal == a.own { // new records of this portal are in its next head
 		read = a.replica.Agent
 	}
 	for _, key := range keys[:min(len(keys), federation.MaxFetch)] {

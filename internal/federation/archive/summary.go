@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// MaxSummary bounds what is read as the answer to a question for a summary, in
-// bytes: a head, and a summary with its envelope, whose payload is in base64.
+// MaxSummary bounds the answer to a question for a summary, in bytes: a head, and a summary with
+// its envelope, with the payload in base64.
 const MaxSummary = 64 << 10
 
 // Summarized is a portal's head with the summary that the head names.
@@ -19,9 +19,9 @@ type Summarized struct {
 	Summary json.RawMessage `json:"summary"`
 }
 
-// Summary returns the head of a portal with the summary whose hash is in it. A
-// NotFound fault says that there is none that may be shown, an Unavailable one
-// that the summary here is another than the head's just now.
+// Summary returns the head of a portal with the summary that the head names by hash. A NotFound
+// fault means that there is none to be shown, an Unavailable one that the summary here is not the
+// head's at present.
 func (a *Archive) Summary(ctx context.Context, portal record.PortalID) (*Summarized, error) {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)

@@ -14,10 +14,9 @@ import (
 // a few milliseconds, so small portals need no place here.
 const maxTreeLeaves = 200_000
 
-// Trees keeps the Merkle trees of portals that were used last. A tree that is
-// kept may be behind what the Replica holds; whoever uses one has a head to
-// compare it with, and it is built anew when they differ. It is safe for
-// concurrent use.
+// Trees caches the Merkle trees of recently used portals. A cached tree may be behind the Replica;
+// its users compare it with a head, and it is rebuilt when they differ. It is safe for concurrent
+// use.
 type Trees struct {
 	replica federation.Replica
 
@@ -34,16 +33,15 @@ type keptTree struct {
 	used int64 // guarded by Trees.mu
 }
 
-// NewTrees returns the trees of what a replica holds.
+// NewTrees returns the trees of a replica's records.
 func NewTrees(replica federation.Replica) *Trees {
 	return &Trees{replica: replica, trees: make(map[record.PortalID]*keptTree)}
 }
 
-// Use calls f with the tree of what is held of a portal if the head describes
-// it, and reports whether it does. changed are the entries that were kept since
-// the tree was last used, in order; they save building it anew and may be nil.
-// f may be nil, must not keep the tree and not change it. lacking are leaves
-// that are known to be missing here; they count as if they were held.
+// Use calls f with the tree of a portal's held records if the head describes it, and reports
+// whether it does. changed are the entries stored since the last use of the tree, in order; they
+// save a rebuild and may be nil. f may be nil, must not keep the tree and not change it. lacking
+// are leaves that are known to be missing here; they count as if they were held.
 func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Record, lacking map[record.Hash]record.Hash, f func(*record.Tree)) (bool, error) {
 	k := t.takeTree(head.Portal)
 	k.mu.Lock()
@@ -77,9 +75,8 @@ func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Re
 	return true, nil
 }
 
-// Forget lets the tree of a portal go. It must be called when records were kept
-// of which Use is not told: a tree without them could fit a head that does not
-// cover them.
+// Forget drops the tree of a portal. It must be called when records were stored without a call of
+// Use: a tree without them could fit a head that does not cover them.
 func (t *Trees) Forget(portal record.PortalID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +98,8 @@ func (t *Trees) buildTree(ctx context.Context, portal record.PortalID) (*record.
 	return tree, nil
 }
 
-// takeTree returns the place of a portal's tree. While somebody has it, others who
-// want it wait for the same one.
+// takeTree returns the place of a portal's tree. While it is in use, other callers wait for the
+// same one.
 func (t *Trees) takeTree(portal record.PortalID) *keptTree {
 	t.mu.Lock()
 	defer t.mu.Unlock()

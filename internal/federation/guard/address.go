@@ -27,8 +27,8 @@ func (g *Guard) Arrive(addr string) (err error) {
 	return nil
 }
 
-// Strike notes that a request from an address was refused. Who goes on although
-// it could have known is shunned for a while.
+// Strike notes that a request from an address was refused. An address that goes on although it
+// could know is put into the penalty box.
 func (g *Guard) Strike(addr string, why federation.Reason) {
 	switch why {
 	case federation.ReasonUnknown, federation.ReasonClock, federation.ReasonPending, federation.ReasonBusy, federation.ReasonAbsent:
@@ -39,7 +39,7 @@ func (g *Guard) Strike(addr string, why federation.Reason) {
 	}
 }
 
-// countedAs is what an address is counted as; a is zero when it is none.
+// countedAs is the key under which an address is counted; a is zero for an invalid address.
 func countedAs(a netip.Addr, addr string) string {
 	switch {
 	case !a.IsValid():

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Behalf is for whom a portal asks, as ForField says it. The zero Behalf is the
-// portal itself.
+// OnBehalfOf is the person for whom a portal makes a request, as in ForField. The zero value is
+// the portal itself.
 type OnBehalfOf struct {
 	// Kind is person or guest.
 	Kind string
 	// ID is the same for the same person and portal that is asked.
 	ID string
-	// Handle is what the portal calls them, which nobody has to believe but for
-	// the part before the @.
+	// Handle is the portal's name for them, a claim except for the part before the @.
 	Handle string
 }
 
@@ -65,8 +64,7 @@ func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 	return b, nil
 }
 
-// value reads a token or a quoted string of characters that show, and what
-// comes after it.
+// readValue reads a token or a quoted string of printable characters, and returns the rest.
 func readValue(s string) (v, after string, ok bool) {
 	quoted := strings.HasPrefix(s, `"`)
 	var b strings.Builder

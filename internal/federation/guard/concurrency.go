@@ -14,9 +14,8 @@ import (
 const (
 	maxAtOnce    = 64  // requests of one portal that are worked on
 	maxAllAtOnce = 512 // and of all
-	// tenth is what is left of a limit for portals that are not proved. Of what
-	// is worked on at once it is what all of them have together, too: names
-	// cost them nothing.
+	// tenth is the fraction of a limit for portals that are not proved. All of them together share
+	// this fraction of the concurrent requests, too, because names cost them nothing.
 	tenth = 10
 	// maxWaiting bounds the signatures that wait to be verified, at 54 µs each.
 	maxWaiting = 512

@@ -22,7 +22,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// What requests between portals carry; see docs/design/peering.md.
+// The headers and parameters of requests between portals; see docs/design/peering.md.
 const (
 	SignatureTag   = "agentsite-peer"
 	SignatureLabel = "sig1"
@@ -42,16 +42,16 @@ var alsoSigned = []string{ForField, HopsField, BudgetField, "Authorization"}
 type Asker struct {
 	Portal record.PortalID
 	Key    record.KeyID
-	// Card is its current card; nobody changes it.
+	// Card is its current card; it must not be changed.
 	Card *record.Card
-	// Decision is what held for it when it asked.
+	// Decision is the decision on the portal at the time of the request.
 	Decision federation.Decision
-	// For, Hops and Budget are what the request carries of the call it belongs
-	// to, as they came; they were signed. Empty: it does not.
+	// For, Hops and Budget are the request's fields about the call it belongs to, unparsed; they
+	// were signed. They are empty for a request without a call.
 	For, Hops, Budget string
 }
 
-// Prover sees who is at an origin.
+// Prover verifies which portal is at an origin.
 type Prover interface {
 	// Prove fails when the origin does not serve a current card of the portal.
 	// An error that IsImpostor means that it serves that of another.
@@ -61,17 +61,17 @@ type Prover interface {
 // ErrImpostor: the origin of a card is where another portal is.
 var ErrImpostor = errors.New("another portal is at the origin that the card names")
 
-// GuardConfig is what a Guard asks.
+// Config holds the parts that a Guard asks.
 type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Registry federation.Registry
 	Nonces   NonceStore
 	Prover   Prover
-	// Shun, when set, is told of addresses whose requests are refused.
+	// Shun, when set, records addresses with refused requests.
 	Shun *limit.PenaltyBox
-	// Started is when the portal started. After one that did not end in order,
-	// what was signed before is refused.
+	// Started is the start time of the process. After an unclean end, requests signed before it
+	// are refused.
 	Started time.Time
 	Log     *slog.Logger
 }
@@ -88,12 +88,12 @@ const (
 	fakeCost = 10
 	// burst is how many seconds' worth a portal may ask at once.
 	burst      = 4
-	maxPortals = 16 << 10 // whose counts are in memory
+	maxPortals = 16 << 10 // with counts in memory
 	maxAddrs   = 16 << 10
 )
 
-// Guard verifies what other portals ask. It is safe for concurrent use. Create
-// it with NewGuard, and Run it.
+// Guard verifies the requests of other portals. It is safe for concurrent use. Create it with its
+// constructor, and Run it.
 type Guard struct {
 	cfg     Config
 	started time.Time // in whole seconds, as signatures count; zero: no matter
@@ -130,18 +130,17 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
-// Run keeps what must survive until ctx ends.
+// Run writes the used nonces to disk until ctx ends.
 func (g *Guard) Run(ctx context.Context) error { return g.used.writeLoop(ctx) }
 
 // ReadBody reads the body of a request of a portal that is let in.
 type ReadBody func(asker Asker) ([]byte, error)
 
-// Verify says who a request from an address is by, and returns its body. All
-// but the body is verified before it is read, what is cheap before what is not:
-// who may not ask costs little, and the length of what is read is by who asks.
-// done gives back its place among those that are worked on at once, and must be
-// called when the answer has been written. The errors are Refusals, or those of
-// the database and of read.
+// Verify returns the author and the body of a request from an address. Everything but the body is
+// verified before the body is read, cheap checks first: a forbidden request costs little, and the
+// length limit of the body depends on the author. done releases the request's slot of the
+// concurrency limit, and must be called when the answer has been written. The errors are Refusals,
+// or those of the database and of read.
 func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker, body []byte, done func(), err error) {
 	defer func() {
 		if g.countRefusal(err); err == nil {
@@ -197,7 +196,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 			err = refusalOf(err)
 		}
 	}
-	// After the limit: nobody fills up what is remembered for all.
+	// The check comes after the limit, so that one portal cannot fill the memory of all.
 	if err == nil {
 		err = g.refuseReplay(ctx, sig.Params, now)
 	}
@@ -218,7 +217,7 @@ func signedField(r *http.Request, name string) string {
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// kept says what keeps a portal out.
+// refuseKept returns the refusal for a portal that a decision keeps out.
 func (g *Guard) refuseKept(d federation.Decision) error {
 	if d.In {
 		return nil
@@ -247,7 +246,7 @@ func (g *Guard) checkNetwork(r *http.Request) error {
 	}
 }
 
-// split reads whom a signature names, without believing it.
+// readSigner reads the claimed author of a signature, unverified.
 func readSigner(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, error) {
 	sig, err := httpsig.Read(h, SignatureTag)
 	if err != nil {
@@ -269,7 +268,7 @@ func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Ca
 	if s.Ring == nil {
 		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
-	if s.Quarantined { // the registry may not have been told yet, or have forgotten the portal
+	if s.Quarantined { // the registry may not know it yet, or have dropped the portal
 		return nil, federation.Refuse(federation.ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
 	if c == nil {
@@ -387,7 +386,7 @@ func validNonce(s string) bool {
 	return true
 }
 
-// refusalOf is what is wrong with a signature, in the words of the wire.
+// refusalOf is the refusal for an invalid signature, in the terms of the wire.
 func refusalOf(err error) error {
 	switch {
 	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):

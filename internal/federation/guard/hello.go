@@ -64,7 +64,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 		return asker, nil, err
 	}
 	proved := true
-	// Who says it is where another portal is does not get in with that card.
+	// A card that names the origin of another portal is not admitted.
 	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
 		done()
 		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)

@@ -28,14 +28,13 @@ const (
 	// nonceSpan is how much time one bucket of them holds: they are forgotten
 	// by the bucket.
 	nonceSpan = 30 * time.Second
-	// keepEvery is how long used nonces wait for others to be written with. A
-	// portal that dies meanwhile loses them, and then refuses what was signed
-	// before it starts again.
+	// keepEvery is how long used nonces wait to be written together. If the process dies in this
+	// time they are lost, and the portal then refuses requests signed before its next start.
 	keepEvery = 5 * time.Second
 	maxUnkept = 4096
-	// NoncesKept is how much longer than its time a nonce is remembered, here and
-	// on disk: a clock that was ahead is set back, and then what was signed counts
-	// again. What was set back by more is refused, see used.forgotten.
+	// NoncesKept is how much longer than its validity a nonce is kept, in memory and on disk: when
+	// a fast clock is set back, expired signatures become valid again. A clock that is set back
+	// further is handled by used.forgotten.
 	NoncesKept = 15 * time.Minute
 )
 
@@ -46,21 +45,21 @@ type used struct {
 
 	mu      sync.Mutex // guards the rest
 	buckets map[int64]*bucket
-	// forgotten is the newest bucket that was let go, by whatever clock: what
-	// belongs there may have been used.
+	// forgotten is the newest bucket that was dropped, by either clock: nonces that belong there
+	// may have been used.
 	forgotten int64
 	count     int
 	unkept    map[[16]byte]time.Time
-	full      chan struct{} // tells run that many wait
+	full      chan struct{} // wakes the writer when many wait
 }
 
-// bucket is the nonces whose time is over in one nonceSpan.
+// bucket holds the nonces that expire in one nonceSpan.
 type bucket struct {
 	nonces map[[16]byte]struct{}
-	last   time.Time // when one was added, also by the clock that nobody sets
+	last   time.Time // time of the last addition, also by the monotonic clock
 }
 
-// newUsed remembers what is on disk; clean is true when that is all.
+// newUsed loads the nonces on disk; clean is true when they are complete.
 func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, clean bool, err error) {
 	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64, unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
 	var newest time.Time
@@ -102,8 +101,8 @@ func (u *used) addNonce(nonce [16]byte, until time.Time) {
 	u.count++
 }
 
-// sweepBuckets forgets buckets that are over: by the clock, and by that which nobody
-// sets, unless there are very many. The caller holds mu.
+// sweepBuckets drops expired buckets: by the wall clock, and by the monotonic clock unless there
+// are very many. The caller holds mu.
 func (u *used) sweepBuckets(now time.Time) {
 	for at, b := range u.buckets { // about thirty
 		if at < bucketOf(now) && (time.Since(b.last) > NoncesKept || u.count > maxNonces/2) {
@@ -131,7 +130,7 @@ func (u *used) hasLocked(nonce [16]byte) bool {
 	return false
 }
 
-// use is what is known of a nonce.
+// use is the state of a nonce.
 type use int
 
 const (
@@ -143,8 +142,8 @@ const (
 	noRoom
 )
 
-// first says whether a nonce is seen for the first time, and then remembers it
-// until then and NoncesKept longer. What it remembers is written soon.
+// first reports whether a nonce is new, and then keeps it until then and NoncesKept longer. It is
+// written to disk soon.
 func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -169,7 +168,7 @@ func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	return unused
 }
 
-// writeWaiting writes what waits, with the one that was just used.
+// writeWaiting writes the waiting nonces, with the one that was just used.
 func (u *used) writeWaiting(ctx context.Context) error {
 	u.mu.Lock()
 	list := u.unkept

@@ -32,7 +32,7 @@ func SignRequest(r *http.Request, self federation.Signer, nonce string, now time
 		KeyID: string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
 }
 
-// target is what requests to an origin are addressed to.
+// targetOf returns the signed target of requests to an origin.
 func targetOf(origin string) httpsig.Target {
 	u, err := url.Parse(origin)
 	if err != nil {

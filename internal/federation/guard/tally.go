@@ -2,10 +2,10 @@ package guard
 
 import "agentsite/internal/federation"
 
-// GuardTally is what a Guard decided since it was made, and what it remembers.
+// Tally counts the decisions of a Guard since its creation, and its kept state.
 type Tally struct {
-	// Verified are requests whose signature held and that were let in; Refused
-	// are by the Reason, "failed" for those that could not be decided.
+	// Verified counts requests with a valid signature that were admitted; Refused counts refusals
+	// by Reason, "failed" for requests that could not be decided.
 	Verified int64
 	Refused  map[string]int64
 	// Nonces are those that are remembered, of at most MaxNonces.
@@ -14,7 +14,7 @@ type Tally struct {
 	Busy int
 }
 
-// Tally returns what was decided.
+// Tally returns the counts.
 func (g *Guard) Tally() Tally {
 	out := Tally{Verified: g.verified.Load(), Refused: g.refused.All(), MaxNonces: maxNonces}
 	g.used.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // is empty and ready; its methods are safe for concurrent use.
 type Reports struct {
 	mu sync.RWMutex // guards the rest
-	// said is by subject, then by who says it, then by shard.
+	// said is by subject, then by author, then by shard.
 	said map[record.PortalID]map[record.PortalID]map[string]spoken
 	// records counts those of each portal: about itself, and about others.
 	records map[record.PortalID][2]int
@@ -39,9 +39,9 @@ const (
 	maxAsked = 64
 )
 
-// Room reports whether a record may come in beside what is held: it replaces
-// one, or its portal's quota is not used up. Only the record's slot and size
-// are looked at, so it can be asked before a signature.
+// Room reports whether there is room for a record: it replaces one, or its portal's quota is not
+// used up. Only the record's slot and size are read, so Room can be called before the signature is
+// verified.
 func (v *Reports) Room(r *record.Record, proved bool) bool {
 	l, ok := r.Body.(*record.Live)
 	if !ok {
@@ -67,8 +67,8 @@ func aboutOthers(l *record.Live) int {
 	return 1
 }
 
-// Put takes in a record that a Gate admitted. It returns the agents of whom it
-// says something else than the one before, and forgets nothing newer.
+// Put takes in a record that a Gate admitted. It returns the agents with a state that differs from
+// the earlier record's, and never replaces a newer record.
 func (v *Reports) Put(l *record.Live) (changed []record.AgentTag) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,7 +108,7 @@ func (v *Reports) addCount(portal record.PortalID, about, by int) {
 	v.records[portal] = n
 }
 
-// changedAgents returns the agents whose state is another in b than in a.
+// changedAgents returns the agents with different states in a and b.
 func changedAgents(a, b record.Words) (out []record.AgentTag) {
 	for i := range b.Len() {
 		w := b.At(i)
@@ -125,10 +125,9 @@ func changedAgents(a, b record.Words) (out []record.AgentTag) {
 	return out
 }
 
-// Of returns what is said of an agent of subject at now, one voice of a portal
-// and at most 64. What gives a voice weight is added by weigh, which returns
-// false for portals that are not listened to. The voice of the agent's own
-// portal is always among them.
+// Of returns the reports about an agent of subject at now, one of each portal and at most 64. The
+// callback adds the weight of a report, and returns false for portals that are ignored. The report
+// of the agent's own portal is always among them.
 func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Time, weigh func(*Report) bool) []Report {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -179,8 +178,8 @@ func newestReport(shards map[string]spoken, portal record.PortalID, agent record
 	return out, ok
 }
 
-// Subject returns the portal that says most lately that it has an agent; empty
-// when none does. It is for agents with their own key, whose id tells no portal.
+// Subject returns the portal that reported last that it has an agent; empty when none did. It is
+// for agents with their own key, because their id names no portal.
 func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.PortalID) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -193,7 +192,7 @@ func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.
 	return subject
 }
 
-// Drop forgets what a portal said; it returns whose agents it spoke of.
+// Drop removes the reports of a portal; it returns the portals of the agents concerned.
 func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -206,7 +205,7 @@ func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	return subjects
 }
 
-// Sweep forgets what has expired by now.
+// Sweep removes reports that have expired by now.
 func (v *Reports) Sweep(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -12,24 +12,24 @@ import (
 	"agentsite/internal/record"
 )
 
-// Voice is what one portal's own exchanges showed of an agent.
+// Report is the result of one portal's own exchanges with an agent.
 type Report struct {
 	Portal record.PortalID
 	Host   string // of its origin
 	Reach  record.Reach
-	// At is when it was seen, by the portal's own clock. Of an agent's own
-	// portal the word stands longer: it would have told of a change.
+	// At is when it was seen, by the portal's own clock. The report of an agent's own portal holds
+	// longer, because that portal would have reported a change.
 	At     time.Time
-	Called bool // work for somebody showed it, not a probe
-	// What gives it weight. Own is this portal, Home that of the agent; Pinned
-	// is one that an operator believes, Proved one that was seen to hold its
-	// domain. A voice with none of them is heard and does not count.
+	Called bool // the result of a real task, not of a probe
+	// The sources of weight. Own is this portal, Home that of the agent; Pinned is one that an
+	// operator trusts, Proved one that was seen to hold its domain. A report with none of them is
+	// kept and does not count.
 	Own, Home, Pinned, Proved bool
 }
 
-// Verdict is what many voices come to.
+// Verdict is the combined result of many reports.
 type Verdict struct {
-	Reach record.Reach // 0 when nobody whose word counts said anything
+	Reach record.Reach // 0 without a report that counts
 	At    time.Time    // of the word that decided
 	// Reason is a sentence for people that names the others where they say
 	// otherwise; Disputed is true then.
@@ -40,32 +40,32 @@ type Verdict struct {
 }
 
 const (
-	// ownFresh is for how long nobody knows better than who was there.
+	// ownFresh is how long this portal's own result outweighs all others.
 	ownFresh = 10 * time.Minute
 	// wordFresh is for how long the word of a portal about others' agents
 	// counts before older ones. It does not ask again by itself.
 	wordFresh = time.Hour
-	// wordLasts is when a word is forgotten: older than told, told long ago.
+	// wordLasts is the age at which a report is dropped.
 	wordLasts = record.MaxAgo + 48*time.Hour
 )
 
-// Weigh says what to believe of an agent. It asks in this order, and the first
-// that has said something decides:
+// Weigh combines reports to the liveness of an agent. It asks in this order, and the first group
+// with a report decides:
 //
 //  1. this portal, if it was in contact within 10 minutes;
-//  2. it and those pinned here, within the hour: their median;
+//  2. it and the portals pinned here, within the hour: their median;
 //  3. the agent's own portal;
 //  4. the other proved portals, within the hour: their median;
-//  5. those of 2, then those of 4, whenever it was.
+//  5. those of 2, then those of 4, of any age.
 //
-// The median of an even number is the better of the two in the middle: who
-// reached an agent was not mistaken, who did not may have been cut off. In 2
-// and 4 one site has one voice, the newest; the site of the agent's portal has
-// none in 4. Portals that are not proved never count, however many they are:
-// whoever can make a thousand portals has not made one domain with them.
+// The median of an even number is the better of the two in the middle, because a portal that
+// reached an agent was not mistaken, while one that did not may have been cut off. In 2 and 4 one
+// site has one report, the newest; the site of the agent's portal has none in 4. Portals that are
+// not proved never count, however many they are, because a thousand portals can be made without
+// one domain.
 //
-// The order of voices changes nothing. What is from the future counts as of
-// now, if it is within 5 minutes, else not.
+// The order of reports does not matter. A report from the future counts as of now if it is within
+// 5 minutes, else not.
 func Weigh(voices []Report, now time.Time) Verdict {
 	list := cleanReports(voices, now)
 	var home *Report
@@ -104,8 +104,8 @@ func Weigh(voices []Report, now time.Time) Verdict {
 	return out
 }
 
-// cleanReports drops what says nothing, leaves of each portal the newest word, and
-// puts what counts most first.
+// cleanReports drops reports without a state, keeps the newest of each portal, and sorts by
+// weight.
 func cleanReports(voices []Report, now time.Time) []Report {
 	list := slices.DeleteFunc(slices.Clone(voices), func(v Report) bool {
 		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute || now.Sub(v.At) > wordLasts
@@ -172,7 +172,7 @@ func medianOf(group []Report) Report {
 	return group[slices.IndexFunc(group, func(v Report) bool { return v.Reach == state })]
 }
 
-// writeReason writes the reason: who decided, and who says otherwise.
+// writeReason writes the reason: the deciding portals, and the contradicting ones.
 func (out *Verdict) writeReason(group []Report, v Report, home *Report, others []Report, now time.Time) {
 	n := 0
 	for _, w := range group {
@@ -219,7 +219,7 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 	out.Reason += "."
 }
 
-// describePast says in words what happened to a portal that was in contact.
+// describePast describes the outcome for a portal that was in contact.
 func describePast(r record.Reach) string {
 	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol", "could not reach it"}[r]
 }
