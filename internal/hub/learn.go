@@ -9,16 +9,15 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Notes of the versions that come of what agents say of themselves.
+// Notes of the versions that come from agents' own descriptions.
 const (
 	noteCard  = "Learnt from its card"
 	noteTools = "Learnt from its list of tools"
 )
 
-// LearnCard reads what an agent says of itself when that is not known yet, because
-// it did not answer when it was registered: until then nobody knows how it is
-// spoken to. What it says becomes a new version; nothing changes while it says
-// nothing.
+// LearnCard reads the description of an agent that did not answer when it was registered, because
+// the protocol to use is unknown until then. The description becomes a new version; without an
+// answer nothing changes.
 func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 	switch a.Kind {
 	case A2A:
@@ -102,7 +101,7 @@ func (s *Service) applyDescribed(a Agent, said Described, note string) (next Age
 		if has.AuthHeader = had.AuthHeader; d.setConfig(has) != nil {
 			return a, "", false
 		}
-		// A merge would keep what the server says no longer.
+		// A merge would keep settings that the server no longer has.
 		next.Config = nil
 	} else {
 		if json.Unmarshal(said.Config, &d.Config) != nil {
@@ -172,7 +171,7 @@ func toolChanges(had, has []Tool) string {
 	return string(note)
 }
 
-// toolsByName holds what a tool says as text that can be compared.
+// toolsByName holds the descriptions of tools as text that can be compared.
 func toolsByName(list []Tool) map[string]string {
 	out := make(map[string]string, len(list))
 	for _, t := range list {

@@ -19,7 +19,7 @@ func (s *Service) Load(ctx context.Context) error {
 	})
 	s.index.Load(next)
 	stop()
-	// What was read may be older than what was edited meanwhile.
+	// The rows that were read may be older than edits made during the read.
 	for _, id := range s.edits.end() {
 		s.Reindex(ctx, id)
 	}
@@ -110,9 +110,9 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 	return nil
 }
 
-// Reindex puts the agent into the index as it is now. It looks again after
-// each Put, so that an edit or removal that came in between, whose own Put or
-// Remove went before, has the last word.
+// Reindex puts the present form of the agent into the index. It reads the agent again after each
+// Put, because an edit or removal in between has done its own Put or Remove earlier, and the newer
+// form must win.
 func (s *Service) Reindex(ctx context.Context, agentID string) {
 	for last := 0; ; {
 		a, err := s.store.AgentByID(ctx, agentID)

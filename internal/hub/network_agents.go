@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// errElsewhere refuses to change what is another portal's.
+// errElsewhere refuses to change an agent of another portal.
 func errElsewhere(a Agent, source Source) error {
 	where := a.Portal
 	if source.URL != "" {
@@ -39,10 +39,9 @@ func (s *Service) findRemote(ctx context.Context, h ident.Handle) (Agent, error)
 	return a, err
 }
 
-// RemoteAgents are the agents of other portals that stand in an index beside
-// those of this one. Whoever holds the records of other portals fills it; the
-// Service over the same index finds what is there. It needs no Service, so that
-// what fills it can be built before one.
+// RemoteAgents are the agents of other portals in the same index as the local ones. The holder of
+// the records of other portals fills it; the Service over the same index searches it. It needs no
+// Service, so the code that fills it can be built before one.
 type RemoteAgents struct {
 	index  Index
 	portal string // the host of this portal
@@ -80,9 +79,8 @@ func (r RemoteAgents) LearnedFrom(portal string) []string {
 	return r.index.Of(portal)
 }
 
-// Learn puts agents of other portals, or their new forms, into the index beside
-// those of this one. What is not one is left out: nothing that came from
-// elsewhere passes for an agent of this portal.
+// Learn puts agents of other portals, or their new forms, into the index. Invalid agents are left
+// out: a remote agent must not pass for a local one.
 func (r RemoteAgents) Learn(list []Agent) {
 	if len(list) <= fewLearned {
 		for _, a := range list {
@@ -160,7 +158,7 @@ func (s *Service) Source(a Agent) Source {
 	return s.network.Source(a)
 }
 
-// Portals are the other portals whose agents searches find, by host.
+// Portals are the other portals with agents in searches, by host.
 func (s *Service) Portals() []Source {
 	if s.network == nil {
 		return nil
@@ -168,8 +166,7 @@ func (s *Service) Portals() []Source {
 	return s.network.Portals()
 }
 
-// Evidence returns what shows that an agent is listed by its portal, see
-// Network.
+// Evidence returns the evidence that an agent is listed by its portal, see Network.
 func (s *Service) Evidence(ctx context.Context, a Agent, prove bool) (Evidence, error) {
 	if s.network == nil {
 		return Evidence{}, fault.New(fault.NotFound, "This portal signs nothing: it is alone.")

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Notice is something an account is told on its pages.
+// Notice is a notification of an account, shown on its pages.
 type Notice struct {
 	ID        string
 	AccountID string
@@ -26,11 +26,11 @@ type Notice struct {
 const (
 	NoticeDown     = "down"     // an agent stopped answering
 	NoticeUp       = "up"       // and answers again
-	NoticeOffer    = "offer"    // somebody wants to give an agent away
+	NoticeOffer    = "offer"    // an owner offers an agent
 	NoticeTaken    = "taken"    // an offer was accepted
-	NoticeShared   = "shared"   // somebody made the account a co-owner
+	NoticeShared   = "shared"   // the account became a co-owner
 	NoticeUnshared = "unshared" // and took it back
-	NoticeReport   = "report"   // somebody complained
+	NoticeReport   = "report"   // a complaint arrived
 	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
 	NoticeProof    = "proof"    // a proof ended
 	NoticePeer     = "peer"     // another portal lies, moved, or many vanished
@@ -40,7 +40,7 @@ const (
 // maxNotices is how many notices a page shows.
 const maxNotices = 100
 
-// Notices lists what the actor is told, newest first.
+// Notices lists the actor's notifications, newest first.
 func (s *Service) Notices(ctx context.Context, actor ident.Actor) ([]Notice, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func requireAccount(actor ident.Actor, scope ident.Scope) error {
 // leaveNotice stores a notice for accounts. Errors are logged, because no caller waits for it.
 func (s *Service) leaveNotice(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
-	// What a domain published belongs to no account.
+	// Agents published by a domain alone belong to no account.
 	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
 		return
 	}

@@ -24,8 +24,7 @@ func canSee(actor ident.Actor, a Agent) bool {
 	return isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
 }
 
-// Owns reports whether the actor is the agent's owner or a co-owner: who may
-// see how it is used.
+// Owns reports whether the actor is the agent's owner or a co-owner, and so may see its usage.
 func (s *Service) Owns(actor ident.Actor, a Agent) bool { return isOwner(actor, a) }
 
 // MayEdit reports whether the actor may change the agent.
@@ -34,8 +33,7 @@ func (s *Service) MayEdit(actor ident.Actor, a Agent) bool {
 		(isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
 }
 
-// MayGive reports whether the actor may remove the agent, give it away and
-// decide who co-owns it.
+// MayGive reports whether the actor may remove the agent, give it away and choose its co-owners.
 func (s *Service) MayGive(actor ident.Actor, a Agent) bool {
 	return s.MayEdit(actor, a) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
 }
@@ -84,7 +82,7 @@ func (s *Service) findAccount(ctx context.Context, name string) (Owner, error) {
 	return o, err
 }
 
-// CoOwners lists who shares an agent, for its owners.
+// CoOwners lists the co-owners of an agent, for its owners.
 func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) ([]Owner, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -93,8 +91,8 @@ func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) 
 	return s.store.CoOwners(ctx, a.ID)
 }
 
-// mayTell refuses, for a while, what leaves a notice with somebody else or
-// tells who is there.
+// mayTell limits the rate of actions that leave a notice with another account or reveal that an
+// account exists.
 func (s *Service) mayTell(actor ident.Actor) error {
 	if wait, ok := s.shares.Allow(actor.ID); !ok {
 		return fault.Limited(wait, "You shared or offered much in a short time. Wait a moment.")
@@ -188,7 +186,7 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	return nil
 }
 
-// Offers lists what is offered to the actor.
+// Offers lists the agents offered to the actor.
 func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -196,8 +194,8 @@ func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error
 	return s.store.Offers(ctx, actor.ID)
 }
 
-// Offered returns who an agent is offered to, for its owners; ok is false
-// when it is not.
+// Offered returns the account that an agent is offered to, for its owners; ok is false without an
+// offer.
 func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (o Owner, ok bool, err error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -206,8 +204,8 @@ func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (
 	return s.store.OfferOf(ctx, a.ID)
 }
 
-// Answer accepts what was offered to the actor, or declines it. The former
-// owner stays as co-owner only if the new one adds them.
+// Answer accepts or declines an offer to the actor. The former owner stays as co-owner only if the
+// new one adds them.
 func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, accept bool) error {
 	if err := s.MayWrite(actor); err != nil {
 		return err
@@ -239,9 +237,8 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 	return nil
 }
 
-// afterTransfer ends what rested on the former owner: the domain it was
-// published under, the proof of its address, and tools that were out of their
-// reach.
+// afterTransfer ends the rights that came from the former owner: the domain it was published
+// under, the proof of its address, and tools that the new owner's rights would open.
 func (s *Service) afterTransfer(ctx context.Context, agentID string, former ident.Actor) {
 	for range 3 { // an edit may come in between
 		a, err := s.store.AgentByID(ctx, agentID)

@@ -22,8 +22,7 @@ const (
 	ProofCard = "card"
 )
 
-// ProofPath is where an origin names the accounts that may list what it
-// serves, one token a line.
+// ProofPath is where an origin names the accounts that may list its agents, one token a line.
 const ProofPath = "/.well-known/agentsite-owner"
 
 // maxDomains bounds the domains of an account.
@@ -33,19 +32,17 @@ const maxDomains = 20
 // in a row end it.
 const domainEvery = 24 * time.Hour
 
-// Witness looks for proofs at an origin. It returns errors as Invalid or
-// Unavailable faults that say what was found instead.
+// Witness looks for proofs at an origin. It returns errors as Invalid or Unavailable faults that
+// describe the unexpected answer.
 type Witness interface {
 	// HasToken reports whether the origin serves the token at ProofPath.
 	HasToken(ctx context.Context, origin, token string) error
-	// SignedCard checks that the card at an A2A agent's address is signed by
-	// a key its origin serves, and names the address that is listed. It
-	// returns what the card says.
+	// SignedCard checks that the card at an A2A agent's address is signed by a key its origin
+	// serves, and names the listed address. It returns the content of the card.
 	SignedCard(ctx context.Context, t Target) (Described, error)
 }
 
-// FirstProof is what holds of an agent of a kind before anything was shown of
-// its address.
+// FirstProof is the proof state of an agent of a kind before its address was checked.
 func FirstProof(k Kind) Proof {
 	switch k {
 	case Builtin, Prompt, Link:
@@ -54,8 +51,8 @@ func FirstProof(k Kind) Proof {
 	return Proof{State: Unproven}
 }
 
-// OwnerToken is what the actor puts at ProofPath of an origin to show that
-// they may list what it serves.
+// OwnerToken is the token that the actor puts at ProofPath of an origin to show the right to list
+// its agents.
 func (s *Service) OwnerToken(actor ident.Actor) string {
 	if !actor.IsPerson() {
 		return ""
@@ -67,9 +64,8 @@ func (s *Service) ownerToken(accountID string) string {
 	return "agentsite-owner=" + s.sealer.Mark("owner", accountID)
 }
 
-// Prove looks for a proof that the agent's owner may list its address, and
-// stores what it found. A failure leaves an earlier proof as it is and says
-// what was looked for.
+// Prove looks for a proof that the agent's owner may list its address, and stores the result. A
+// failure keeps an earlier proof, and its error describes the expected proof.
 func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -129,7 +125,7 @@ func matchesCard(a Agent, card Described) bool {
 	return true
 }
 
-// Domains lists what the actor was shown to control.
+// Domains lists the domains that the actor was proved to control.
 func (s *Service) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -222,7 +218,7 @@ func (s *Service) removePublisher(ctx context.Context, accountID, domain string)
 		if a.OwnerID != accountID || a.Publisher != domain {
 			continue
 		}
-		// The list may leave out what a version holds.
+		// The list may leave out fields that a version holds.
 		if a, err = s.store.AgentByID(ctx, a.ID); err != nil || a.Publisher != domain {
 			continue
 		}

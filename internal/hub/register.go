@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// apply puts a draft over an agent and checks the outcome, also what only the
-// store knows.
+// ApplyDraft puts a draft over an agent and checks the result, including the rules that need the
+// store.
 func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	published := a.Publisher
 	err := d.applyTo(a, s.draftRules())
@@ -27,7 +27,7 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	if err == nil && d.Limits != nil {
 		for _, name := range a.Limits.Listed {
 			if strings.Contains(name, "@") {
-				continue // people of another portal, who are known to it alone
+				continue // people of another portal, whose accounts are unknown here
 			}
 			if _, lerr := s.store.Account(ctx, name); fault.Is(lerr, fault.NotFound) {
 				text := "there is nobody called " + name + " on this portal"
@@ -93,7 +93,7 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	}
 	must := d.Name == nil || d.Kind == nil
 	if !must {
-		// What the address itself must say of these kinds.
+		// The address itself must supply these fields for these kinds.
 		need, asks := map[Kind]string{A2A: "binding", MCP: "tools"}[*d.Kind]
 		if _, told := d.Config[need]; !asks || told {
 			return d, nil
@@ -171,7 +171,7 @@ func (in Described) fillDraft(d Draft) Draft {
 	return d
 }
 
-// writer demands an account whose credential may register agents.
+// MayWrite demands an account with a credential that may register agents.
 func (s *Service) MayWrite(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to register agents.")

@@ -12,17 +12,16 @@ import (
 // Seeker looks in the whole network for agents of portals that are not known
 // here.
 type Seeker interface {
-	// Seek looks for an agent by its handle, name@host, or by its id in the
-	// network. A NotFound fault says that nobody has it, a RateLimited one that the
-	// actor looked for too many, an Unavailable one that it is not known yet. It
-	// takes some seconds at most; what comes of it later is there for the next.
+	// Seek resolves an agent by its handle, name@host, or by its id in the network. A NotFound
+	// fault means that no portal has it, a RateLimited one that the actor's lookups are used up,
+	// an Unavailable one that it is not known yet. It takes some seconds at most; results that
+	// arrive later serve the next call.
 	Seek(ctx context.Context, actor ident.Actor, what string) (Agent, error)
 }
 
-// Anywhere is Get that goes on to look for an agent of another portal in the
-// whole network when it is not known here, which may take some seconds. It takes
-// ids in the network besides handles. It is for who asks for this very agent:
-// what only mentions one uses Get.
+// Anywhere is Get that resolves an unknown agent of another portal in the whole network, which may
+// take some seconds. It takes network ids besides handles. It is for requests for this very agent;
+// code that only mentions one uses Get.
 func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if foreignID(name) && !strings.Contains(name, "@") {
 		if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Config is what a portal decides about its directory.
+// Config holds the portal's choices for its directory.
 type Config struct {
 	// Portal is the host (and port, if not the default) of the portal's URL.
 	Portal string
@@ -28,14 +28,13 @@ type Config struct {
 	// changed: it was given away, shared no longer, withdrawn or removed. It
 	// must not block for long.
 	Moved func(agentID string)
-	// Told, when set, is called after accounts were left a notice. It must
-	// not block.
+	// Optional; called after accounts got a notice. It must not block.
 	Told func(n Notice, accounts []string)
-	// Elsewhere, when set, is told whether a call reached an agent of another
-	// portal. It must not block.
+	// Elsewhere, when set, is called with the outcome of a call to an agent of another portal. It
+	// must not block.
 	Elsewhere func(a Agent, reached bool)
-	// Voices, when set, returns what is believed of an agent and which portals
-	// say what, those that count most first.
+	// Voices, when set, returns the liveness of an agent and the liveness reports of portals about
+	// it, those that count most first.
 	Voices func(a Agent) (Liveness, []Voice)
 	Log    *slog.Logger
 }
@@ -57,23 +56,22 @@ type Service struct {
 	ways    Ways
 	cfg     Config
 
-	// reads bounds how often somebody makes the portal fetch an address,
-	// tries how often somebody makes an agent work before it is published.
+	// reads bounds the fetches of addresses for one actor, tries the trial calls of unpublished
+	// agents.
 	reads, tries *limit.Keyed
-	stores       *limit.Keyed  // keyed by who stores
+	stores       *limit.Keyed  // keyed by account
 	looks        *limit.Keyed  // at names
 	trying       chan struct{} // the places of tries under way
-	// reportsBy and callsBy are keyed by who acts; the latter by agent too.
+	// reportsBy and callsBy are keyed by actor; the latter by agent too.
 	reportsBy, callsBy *limit.Keyed
 	callsOn            dayCalls
-	// shares bounds how often somebody makes others co-owners or offers them
-	// agents: each of that is a notice.
+	// shares bounds an account's new co-owners and offers, because each leaves a notice.
 	shares  *limit.Keyed
 	drawing chan struct{} // the place for a picture being drawn
 	edits   edits
 }
 
-// Ports is what the service needs of others.
+// Ports are the parts of other packages that the service needs.
 type Ports struct {
 	Store Store
 	Index Index
@@ -86,7 +84,7 @@ type Ports struct {
 	// Network and Ways lead to other portals; nil where there are none.
 	Network Network
 	Ways    Ways
-	// Wider asks portals whose agents are not held here; nil for none.
+	// Wider is the remote search of portals that are not held here; nil for none.
 	Wider Wider
 	// Seeker finds agents of portals that are not known here; nil for none.
 	Seeker Seeker
@@ -121,8 +119,8 @@ func (s *Service) Kinds() []Kind { return slices.Clone(s.cfg.Kinds) }
 // Model is the portal's own model, empty when it has none.
 func (s *Service) Model() string { return s.cfg.Model }
 
-// TextGoesTo is where what is said to an agent ends up: a host, or words for
-// one, empty when it stays on this portal.
+// TextGoesTo returns the final receiver of text to an agent: a host, or a description of one,
+// empty when it stays on this portal.
 func (s *Service) TextGoesTo(a Agent) string {
 	switch {
 	case a.Portal != "":

@@ -13,17 +13,17 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxAgentBytes bounds what one version of an agent takes as JSON.
+// maxAgentBytes bounds one version of an agent, as JSON.
 const maxAgentBytes = 192 << 10
 
-// What an account stores is bounded by the hour: a version costs one, and one
-// for each 4 KiB; 2,000 are there at first, and one comes back a second.
+// The stored versions of an account are limited by rate: a version costs one, and one for each 4
+// KiB; the bucket holds 2,000 and gains one a second.
 const (
 	storeCost  = 4 << 10
 	storeBurst = 2000
 )
 
-// mayStore counts what a person adds to the database for ever.
+// mayStore counts an account's permanent additions to the database.
 func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 	size := len(a.Description) + len(a.Endpoint) + len(a.Config)
 	for _, o := range a.EmbedOrigins {
@@ -64,7 +64,7 @@ func (s *Service) AfterChange(ctx context.Context, a Agent) {
 	s.checkNow(ctx, a)
 }
 
-// maxNote bounds what a version says about itself, in characters.
+// maxNote bounds the note of a version, in characters.
 const maxNote = 300
 
 // saveVersion stores a as the version after base and lists it. note describes the change.
@@ -80,13 +80,13 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 	if err := s.store.UpdateAgent(ctx, a, base, sealed, actor); err != nil {
 		return Agent{}, err
 	}
-	// A signed card proves what it says, and nothing else.
+	// A signed card proves its own content only.
 	if before.Proof.Method == ProofCard && !matchesCard(a, Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
 		if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
 			s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 		}
 	}
-	// What follows from the change, as a proof that ended, the store knows.
+	// Consequences of the change, such as an ended proof, are known to the store.
 	if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
 		a = now
 	}
@@ -97,10 +97,9 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 // versionsPage is how many versions a list shows at once.
 const versionsPage = 50
 
-// Versions lists what an agent was, newest first, for those who may see it:
-// the versions before a number, 0 for the latest. next is the number to go on
-// before, 0 at the end. What it said while it was private or a draft is for
-// its owners.
+// Versions lists the versions of an agent, newest first, for actors that may see it: those before
+// a number, 0 for the latest. next is the number to go on before, 0 at the end. Versions of its
+// time as private or draft are for its owners.
 func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, before int) (list []Agent, next int, err error) {
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
@@ -118,7 +117,7 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, 
 	return s.shownVersions(actor, a, list), next, nil
 }
 
-// shownVersions leaves out what the actor may not see.
+// shownVersions leaves out the versions that the actor may not see.
 func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
 	if !s.MayEdit(actor, a) && !isOwner(actor, a) {
 		list = slices.DeleteFunc(list, func(v Agent) bool { return v.Visibility == Private || v.Status.State == StatusDraft })
@@ -156,10 +155,9 @@ func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 	return list[0], before, nil
 }
 
-// Rollback makes an earlier version the latest: a new version that says what
-// the old one said. Name, status and owners stay, and so do the sites that may
-// show it: one that was taken off that list must not come back unasked. A
-// stored credential stays only if the address is of the same site.
+// Rollback makes an earlier version the latest: a new version with the content of the old one.
+// Name, status and owners stay, and so do the sites that may embed it: a removed site must not
+// come back unasked. A stored credential stays only if the address is of the same site.
 func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, version, base int) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -184,7 +182,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	} else if next.Publisher != "" && !s.controlsDomain(ctx, a.OwnerID, next.Publisher) {
 		next.Publisher = ""
 	}
-	// What was allowed then may not be now.
+	// The old content may break present rules.
 	if err := (Draft{}).applyTo(&next, s.draftRules()); err != nil {
 		return Agent{}, err
 	}
@@ -199,9 +197,8 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	return s.checkNow(ctx, next), nil
 }
 
-// keepSecret drops the stored credential when the address became another
-// site's: it belongs to the origin it was given for. It returns what save
-// takes.
+// KeepSecret drops the stored credential when the address moves to another site, because it
+// belongs to the origin it was given for. It returns the sealed argument of saveVersion.
 func KeepSecret(before Agent, next *Agent) []byte {
 	if !before.HasSecret || originOf(before.Endpoint) == originOf(next.Endpoint) {
 		return nil
@@ -223,8 +220,7 @@ type Change struct {
 	Before, After string
 }
 
-// Diff lists what differs between two versions of an agent, in the order of
-// its page.
+// Diff lists the differences between two versions of an agent, in the order of its page.
 func Diff(before, after Agent) []Change {
 	var out []Change
 	add := func(field, b, a string) {

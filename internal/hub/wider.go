@@ -10,14 +10,14 @@ import (
 
 // Wider asks other portals for agents that are not held here.
 type Wider interface {
-	// Ask returns what portals that are not wholly held here have for a query,
-	// each shown to be listed by its portal, in no order; and how many were
-	// asked and answered, and who was silent. It returns within a second, and
-	// at once when there is nobody to ask.
+	// Ask returns the results of portals that are not fully held here for a query, each proved to
+	// be listed by its portal, in no order; and the numbers of asked and answering portals, with
+	// the names of the silent ones. It returns within a second, and at once without portals to
+	// ask.
 	Ask(ctx context.Context, q Query) ([]Agent, federation.Coverage)
-	// AskEach is Ask that does not wait for all: it calls heard with what each
-	// portal has as soon as it is verified, one call after the other, and how
-	// many have answered so far. An agent that several list comes as often.
+	// AskEach is Ask that does not wait for all: it calls heard with the results of each portal as
+	// soon as they are verified, one call after the other, and with the number of answers so far.
+	// An agent that several portals list comes as often.
 	AskEach(ctx context.Context, q Query, heard func([]Agent, federation.Coverage)) federation.Coverage
 	// Asks is how many portals Ask asks at most. It is cheap.
 	Asks(q Query) int
@@ -99,7 +99,7 @@ func (s *Service) searchOverlay(few []Agent, q Query) (Page, error) {
 	return s.index.Beside(fresh, q)
 }
 
-// withAsked adds those that were asked to what is held here.
+// withAsked adds the asked portals to the coverage of the local search.
 func withAsked(c, asked federation.Coverage) federation.Coverage {
 	c.Asked += asked.Asked
 	c.Answered += asked.Answered
