@@ -97,8 +97,7 @@ func (s *Service) findAnswer(ctx context.Context, me Member, id string, seq int6
 }
 
 const (
-	// goWait is how long stopped work may take to end; agents let go within
-	// 500 ms.
+	// goWait is how long canceled work may take to end; agents stop within 500 ms.
 	goWait = 2 * time.Second
 	goTick = 20 * time.Millisecond
 )

@@ -31,9 +31,9 @@ type Ask struct {
 	TaskID string
 	// Face is the door the question came through.
 	Face string
-	// Wait says that the caller need not know of the task before it has ended
-	// or waits for input. An agent that answers at once may then be asked before
-	// anything is stored, and question and answer are stored together.
+	// Wait means that the caller need not know of the task before it has ended or waits for input.
+	// An agent that answers at once may then be asked before anything is stored, and question and
+	// answer are stored together.
 	Wait bool
 	// Via lists the agents whose work led to the question, as the caller claims. None of them is
 	// asked again, and no agent at all when the chain is too long: the fault has task.ErrLoop.
@@ -41,9 +41,8 @@ type Ask struct {
 	// Budget bounds the work that the question may cause, as the caller claims. A used-up budget
 	// is a fault with task.ErrBudget.
 	Budget task.Budget
-	// Once makes asking again harmless where there is no Context, too: a
-	// ClientID that the caller gave the agent before leads to the conversation
-	// it opened then, for as long as that is there.
+	// Once makes a repeated question harmless without a Context, too: a ClientID that the caller
+	// gave the agent before leads to the conversation it opened then, while that exists.
 	Once bool
 }
 
@@ -228,8 +227,8 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 	return t, err
 }
 
-// StopTask stops a task the actor asked for; one that has ended stays as it
-// is. It does not wait until the agent has let go.
+// StopTask cancels a task the actor asked for; one that has ended stays as it is. It does not wait
+// until the agent has stopped.
 func (s *Service) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
 	if err := checkWrite(actor); err != nil {
 		return err

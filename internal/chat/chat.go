@@ -28,10 +28,9 @@ const (
 // Kind is the kind of a message.
 type Kind string
 
-// Text is something said; Event is a quiet line about the room (joined, left,
-// renamed, a task that ended without an answer). The others change how the
-// message they target is shown and are no lines of their own: Edit holds its
-// new parts, Unsaid takes it away, React sets or takes back an emoji.
+// Text is a message with content; Event is a line about the room (joined, left, renamed, a task
+// that ended without an answer). The others change how the message they target is shown and are no
+// lines of their own: Edit holds its new parts, Unsaid deletes it, React sets or removes an emoji.
 const (
 	Text   Kind = "text"
 	Event  Kind = "event"
@@ -59,11 +58,11 @@ type Message struct {
 	Sender         Sender
 	Kind           Kind
 	Parts          []task.Part
-	// TaskID is the task this message asks for (said by a caller) or answers
-	// (said by an agent). TaskState is how an answered task ended.
+	// TaskID is the task that this message asks for (of a caller) or answers (of an agent).
+	// TaskState is the final state of an answered task.
 	TaskID    string
 	TaskState task.State
-	// Reason says why TaskState is not completed.
+	// Reason explains a TaskState other than completed.
 	Reason string
 	// Target is the seq of the message this one is about, 0 for none: of a
 	// Text of a person the one it quotes, of an answer that was asked for
@@ -79,8 +78,8 @@ type Message struct {
 
 // Now is the present state of a message.
 type Now struct {
-	// EditSeq is the message that holds its present parts, 0 for those it was
-	// said with; EditedAt is when.
+	// EditSeq is the message that holds its present parts, 0 for its first parts; EditedAt is the
+	// time of that edit.
 	EditSeq  int64
 	EditedAt time.Time
 	// UnsaidAt is the time of the deletion and By its actor; the parts of a deleted message are
@@ -92,13 +91,13 @@ type Now struct {
 	Reactions []Reaction
 }
 
-// Reaction is one emoji on a message and the members who set it.
+// Reaction is one emoji on a message and the members that set it.
 type Reaction struct {
 	Emoji string
 	By    []Reactor
 }
 
-// Reactor is a member who set a reaction.
+// Reactor is a member that set a reaction.
 type Reactor struct{ Kind, ID, Handle string }
 
 // Conversation is one room.
@@ -131,7 +130,7 @@ const MaxUnread = 100
 
 // Settings are the room settings, chosen by its owner.
 type Settings struct {
-	// Speaks says which agent answers a message that addresses none.
+	// Speaks selects the agent that answers a message without an addressee.
 	Speaks Speaks
 	// SpeakerID is the agent of SpeaksAgent.
 	SpeakerID string
@@ -189,7 +188,7 @@ const (
 	NotifyNothing  Notify = "nothing"
 )
 
-// The roles of members. A Reader may read and react, not say anything.
+// The roles of members. A Reader may read and react, but not post.
 const (
 	RoleOwner  = "owner"
 	RoleMember = "member"

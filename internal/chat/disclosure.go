@@ -14,7 +14,7 @@ const (
 	ShareNothing Share = "nothing"
 )
 
-// Disclosure says that a person knows where their text to an agent goes.
+// Disclosure records that a person knows the host that receives their text to an agent.
 type Disclosure struct {
 	AgentID string
 	Agent   string // handle

@@ -214,7 +214,7 @@ func (s *Service) readMessage(ctx context.Context, me Member, id string, seq int
 	return m, err
 }
 
-// readText is a message that was said and is still there.
+// readText returns a message of kind Text that is not deleted.
 func (s *Service) readText(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	m, err := s.readMessage(ctx, me, id, seq)
 	switch {
@@ -256,7 +256,7 @@ func senderOf(actor ident.Actor) Sender {
 	return Sender{Kind: kind, ID: actor.ID, Handle: handle}
 }
 
-// is reports whether the actor said it.
+// is reports whether the actor is the sender.
 func (by Sender) is(actor ident.Actor) bool {
 	me := senderOf(actor)
 	return by.ID == me.ID && by.Kind == me.Kind

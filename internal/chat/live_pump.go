@@ -9,7 +9,7 @@ type Sink interface {
 	// detached: the sink reads it by Take when it can, then attaches again.
 	// It must not block.
 	Behind()
-	// End says that the reader's right has ended. It must not block.
+	// End ends the subscription with an error. It must not block.
 	End(err error)
 }
 

@@ -44,7 +44,7 @@ func (r *room) addSubscription(s *Subscription, store Store) {
 	s.slot = -1
 }
 
-// sendWelcome says where a reader begins, once the store has shown it to them.
+// sendWelcome sets the start of a reader, once the store has confirmed their rights.
 func (r *room) sendWelcome(s *Subscription, c Conversation, after int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

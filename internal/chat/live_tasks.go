@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Delta is streamed text of a running task: Text stands at byte Offset of the
-// answer so far; Offset 0 starts the answer anew.
+// Delta is streamed text of a running task: Text belongs at byte Offset of the answer so far;
+// Offset 0 restarts the answer.
 type Delta struct {
 	TaskID string
 	Offset int

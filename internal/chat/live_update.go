@@ -48,10 +48,10 @@ func redactUpdates(list []Update, from int64) []Update {
 // Presence lists the people of the conversation who read it now.
 type Presence struct{ Handles []string }
 
-// Typing says that a person is typing, for TypingHolds.
+// Typing means that a person is typing, for TypingHolds.
 type Typing struct{ Handle string }
 
-// ReadMark says how far a person has read.
+// ReadMark is the position up to which a person has read.
 type ReadMark struct {
 	Handle string
 	Seq    int64

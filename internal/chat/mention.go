@@ -147,7 +147,7 @@ func withoutSpans(s string) string {
 	if !strings.Contains(s, "`") {
 		return s
 	}
-	// Where runs of each length stand, so that each is looked for once.
+	// The positions of runs of each length, so that each is searched once.
 	at := make(map[int][]int)
 	for i := 0; i < len(s); i++ {
 		if s[i] == '`' {

@@ -100,9 +100,8 @@ func FileName(name string) string {
 	return name
 }
 
-// withFiles checks the files of this portal that parts name, keeps those that
-// parts hold as they are, and returns the parts as they are said with the
-// hashes of their files.
+// withFiles checks the files of this portal that parts name, stores the files that parts carry,
+// and returns the parts in their stored form with the hashes of their files.
 func (s *Service) withFiles(ctx context.Context, actor ident.Actor, parts []task.Part) (out []task.Part, files []string, err error) {
 	out = parts
 	copied := false
@@ -131,7 +130,7 @@ func fileDraft(p task.Part) FileDraft {
 	return FileDraft{Name: p.Filename, MediaType: p.MediaType, Content: bytes.NewReader(p.Raw)}
 }
 
-// filePart is a part that refers to a file; p says how it is called.
+// filePart is a part that refers to a file; p has its name.
 func filePart(f File, p task.Part) task.Part {
 	return task.Part{URL: FileURL(f.Hash), Filename: FileName(p.Filename), MediaType: f.MediaType, Metadata: p.Metadata}
 }

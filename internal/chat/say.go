@@ -11,14 +11,14 @@ import (
 
 // Draft is a message to be posted.
 type Draft struct {
-	// ClientID makes sending again harmless: the same one by the same sender
-	// in the same conversation is said once, for ever.
+	// ClientID makes a repeated post harmless: the same one by the same sender in the same
+	// conversation is stored once, for ever.
 	ClientID string
 	Parts    []task.Part
 	// Face is the door it came through.
 	Face string
-	// To, when set, is the id of the member agent the message is for, whatever
-	// its text says.
+	// To, when set, is the id of the member agent that the message is for, whatever its text
+	// mentions.
 	To string
 	// Resumes, when set, is the task waiting for input that this must be the
 	// input of: a Conflict fault if it waits no more.
@@ -54,9 +54,8 @@ func checkDraft(actor ident.Actor, d Draft) error {
 	return checkBudget(d.Budget, d.Parts)
 }
 
-// Post says something in a conversation. The agents it addresses get it as a
-// task each. It returns once the message is on disk; a repeated ClientID
-// returns the first message with Repeat set.
+// Post adds a message to a conversation. The agents it addresses get it as a task each. It returns
+// once the message is on disk; a repeated ClientID returns the first message with Repeat set.
 func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draft) (Posted, error) {
 	if err := checkWrite(actor); err != nil {
 		return Posted{}, err

@@ -29,10 +29,10 @@ type AgentRef struct {
 type Directory interface {
 	Agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error)
 	Person(ctx context.Context, actor ident.Actor, name string) (Member, error)
-	// Admit says whether an agent's owner takes a call of size bytes by the
-	// actor now, and counts it.
+	// Admit checks whether an agent's owner allows a call of size bytes by the actor now, and
+	// counts it.
 	Admit(ctx context.Context, actor ident.Actor, handle string, size int) error
-	// Hosts says by id where the text of agents goes that leaves this portal.
+	// Hosts returns, by id, the host that receives text for agents outside this portal.
 	Hosts(ctx context.Context, agentIDs []string) (map[string]string, error)
 }
 

@@ -61,7 +61,7 @@ type Answered struct {
 	First *FirstAsk
 }
 
-// AskedBefore says that a message opened a conversation before.
+// AskedBefore reports that a message opened a conversation before.
 type AskedBefore struct{ ConversationID string }
 
 // Error implements error.
@@ -137,8 +137,7 @@ type Ended struct {
 
 // Transcripts appends and reads messages.
 type Transcripts interface {
-	// Said finds the message a sender said with a client id; a NotFound fault
-	// when there is none.
+	// Said finds the message of a sender with a client id; a NotFound fault when there is none.
 	Said(ctx context.Context, conversationID, senderID, clientID string) (Message, error)
 	// Append assigns the next seq and extends the hash chain.
 	Append(ctx context.Context, p Post) (Posted, error)
@@ -147,8 +146,8 @@ type Transcripts interface {
 	// or, of a reaction, has too many. on is whether a reaction is set or
 	// taken back; where nothing changes, seq 0 is returned.
 	Amend(ctx context.Context, m Message, on bool) (Message, error)
-	// Ask submits a task for a message that was said before; Conflict when the
-	// agent works on one for that message already.
+	// Ask submits a task for an earlier message; Conflict when the agent works on one for that
+	// message already.
 	Ask(ctx context.Context, t task.Task) (task.Task, error)
 	// Finish ends or interrupts a task by its final message, in one
 	// transaction; a Conflict fault when the task has ended before.

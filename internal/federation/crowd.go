@@ -124,8 +124,8 @@ func (p *Peers) isWanted(e *entry, now time.Time) bool {
 	return ok && e.ID != "" && now.Sub(at) <= wantedFor
 }
 
-// wantedFirst returns of the portals that were looked for, but one, that which was
-// so for longest, nil when operators spoke of all. The caller holds mu.
+// wantedFirst returns the portal, other than one, that was wanted earliest, nil if all have an
+// operator's rule. The caller holds mu.
 func (p *Peers) wantedFirst(but *entry) (first *entry) {
 	for id, at := range p.wanted {
 		if o := p.entries[string(id)]; o != nil && o != but && o.Rule == (Rule{}) && (first == nil || at.Before(p.wanted[first.ID])) {

@@ -21,7 +21,7 @@ type DHTStore interface {
 	// publisher, and deletes expired ones.
 	DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error
 	KeepDHTRecords(ctx context.Context, more []DHTRecord) error
-	// ForgetDHT lets go of all that a publisher said, and of it as a node.
+	// ForgetDHT deletes all records of a publisher, and its node.
 	ForgetDHT(ctx context.Context, publisher record.Hash) error
 }
 
@@ -56,8 +56,8 @@ type DHTStanding struct {
 	Nodes   int   `json:"nodes"`
 	Buckets []int `json:"buckets"`
 	Size    int   `json:"size"`
-	// Keys are those that it sees to itself, stored anew in each RoundS seconds;
-	// Held are records that it keeps for others.
+	// Keys counts the keys that this node republishes every RoundS seconds; Held counts the
+	// records it keeps for others.
 	Keys   int     `json:"keys"`
 	RoundS float64 `json:"round_s"`
 	Held   int     `json:"held"`
@@ -98,7 +98,7 @@ type DHTAnswer struct {
 	Nearest []record.PortalID `json:"nearest"`
 }
 
-// DHTPortal is a portal that a lookup names, by its own signed word.
+// DHTPortal is a portal that a lookup names, by a record that the portal signed.
 type DHTPortal struct {
 	ID     record.PortalID `json:"id"`
 	URL    string          `json:"url"`

@@ -22,9 +22,9 @@ func (e Elsewhere) String() string {
 	return fmt.Sprintf("Somewhere else somebody signs as this portal (at %s, since %s). Other portals look for it there, and refuse the older card that is used here.", e.Origin, e.Since.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Saw looks at a card of this portal that another one holds. If it is newer than
-// all that were signed here, that is remembered until a newer one is signed here;
-// the log says it once for each such card. Whatever else it is given is let go.
+// Saw reads a card of this portal that another portal holds. If it is newer than all cards signed
+// here, that is remembered until a newer one is signed here, and logged once for each such card.
+// Other input is ignored.
 func (s *Self) Saw(wire []byte) {
 	c, err := record.OpenCard(s.cfg.Network, wire, clock.Now())
 	if err != nil || c.Portal != s.id {

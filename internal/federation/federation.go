@@ -56,8 +56,8 @@ type Peer struct {
 	// Proved is when its domain was last seen to serve its card, zero for
 	// never.
 	Proved time.Time
-	// Known is when it was first heard of, LastSeen when it last answered or
-	// asked with a signature that holds.
+	// Known is the time of the first report of it, LastSeen of its last answer or validly signed
+	// request.
 	Known, LastSeen time.Time
 	RTT             time.Duration
 	// Agents is how many of its agents are held here, Listed how many its head

@@ -88,7 +88,7 @@ func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 	return ""
 }
 
-// mayFollow says whether one more list may be followed; the caller holds mu.
+// mayFollow refuses one more list when maxFollowed is reached; the caller holds mu.
 func (p *Peers) mayFollow(f *Facts) error {
 	switch {
 	case f.ID == "":

@@ -53,7 +53,7 @@ type Hint struct {
 	Heads []Told `json:"heads"`
 }
 
-// Unfit says which record of a request was refused, by its place, and why.
+// Unfit names a refused record of a request, by its index, and the reason.
 type Unfit struct {
 	N      int    `json:"n"`
 	Reason string `json:"reason"`

@@ -322,7 +322,7 @@ func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, 
 	return p.store.Decisions(ctx, before, min(max(limit, 1), 100))
 }
 
-// attestLife is how long an operator's word counts.
+// attestLife is the validity of an operator's verdict.
 const attestLife = 180 * 24 * time.Hour
 
 // Attest publishes, signed by this portal, the operator's verdict on another portal: vouch, warn

@@ -54,8 +54,8 @@ func (p *Peers) describeRecord(wire []byte) (text, hash string, issued, expires 
 	return string(b), hash, clock.FromMilli(r.Issued), clock.FromMilli(r.Expires)
 }
 
-// Release ends a portal's quarantine, or the hour for which it is refused.
-// Whoever ends a quarantine names the proof that they looked at.
+// Release ends a portal's quarantine, or its time in the penalty box. To end a quarantine the
+// operator names the proof they have seen.
 func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why string) (Peer, error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, err

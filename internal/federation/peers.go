@@ -244,8 +244,8 @@ func (p *Peers) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// reviewState looks at all states anew: time passed, or an operator decided. The
-// caller holds mu.
+// reviewState computes all states again, because time passed or an operator decided. The caller
+// holds mu.
 func (p *Peers) reviewState(now time.Time) {
 	for _, e := range p.entries {
 		if state, reason := p.stateOf(e, now); state != e.state || reason != e.reason {
@@ -287,9 +287,8 @@ func (p *Peers) Portals(context.Context) []Peer {
 	return out
 }
 
-// Portal returns a portal by its id, its host or its address, and whether it
-// is known. Of several that say they are at one host it is the one that
-// proved so last.
+// Portal returns a portal by its id, its host or its address, and whether it is known. Of several
+// that claim one host it is the one that proved its claim last.
 func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -60,25 +60,21 @@ type Replica interface {
 	Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error
 	// CoveredAgent is Agent limited to records that a head covers.
 	CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
-	// Holding returns how many agents of a portal are held, tombstones not
-	// counted, and how many bytes all that it said takes here, its tombstones
-	// and the versions that must be remembered included: quotas of bytes bound
-	// these too. For "" it is of all portals.
+	// Holding returns the number of held agents of a portal, without tombstones, and the bytes of
+	// all its records here, including tombstones and the versions that must be remembered, because
+	// quotas of bytes bound these too. For "" it counts all portals.
 	Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error)
-	// Drop lets go of the agents of a portal and of all else it said but its
-	// card and head. The versions are remembered as before, and the very same
-	// records are taken in again when they come. Its Position is zero then.
+	// Drop deletes the agents of a portal and all its other records except card and head. The
+	// versions are remembered as before, and the same records are taken in again when they come.
+	// Its Position is zero then.
 	Drop(ctx context.Context, portal record.PortalID) error
-	// LetGo lets go of some agents of a portal, at most so many and tombstones
-	// among them, as Drop does; of all else it said nothing. Done says that none
-	// is left.
+	// LetGo deletes some agents of a portal as Drop does, at most a given number, tombstones among
+	// them, and none of its other records. Done means that none is left.
 	LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error)
-	// Omit lets go of agents of a portal that its head does not cover, as Drop
-	// does.
+	// Omit deletes agents of a portal that its head does not cover, as Drop does.
 	Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error
-	// Position is how far the sync of a portal got: the seq up to which the log
-	// of an epoch was taken in. It survives restarts, and is zero again when
-	// records before it had to be let go.
+	// Position is the progress of a portal's sync: the seq up to which the log of an epoch was
+	// taken in. It survives restarts, and is zero again when records before it had to be dropped.
 	Position(ctx context.Context, portal record.PortalID) (record.Version, error)
 	SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error
 	// Others returns records that are no card, head or agent (attestations,
@@ -152,8 +148,7 @@ type Answer struct {
 // maxRetryAfter bounds the wait that another portal may ask for.
 const maxRetryAfter = 10 * time.Minute
 
-// RetryAfter returns how long the portal asks to be left alone, 0 when it does
-// not say.
+// RetryAfter returns the wait that the portal asks for, 0 if it names none.
 func (a *Answer) RetryAfter() time.Duration {
 	n, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	if err != nil || n <= 0 {

@@ -8,7 +8,7 @@ import (
 
 // Published is how an agent of this portal stands in the network.
 type Published struct {
-	// Why says in a sentence why the agent is not published; empty when it is.
+	// Why explains in a sentence why the agent is not published; empty when it is.
 	Why string
 	// Version, At and Hash are of its newest record. Listed is true when the
 	// portal's newest head covers it: only then does it count elsewhere.

@@ -74,7 +74,7 @@ func RefuseFor(why Reason, wait time.Duration, format string, args ...any) *Refu
 // Error implements error.
 func (r *Refusal) Error() string { return fmt.Sprintf("refused, %s: %s", r.Reason, r.fault.Safe) }
 
-// Unwrap returns the fault that says it to people.
+// Unwrap returns the fault with the message for people.
 func (r *Refusal) Unwrap() error { return r.fault }
 
 // Status is the HTTP status of the answer.

@@ -212,8 +212,7 @@ type SelfStanding struct {
 	Network string
 	Portal  record.PortalID
 	Expires time.Time // of the card; zero without one
-	// Due says in a sentence why the root key has to sign a new card, and
-	// until when; empty when it has not.
+	// Due explains why the root key has to sign a new card, and until when; empty when it has not.
 	Due string
 	// Away: the root key is kept elsewhere.
 	Away bool

@@ -74,7 +74,7 @@ func (t *Tiers) Changed() <-chan struct{} {
 	return t.changed
 }
 
-// Run chooses the tier anew as the network grows and shrinks, until ctx ends.
+// Run chooses the tier again as the network grows and shrinks, until ctx ends.
 func (t *Tiers) Run(ctx context.Context) error {
 	tick := time.NewTicker(tierEvery)
 	defer tick.Stop()

@@ -155,8 +155,7 @@ type Limits struct {
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Proof says whether whoever lists an agent was shown to control the address
-// it is reached at.
+// Proof is the state of the proof that the lister of an agent controls its address.
 type Proof struct {
 	// State is "hosted" (the portal runs it, or holds its connection),
 	// "proved", "unproven", or, of an agent of another portal, "claimed" or
@@ -168,8 +167,8 @@ type Proof struct {
 	Origin string // scheme, host and port that was proved
 	// At is when the proof was last seen to hold.
 	At time.Time
-	// Publisher is the domain under which its portal says that it is
-	// published; empty for agents of this portal, see Agent.Publisher.
+	// Publisher is the publishing domain as its portal reports it; empty for agents of this
+	// portal, see Agent.Publisher.
 	Publisher string
 }
 

@@ -23,9 +23,8 @@ func errIcon(text string) error {
 	return fault.Field("icon", text)
 }
 
-// PutIcon takes a PNG, JPEG, GIF or WebP picture, draws it anew as a small
-// square PNG, so that nothing else of the file survives, and returns its hash
-// for a draft.
+// PutIcon takes a PNG, JPEG, GIF or WebP picture, redraws it as a small square PNG, so that
+// nothing else of the file survives, and returns its hash for a draft.
 func (s *Service) PutIcon(ctx context.Context, actor ident.Actor, file io.Reader) (hash string, err error) {
 	if err := s.MayWrite(actor); err != nil {
 		return "", err

@@ -72,8 +72,8 @@ func (l *Limits) checkLimits(c *fault.Check) {
 	c.Field(l.MaxBytes >= 0 && l.MaxBytes <= maxBytes, "limits.max_bytes", "use 0 (no limit) to %d", maxBytes)
 }
 
-// MayCall says in a sentence why the agent's owner does not want the actor's
-// calls; nil when they do.
+// MayCall explains in a sentence why the agent's owner refuses the actor's calls; nil when they
+// are allowed.
 func (a Agent) MayCall(actor ident.Actor) error {
 	if isOwner(actor, a) {
 		return nil

@@ -24,8 +24,8 @@ type Network interface {
 	Record(ctx context.Context, a Agent, prove bool) (Evidence, error)
 	// Portals are the other portals with agents in the index, by host.
 	Portals() []Source
-	// Coverage says how much of the network the index holds, of some portals
-	// alone ("" is this one) if there are any. It is cheap.
+	// Coverage returns the part of the network that the index holds, of the given portals alone
+	// ("" is this one) if there are any. It is cheap.
 	Coverage(portals []string) federation.Coverage
 }
 
@@ -39,8 +39,7 @@ type Source struct {
 	Verified bool
 	// Record is the hash of the signed record, empty for this portal's own.
 	Record string
-	// HeadIssued is when the portal last renewed its word for its agents; zero
-	// for this portal.
+	// HeadIssued is when the portal last signed its head; zero for this portal.
 	HeadIssued time.Time
 	// Silent is true while the portal does not answer this one.
 	Silent bool
@@ -51,7 +50,7 @@ type Source struct {
 	Also []string
 }
 
-// HeadAge is for how long the portal's word has stood at a time.
+// HeadAge is the age of the portal's head at a time.
 func (s Source) HeadAge(now time.Time) time.Duration {
 	if s.HeadIssued.IsZero() {
 		return 0
@@ -74,7 +73,7 @@ type Evidence struct {
 	HeadSeq, HeadCount      int64
 	// Key is the id of the key that signed the record.
 	Key string
-	// Endpoints are where the agent is spoken to, as it says.
+	// Endpoints are the agent's addresses, as its record lists them.
 	Endpoints []Address
 	// CardURL is the address of the agent's own card.
 	CardURL string

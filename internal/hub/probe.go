@@ -45,7 +45,7 @@ type OpenAIConfig struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// A2AConfig is Agent.Config of kind a2a: how the card said it is spoken to.
+// A2AConfig is Agent.Config of kind a2a: the protocol bindings of the card.
 type A2AConfig struct {
 	// CardURL is where the card was read.
 	CardURL string `json:"card_url,omitempty"`

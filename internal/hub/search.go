@@ -121,7 +121,7 @@ type FacetCount struct {
 // portals: the most frequent ones stay.
 const MaxFacetValues = 30
 
-// MaxNamed is how many agents of one handle are looked at.
+// MaxNamed bounds the agents of one handle that are read.
 const MaxNamed = 8
 
 // Page is one page of results with the counts over all matches.

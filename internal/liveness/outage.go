@@ -150,7 +150,7 @@ func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since
 	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
 }
 
-// formatRoughly says how long something took, in one unit.
+// formatRoughly writes a duration in one unit.
 func formatRoughly(d time.Duration) string {
 	n, unit := int(d.Minutes()+0.5), "minute"
 	switch {

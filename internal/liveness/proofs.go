@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// When a proof is looked at again, and when it ends. It ends by an agent that
-// answers only: a site that is down shows nothing, and is no other's.
+// The times of proof checks and the end of a proof. Only an answering agent can lose its proof: a
+// site that is down proves nothing, and has no new owner.
 const (
 	proofEvery = 24 * time.Hour
 	// proofAgain is the time between two looks that found nothing.
@@ -29,7 +29,7 @@ const (
 	domainsEvery = 5 * time.Minute
 )
 
-// reproofs remembers which proofs were not found when they were looked for.
+// reproofs counts the proofs that were missing at their last check.
 type reproofs struct {
 	mu   sync.Mutex // guards list
 	list map[string]lookedFor
@@ -43,7 +43,7 @@ type lookedFor struct {
 
 func newReproofs() *reproofs { return &reproofs{list: make(map[string]lookedFor)} }
 
-// isDue reports whether an agent's proof is to be looked for now.
+// isDue reports whether an agent's proof is to be checked now.
 func (p *reproofs) isDue(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *reproofs) noteFound(a hub.Agent) {
 	delete(p.list, a.ID)
 }
 
-// renewProof looks again for the proof of an agent that just answered.
+// renewProof checks the proof of an agent that just answered.
 func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs) {
 	if m.proofs == nil || a.Proof.State != hub.Proved || !proofs.isDue(a, clock.Now()) {
 		return
@@ -103,7 +103,7 @@ func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs)
 	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
 }
 
-// keepDomains looks again at proved domains until ctx ends.
+// keepDomains checks proved domains regularly until ctx ends.
 func (m *Service) keepDomains(ctx context.Context) {
 	if m.proofs == nil {
 		return

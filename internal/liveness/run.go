@@ -17,9 +17,8 @@ const (
 	sweepBatch = 512
 )
 
-// probeJob asks Run for one exchange; done, if it is set, gets the verdict and
-// must have room for it. With away set, Run looks at that time whether the
-// agent is still missing.
+// probeJob asks Run for one exchange; done, if it is set, gets the verdict and must have room for
+// it. With away set, Run checks at that time whether the agent is still missing.
 type probeJob struct {
 	agent hub.Agent
 	done  chan hub.Liveness

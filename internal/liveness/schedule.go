@@ -11,8 +11,8 @@ const (
 	// confirmAfter is how soon a verdict that differs from a steady one is confirmed, before
 	// owners are notified.
 	confirmAfter = 45 * time.Second
-	// slowEvery is how often drafts and deprecated agents are contacted at
-	// most: few people look for them.
+	// slowEvery is the shortest interval of contacts of drafts and deprecated agents, because few
+	// people use them.
 	slowEvery = time.Hour
 	// jitter is how far a wait is moved at most, as a part of it, so that
 	// agents that came together do not stay together.
@@ -37,9 +37,8 @@ var aliveEvery = []struct {
 var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour}
 
-// planNext says when an agent is contacted after a contact that showed state, and
-// how often in a row it then was not alive. c is how the agent stood before;
-// random is 0 to 1.
+// planNext returns the time of the next contact after one that showed state, and the number of
+// failures in a row. c is the agent's state before; random is 0 to 1.
 func planNext(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
 	if c.Agent.Kind == hub.Link || c.Agent.Kind == hub.Builtin {
 		return time.Time{}, 0 // they are not asked

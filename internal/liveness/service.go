@@ -21,7 +21,7 @@ type Directory interface {
 	TellOwners(ctx context.Context, a hub.Agent, n hub.Notice)
 }
 
-// MonitorProofs looks again for the proofs of agents and domains.
+// Proofs checks the proofs of agents and domains again.
 type Proofs interface {
 	ProveAgain(ctx context.Context, a hub.Agent) error
 	RecheckDomains(ctx context.Context)
@@ -32,7 +32,7 @@ type Ports struct {
 	Queue     *Queue
 	Prober    Prober
 	Directory Directory
-	// Proofs is nil where proofs are not looked for again.
+	// Proofs is nil if proofs are not checked again.
 	Proofs Proofs
 	// Contacted, when set, gets an own agent after each exchange. It must not block.
 	Contacted func(a hub.Agent)

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// releaseTries is how often a change starts anew when another one came first.
+// releaseTries bounds the retries of a change that a concurrent one made stale.
 const releaseTries = 4
 
 // PublishRelease publishes a version of a server in the MCP registry. The latest version of a
@@ -52,15 +52,15 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 	if err != nil {
 		return Release{}, err
 	}
-	// An earlier version of a server that is private now is there, but not seen.
+	// An earlier version of a server that is private now exists, but is not shown.
 	if now, err := s.oneRelease(ctx, Filter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err, fault.NotFound) {
 		return now, err
 	}
 	return r, nil
 }
 
-// retried makes the change that plan returns, which is called again when
-// something changed meanwhile.
+// retried makes the change that plan returns, and calls plan again when a concurrent change made
+// it stale.
 func (s *Service) retried(ctx context.Context, name string, plan func() (Change, error)) error {
 	for range releaseTries {
 		c, err := plan()

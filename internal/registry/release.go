@@ -58,8 +58,8 @@ const (
 	maxReleaseMessage = 500
 	// MaxDocument bounds server.json in bytes.
 	MaxDocument = 32 << 10
-	// maxReleases bounds the versions of a server, maxServerBytes all that
-	// they say: the versions of a server are one answer.
+	// maxReleases bounds the versions of a server, maxServerBytes their documents together,
+	// because the versions of a server are one answer.
 	maxReleases    = 1000
 	maxServerBytes = 8 << 20
 	// maxServers bounds the servers of one site: a registrable domain, or an
@@ -115,8 +115,8 @@ type Change struct {
 	Author ident.Actor
 }
 
-// ErrStale is returned by SaveRelease when the server or its agent was changed
-// since it was read, or a name was taken meanwhile.
+// ErrStale is returned by SaveRelease when the server or its agent was changed since it was read,
+// or a name was taken in between.
 var ErrStale = errors.New("changed meanwhile")
 
 // Releases stores the published releases of the MCP registry.

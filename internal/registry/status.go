@@ -96,8 +96,8 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	return c, err
 }
 
-// hold says of a server's agent, if it is withdrawn then, whether the operator
-// did that: then its owner cannot put it back either.
+// hold records for a server's withdrawn agent whether the operator withdrew it: then its owner
+// cannot restore it either.
 func (c *Change) hold(agent hub.Agent, held bool) {
 	next := agent
 	if c.Agent != nil {

@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxTries bounds how often something is read anew because it changed meanwhile.
+// maxTries bounds the repeated reads of data that changes meanwhile.
 const maxTries = 3
 
 // Archive serves the held records of all portals, this portal included. It decides on their
@@ -60,7 +60,7 @@ func errBusy() error {
 	return f
 }
 
-// isShown says whether anything of a portal may be shown.
+// isShown reports whether a portal's records may be shown.
 func (a *Archive) isShown(ctx context.Context, portal record.PortalID) (bool, error) {
 	if portal == a.own {
 		return true, nil
@@ -72,7 +72,7 @@ func (a *Archive) isShown(ctx context.Context, portal record.PortalID) (bool, er
 	return err == nil && s.Ring != nil && !s.Quarantined, err
 }
 
-// isComplete says whether all that the newest head of a portal covers is here.
+// isComplete reports whether all records that the newest head of a portal covers are here.
 func (a *Archive) isComplete(ctx context.Context, portal record.PortalID, head record.Version) (bool, error) {
 	if portal == a.own {
 		return true, nil
@@ -220,8 +220,8 @@ type Page struct {
 	More    bool
 }
 
-// Log returns a piece of a portal's log: entries after a seq, at most limit. An
-// Unavailable fault says that the log is not whole here just now.
+// Log returns a range of a portal's log: entries after a seq, at most limit. An Unavailable fault
+// means that the log is incomplete here at present.
 func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after int64, limit int) (*Page, error) {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)

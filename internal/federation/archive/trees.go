@@ -9,9 +9,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxTreeLeaves bounds the trees that are kept between two uses, all together:
-// 200,000 leaves take some 22 MB. Building the tree of 1,000 agents anew takes
-// a few milliseconds, so small portals need no place here.
+// maxTreeLeaves bounds the cached trees together: 200,000 leaves take some 22 MB. Building the
+// tree of 1,000 agents takes a few milliseconds, so small portals need no cache.
 const maxTreeLeaves = 200_000
 
 // Trees caches the Merkle trees of recently used portals. A cached tree may be behind the Replica;

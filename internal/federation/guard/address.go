@@ -5,9 +5,8 @@ import (
 	"net/netip"
 )
 
-// Arrive says whether a request from an address, an IP without port, is looked
-// at at all. It comes before anything of the request is read. Rules are about the
-// whole address, limits count an IPv6 client as its /64.
+// Arrive refuses requests from an address, an IP without port, before anything of the request is
+// read. Rules are about the whole address, limits count an IPv6 client as its /64.
 func (g *Guard) Arrive(addr string) (err error) {
 	defer func() { g.countRefusal(err) }()
 	a, parsed := netip.ParseAddr(addr)

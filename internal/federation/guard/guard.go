@@ -103,7 +103,7 @@ type Guard struct {
 	portals *limit.Keyed
 	// near: this portal is called on its own machine, where all have one address.
 	near bool
-	// strangers are those that said hello and did not answer at their origin.
+	// strangers limits portals that sent a handshake and did not answer at their origin.
 	strangers *limit.Keyed
 	verified  atomic.Int64
 	refused   meter.Kinds
@@ -173,8 +173,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	tooMany := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
 	}
-	// Whoever names the portal takes nothing of its share before the signature
-	// holds; once that is used up, signatures are not looked at.
+	// A request takes nothing of the share of the portal it names before its signature is
+	// verified; once the share is used up, signatures are not verified.
 	if wait := g.portals.Wait(string(id), every); wait > 0 {
 		return asker, nil, nil, tooMany(wait)
 	}
@@ -280,8 +280,8 @@ func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Ca
 // covered must be in every signature.
 var covered = httpsig.Components("@method", "@authority", "@path", "@query", strings.ToLower(NetworkField))
 
-// check looks at all that a signature says of itself, and returns the key of the
-// card that it has to hold by. It is cheap.
+// checkSignature checks all parameters of a signature, and returns the key of the card that must
+// verify it. It is cheap.
 func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *record.Card, now time.Time) (ed25519.PublicKey, error) {
 	need := covered
 	also := func(name string) {

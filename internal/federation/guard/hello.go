@@ -9,8 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// ArriveNew says whether a request from an address that brings a card is looked
-// at. It comes before its body is read.
+// ArriveNew refuses a request with a card from an address, before its body is read.
 func (g *Guard) ArriveNew(addr string) error {
 	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
 		return federation.RefuseFor(federation.ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")

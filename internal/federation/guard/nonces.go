@@ -18,7 +18,7 @@ type NonceStore interface {
 	// LoadNonces calls yield with each that still counts. clean is true when
 	// EndNonces was called since the last time, or there was none.
 	LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error)
-	// EndNonces says that all that were used are on disk.
+	// EndNonces records that all used nonces are on disk.
 	EndNonces(ctx context.Context) error
 }
 

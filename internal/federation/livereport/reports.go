@@ -162,7 +162,7 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 	return out
 }
 
-// newestReport returns the newest word of a portal's shards about an agent.
+// newestReport returns the newest report in a portal's shards about an agent.
 func newestReport(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Report, ok bool) {
 	for digits := range record.MaxShard + 1 {
 		s, held := shards[agent.Shard(digits)]

@@ -31,8 +31,7 @@ type Report struct {
 type Verdict struct {
 	Reach record.Reach // 0 without a report that counts
 	At    time.Time    // of the word that decided
-	// Reason is a sentence for people that names the others where they say
-	// otherwise; Disputed is true then.
+	// Reason is a sentence for people that names contradicting portals; Disputed is true then.
 	Reason   string
 	Disputed bool
 	// Voices are all, those that count first, one of a portal.
@@ -42,10 +41,10 @@ type Verdict struct {
 const (
 	// ownFresh is how long this portal's own result outweighs all others.
 	ownFresh = 10 * time.Minute
-	// wordFresh is for how long the word of a portal about others' agents
-	// counts before older ones. It does not ask again by itself.
+	// wordFresh is how long a portal's report about agents of others outweighs older ones.
 	wordFresh = time.Hour
-	// wordLasts is the age at which a report is dropped.
+	// wordLasts is the age at which a report is dropped: the largest age that a record can state,
+	// and two days.
 	wordLasts = record.MaxAgo + 48*time.Hour
 )
 
@@ -164,7 +163,7 @@ func freshOnly(group []Report, now time.Time) []Report {
 	return slices.DeleteFunc(slices.Clone(group), func(v Report) bool { return now.Sub(v.At) > wordFresh })
 }
 
-// medianOf returns the newest word of the median state; group is not empty.
+// medianOf returns the newest report of the median state; group is not empty.
 func medianOf(group []Report) Report {
 	group = slices.Clone(group)
 	slices.SortStableFunc(group, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), compareTime(a, b)) })
@@ -224,7 +223,7 @@ func describePast(r record.Reach) string {
 	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol", "could not reach it"}[r]
 }
 
-// describeNow says the same of the agent.
+// describeNow describes the outcome as the present state of the agent.
 func describeNow(r record.Reach) string {
 	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol", "that it cannot be reached"}[r]
 }
