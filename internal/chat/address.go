@@ -17,7 +17,8 @@ type audience struct {
 // chooseAudience chooses the agents that answer a message of a person: the agent it was sent to, those
 // it mentions, the author of the answer it quotes, else those that the room's settings name. A
 // message that mentions only people asks no agent.
-func (s *Service) chooseAudience(ctx context.Context, id string, me Member, members []Member, d Draft, text string, quoted *Message) (audience, error) {
+func (s *Service) chooseAudience(ctx context.Context, id string, me Member, members []Member, d Draft, text string,
+	quoted *Message) (audience, error) {
 	agents := Conversation{Members: members}.Agents()
 	if d.To != "" {
 		return audience{agents: slices.DeleteFunc(agents, func(m Member) bool { return m.ID != d.To })}, nil
@@ -29,7 +30,8 @@ func (s *Service) chooseAudience(ctx context.Context, id string, me Member, memb
 	return audienceOf(me, members, agents, text, s.cfg.Portal, quoted, set)
 }
 
-func audienceOf(me Member, members, agents []Member, text, portal string, quoted *Message, set func() (Settings, string, error)) (audience, error) {
+func audienceOf(me Member, members, agents []Member, text, portal string, quoted *Message,
+	set func() (Settings, string, error)) (audience, error) {
 	var a audience
 	others := false
 	for _, m := range mentionedMembers(members, text, portal) {
@@ -83,7 +85,8 @@ func defaultAudience(agents []Member, set Settings, spoke string) audience {
 // concerns reports whether an earlier message of the conversation is between an agent and the
 // asking member: by the agent, addressed to it, or about an answer of it. theirs are the seqs of
 // the agent's messages.
-func concerns(m Message, agent Member, asker Member, members, agents []Member, set Settings, portal string, theirs map[int64]bool) bool {
+func concerns(m Message, agent Member, asker Member, members, agents []Member, set Settings, portal string,
+	theirs map[int64]bool) bool {
 	if m.Sender.Kind == "agent" && m.Sender.ID == agent.ID {
 		return true
 	}
@@ -99,7 +102,8 @@ func concerns(m Message, agent Member, asker Member, members, agents []Member, s
 	}
 	// Messages of the asker without an addressee belong to the agent if the settings let it answer
 	// them.
-	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentionedMembers(members, text, portal)) > 0 || set.Speaks == SpeaksTurns {
+	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentionedMembers(members, text, portal)) > 0 ||
+		set.Speaks == SpeaksTurns {
 		return false
 	}
 	_, ok := findMember(defaultAudience(agents, set, "").agents, "agent", agent.ID)

@@ -56,9 +56,12 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	}
 	now := clock.Now()
 	t := task.Task{
-		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle, MessageSeq: ask.Seq,
-		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: senderOf(actor).Handle, State: task.Submitted, Face: face,
-		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via, Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
+		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle,
+		MessageSeq: ask.Seq,
+		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: senderOf(actor).Handle, State: task.Submitted,
+		Face:    face,
+		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via,
+		Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
 	}
 	done, err := s.store.Ask(ctx, t)
 	if fault.Is(err, fault.Conflict) {
@@ -110,7 +113,10 @@ func (s *Service) letGo(ctx context.Context, t task.Task) (replaces int64, err e
 		return 0, err
 	}
 	replaces = t.Replaces
-	list = slices.DeleteFunc(list, func(x task.Task) bool { return x.AgentID != t.AgentID || x.MessageSeq != t.MessageSeq })
+	list = slices.DeleteFunc(list, func(x task.Task) bool {
+		return x.AgentID != t.AgentID ||
+			x.MessageSeq != t.MessageSeq
+	})
 	for _, x := range list {
 		if err := s.stopTask(ctx, x, "Asked for again."); err != nil {
 			return 0, err

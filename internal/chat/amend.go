@@ -13,7 +13,8 @@ import (
 
 // Edit replaces the parts of the actor's own message and returns it in its new form. Its earlier
 // forms stay readable to members. Agents that answered are not asked again.
-func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq int64, parts []task.Part) (Message, error) {
+func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq int64,
+	parts []task.Part) (Message, error) {
 	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}
@@ -68,9 +69,11 @@ func equalParts(a, b task.Part) bool {
 }
 
 // appendAmendment appends an event that changes a message and returns the changed message.
-func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part, on bool) (Message, error) {
-	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(), Sender: senderOf(actor),
-		Kind: kind, Parts: parts, Target: m.Seq, CreatedAt: clock.Now()}, on)
+func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part,
+	on bool) (Message, error) {
+	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(),
+		Sender: senderOf(actor),
+		Kind:   kind, Parts: parts, Target: m.Seq, CreatedAt: clock.Now()}, on)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoMessage()
 	}
@@ -101,7 +104,8 @@ func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq i
 	case m.Kind != Text && (m.Kind != Event || m.Sender.Kind != "agent"):
 		return Message{}, fault.New(fault.Conflict, "This line was not said by anybody.")
 	case !m.Sender.is(actor) && me.Role != RoleOwner:
-		return Message{}, fault.New(fault.Forbidden, "You can take away only what you said yourself; an owner of the conversation can take away anything.")
+		return Message{}, fault.New(fault.Forbidden,
+			"You can take away only what you said yourself; an owner of the conversation can take away anything.")
 	case !m.Now.UnsaidAt.IsZero():
 		return m, nil
 	}
@@ -112,12 +116,14 @@ func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq i
 	if err != nil {
 		return Message{}, err
 	}
-	s.stopWhere(ctx, id, "The message was taken away.", func(t task.Task) bool { return t.MessageSeq == seq || t.RootSeq == seq })
+	s.stopWhere(ctx, id, "The message was taken away.",
+		func(t task.Task) bool { return t.MessageSeq == seq || t.RootSeq == seq })
 	return now, nil
 }
 
 // React sets an emoji on a message, or takes it back.
-func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq int64, emoji string, on bool) (Message, error) {
+func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq int64, emoji string,
+	on bool) (Message, error) {
 	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}

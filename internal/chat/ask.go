@@ -92,7 +92,8 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	}
 	m, err := s.findNamed(Conversation{Members: members}.Agents(), a.Agent)
 	if err != nil {
-		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
+		return Asked{}, fault.New(fault.NotFound,
+			"There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
 	if err := a.Via.CheckEntry(s.cfg.Hop(m.ID), m.Handle); err != nil {
 		return Asked{}, err
@@ -111,7 +112,8 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		return Asked{}, err
 	}
 	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))
-	room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember, Remote: ref.Remote})
+	room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember,
+		Remote: ref.Remote})
 	var said []Message
 	if a.Before != "" {
 		parts := []task.Part{task.TextPart(a.Before)}
@@ -221,7 +223,8 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 		return task.Task{}, errNoTask(id)
 	}
 	t, err := s.store.TaskByID(ctx, id)
-	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || visitorKind(t.CallerKind) != visitorKind(string(actor.Kind))) {
+	if fault.Is(err, fault.NotFound) || err == nil &&
+		(t.CallerID != actor.ID || visitorKind(t.CallerKind) != visitorKind(string(actor.Kind))) {
 		return task.Task{}, errNoTask(id)
 	}
 	return t, err

@@ -21,14 +21,16 @@ type Instant interface {
 // The caller learns of both only once they are on disk, so a crash loses nothing that was
 // acknowledged. Readers cannot see that the answer was made first. ok is false if the agent must
 // be asked the usual way: it took too long, needs input, or its answer would cause more work.
-func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *FirstAsk) (out Asked, ok bool, err error) {
+func (s *Service) askNow(ctx context.Context, room Conversation, p Post,
+	first *FirstAsk) (out Asked, ok bool, err error) {
 	if s.cfg.Instant == nil || len(p.Ask) != 1 {
 		return out, false, nil
 	}
 	t := p.Ask[0]
 	t.MessageSeq, t.Attempt = 1, 1
 	r, ok := s.cfg.Instant.AnswerNow(ctx, t, p.Message)
-	if !ok || r.State != task.Completed || len(r.Parts) == 0 || slices.ContainsFunc(r.Parts, notText) || len(findMentions(task.PlainText(r.Parts), s.cfg.Portal)) > 0 {
+	if !ok || r.State != task.Completed || len(r.Parts) == 0 || slices.ContainsFunc(r.Parts, notText) ||
+		len(findMentions(task.PlainText(r.Parts), s.cfg.Portal)) > 0 {
 		return out, false, nil
 	}
 	t.State, t.UpdatedAt, t.AnswerSeq, t.Direct = task.Completed, clock.Now(), 2, r.Direct
@@ -36,8 +38,9 @@ func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *
 		room.Title = p.Title
 	}
 	said, err := s.store.CreateAnswered(ctx, Answered{Room: room, Question: p.Message, Task: t, First: first,
-		Answer: Message{ConversationID: room.ID, ID: ident.NewID(), ClientID: t.ID, Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
-			Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, CreatedAt: t.UpdatedAt}})
+		Answer: Message{ConversationID: room.ID, ID: ident.NewID(), ClientID: t.ID,
+			Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
+			Kind:   Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, CreatedAt: t.UpdatedAt}})
 	if err != nil {
 		return out, false, err
 	}

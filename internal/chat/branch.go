@@ -57,7 +57,8 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 		if err != nil {
 			return Conversation{}, err
 		}
-		room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember, Remote: ref.Remote})
+		room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember,
+			Remote: ref.Remote})
 	}
 	if _, ok := findMember(room.Members, "agent", room.Settings.SpeakerID); !ok && room.Settings.SpeakerID != "" {
 		room.Settings.Speaks, room.Settings.SpeakerID = SpeaksAlone, ""
@@ -124,7 +125,8 @@ func (s *Service) copyMessages(ctx context.Context, id string, from, upTo int64)
 	slices.Reverse(list)
 	out := make([]Message, len(list))
 	for i, m := range list {
-		out[i] = Message{Seq: m.Seq, ID: ident.NewID(), Sender: m.Sender, Kind: Text, Parts: m.Parts, Target: m.Target, CreatedAt: m.CreatedAt}
+		out[i] = Message{Seq: m.Seq, ID: ident.NewID(), Sender: m.Sender, Kind: Text, Parts: m.Parts, Target: m.Target,
+			CreatedAt: m.CreatedAt}
 	}
 	return out, nil
 }

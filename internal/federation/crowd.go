@@ -87,7 +87,8 @@ func (p *Peers) allowedSite(site string) bool {
 // equal ones, the one that is away for longest. The caller holds mu.
 func (p *Peers) findWorst(now time.Time, of func(*entry) bool) (worst *entry) {
 	for _, e := range p.entries {
-		if e.Rule == (Rule{}) && !(e.isAddress() && e.From == "") && !p.isWanted(e, now) && of(e) && (worst == nil || isWorse(e, worst, now)) {
+		if e.Rule == (Rule{}) && !(e.isAddress() && e.From == "") && !p.isWanted(e, now) && of(e) &&
+			(worst == nil || isWorse(e, worst, now)) {
 			worst = e
 		}
 	}
@@ -128,7 +129,8 @@ func (p *Peers) isWanted(e *entry, now time.Time) bool {
 // operator's rule. The caller holds mu.
 func (p *Peers) wantedFirst(but *entry) (first *entry) {
 	for id, at := range p.wanted {
-		if o := p.entries[string(id)]; o != nil && o != but && o.Rule == (Rule{}) && (first == nil || at.Before(p.wanted[first.ID])) {
+		if o := p.entries[string(id)]; o != nil && o != but && o.Rule == (Rule{}) &&
+			(first == nil || at.Before(p.wanted[first.ID])) {
 			first = o
 		}
 	}

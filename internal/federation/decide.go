@@ -98,7 +98,8 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	for _, k := range f.Keys {
 		// records signed by a denied key are refused, even if other keys of the portal are allowed
 		if slices.Contains(pol.DenyKeys, k) {
-			return kept(Pending, "Its card lists the key "+string(k)+", which is shut out here. It waits for a card without that key.")
+			return kept(Pending, "Its card lists the key "+string(k)+
+				", which is shut out here. It waits for a card without that key.")
 		}
 	}
 	allowed := f.Rule.isAdmitted()
@@ -125,7 +126,8 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	case allowed, pol.Mode == ModeOpen:
 	case pol.Mode == ModeVouched:
 		if n := p.countVouchers(f.ID, now); n < pol.Vouchers {
-			return kept(Pending, "It waits for others to vouch for it: "+formatCount(n, "portal does", "portals do")+", "+formatCount(pol.Vouchers, "is", "are")+" needed. An operator can allow it at once.")
+			return kept(Pending, "It waits for others to vouch for it: "+formatCount(n, "portal does",
+				"portals do")+", "+formatCount(pol.Vouchers, "is", "are")+" needed. An operator can allow it at once.")
 		}
 	default:
 		return kept(Pending, "It waits for an operator of this portal to allow it.")
@@ -133,7 +135,8 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	d.Show = true
 	if f.RefusedUntil.After(now) {
 		d.Keep = true
-		return kept(Denied, "It sent what was forged ("+f.RefusedWhy+") "+formatCount(forgedMost, "time", "times")+" within "+forgedWithin.String()+". It is refused until "+formatTime(f.RefusedUntil)+".")
+		return kept(Denied, "It sent what was forged ("+f.RefusedWhy+") "+formatCount(forgedMost, "time",
+			"times")+" within "+forgedWithin.String()+". It is refused until "+formatTime(f.RefusedUntil)+".")
 	}
 	d.In, d.Out = true, pol.CallsOut
 	if pol.Service == ServiceReadOnly {
@@ -168,7 +171,8 @@ func originHostname(origin string) string {
 // countVouchers counts the pinned portals that vouch for one. The caller holds mu.
 func (p *Peers) countVouchers(id record.PortalID, now time.Time) (n int) {
 	for by, w := range p.words[id] {
-		if e := p.entries[string(by)]; e != nil && e.Rule.Stand == Pin && !e.Quarantined && w.Verdict == record.Vouch && w.Expires.After(now) {
+		if e := p.entries[string(by)]; e != nil && e.Rule.Stand == Pin && !e.Quarantined && w.Verdict == record.Vouch &&
+			w.Expires.After(now) {
 			n++
 		}
 	}

@@ -75,7 +75,8 @@ const (
 // forgedKind reports whether a fault of this kind can only be deliberate. A fault that a wrong
 // clock, a restart or another version can cause is counted, but causes no quarantine.
 func forgedKind(reason string) bool {
-	return reason == string(record.BadSignature) || reason == string(record.BadEvidence) || reason == string(record.NotConsistent)
+	return reason == string(record.BadSignature) || reason == string(record.BadEvidence) ||
+		reason == string(record.NotConsistent)
 }
 
 const (
@@ -94,7 +95,8 @@ const answersNot = ": "
 func (f *Facts) healthState(now time.Time) (State, string) {
 	switch {
 	case !f.HeadExpires.IsZero() && !f.HeadExpires.After(now):
-		return Stale, "Its word for its agents ended at " + formatTime(f.HeadExpires) + ". They are folded away until it renews it."
+		return Stale, "Its word for its agents ended at " + formatTime(f.HeadExpires) +
+			". They are folded away until it renews it."
 	case f.isAddress(), f.Seen.IsZero() && f.Head == (record.Version{}):
 		if f.Why != "" {
 			return Joining, "It has not answered yet" + answersNot + f.Why

@@ -62,10 +62,14 @@ func (p *Peers) listEntries(f *Facts, now time.Time) (out []Said) {
 			continue
 		}
 		if e := p.entries[string(by)]; e != nil && e.Rule.Follow != "" && !e.Quarantined && by != f.ID {
-			out = append(out, Said{Host: e.hostName(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
+			out = append(out, Said{Host: e.hostName(), By: by, Verdict: w.Verdict, Reason: w.Reason,
+				Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
+	slices.SortStableFunc(out, func(a, b Said) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host),
+			cmp.Compare(a.By, b.By))
+	})
 	return out
 }
 
@@ -83,7 +87,8 @@ func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 		if s.Reason != "" {
 			why = `: "` + record.CutLine(s.Reason, maxWhy) + `".`
 		}
-		return "It is on the list of " + s.Host + ", which this portal follows" + why + " Allow it to let it in all the same."
+		return "It is on the list of " + s.Host + ", which this portal follows" + why +
+			" Allow it to let it in all the same."
 	}
 	return ""
 }
@@ -92,7 +97,8 @@ func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 func (p *Peers) mayFollow(f *Facts) error {
 	switch {
 	case f.ID == "":
-		return fault.New(fault.Conflict, "Nobody has answered at %s yet, so nothing is known of what it says.", HostOf(f.URL))
+		return fault.New(fault.Conflict, "Nobody has answered at %s yet, so nothing is known of what it says.",
+			HostOf(f.URL))
 	case f.Rule.Follow == "" && len(p.followed) >= maxFollowed:
 		return fault.New(fault.Conflict, "The lists of %d portals are followed already; end one first.", maxFollowed)
 	}

@@ -58,5 +58,6 @@ func (p *Peers) GossipStanding(_ context.Context, actor ident.Actor) (GossipStan
 			return g.Standing(), nil
 		}
 	}
-	return GossipStanding{}, fault.New(fault.Unavailable, "Gossip can be asked while the portal runs, is in a network and not started with --gossip off.")
+	return GossipStanding{}, fault.New(fault.Unavailable,
+		"Gossip can be asked while the portal runs, is in a network and not started with --gossip off.")
 }

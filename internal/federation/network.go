@@ -51,7 +51,10 @@ func (p *Peers) Map(ctx context.Context) Network {
 		}
 	}
 	p.mu.RUnlock()
-	slices.SortStableFunc(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortStableFunc(out.Links, func(a, b Link) int {
+		return cmp.Or(cmp.Compare(a.From, b.From),
+			cmp.Compare(a.To, b.To))
+	})
 	return out
 }
 
@@ -136,7 +139,10 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 		}
 		out.hidePrivate()
 	}
-	slices.SortStableFunc(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
+	slices.SortStableFunc(out.Words, func(a, b Word) int {
+		return cmp.Or(b.Issued.Compare(a.Issued),
+			cmp.Compare(a.By, b.By))
+	})
 	out.Words = out.Words[:min(len(out.Words), historyShown)]
 	var err error
 	out.Changes, err = p.store.PeerChanges(ctx, key, historyShown)

@@ -35,7 +35,8 @@ func (p *Peers) sendNotices(ctx context.Context) {
 	p.mu.Lock()
 	list := p.notices
 	if p.untold > 0 {
-		list = append(list, Notice{"", "There were " + formatCount(p.untold, "older notice", "older notices") + " about portals than could be told. Look through the list of portals.", "/admin/peers"})
+		list = append(list, Notice{"", "There were " + formatCount(p.untold, "older notice",
+			"older notices") + " about portals than could be told. Look through the list of portals.", "/admin/peers"})
 	}
 	p.notices, p.untold = nil, 0
 	p.mu.Unlock()
@@ -48,8 +49,11 @@ func (p *Peers) sendNotices(ctx context.Context) {
 
 // noticeState queues a notice when a portal was proved to lie. The caller holds mu.
 func (p *Peers) noticeState(e *entry, was State) {
-	if e.state == Quarantined && was != "" && (e.Rule.isAdmitted() || p.liars.allowNotice(e.site, e.hostName(), clock.Now())) {
-		p.queueNotice(Notice{e.hostName(), "The portal " + e.hostName() + " was proved to lie and is quarantined: none of its agents is shown. Look at the proof and decide.", e.adminPath()})
+	if e.state == Quarantined && was != "" &&
+		(e.Rule.isAdmitted() || p.liars.allowNotice(e.site, e.hostName(), clock.Now())) {
+		p.queueNotice(Notice{e.hostName(), "The portal " + e.hostName() +
+			" was proved to lie and is quarantined: none of its agents is shown. Look at the proof and decide.",
+			e.adminPath()})
 	}
 }
 
@@ -58,9 +62,14 @@ func (p *Peers) noticeState(e *entry, was State) {
 func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved bool) {
 	if e.Rule.Stand == Pin && e.URL != "" {
 		if e.URL != origin {
-			p.queueNotice(Notice{e.hostName(), "The pinned portal " + e.hostName() + " has moved to " + HostOf(origin) + ". Make sure that it is meant to be there.", e.adminPath()})
-		} else if len(e.Keys) > 0 && !slices.ContainsFunc(keys, func(k record.KeyID) bool { return slices.Contains(e.Keys, k) }) {
-			p.queueNotice(Notice{e.hostName(), "All keys that speak for the pinned portal " + e.hostName() + " have changed at once. Ask its operator whether that was meant.", e.adminPath()})
+			p.queueNotice(Notice{e.hostName(),
+				"The pinned portal " + e.hostName() + " has moved to " + HostOf(origin) +
+					". Make sure that it is meant to be there.", e.adminPath()})
+		} else if len(e.Keys) > 0 && !slices.ContainsFunc(keys,
+			func(k record.KeyID) bool { return slices.Contains(e.Keys, k) }) {
+			p.queueNotice(Notice{e.hostName(),
+				"All keys that speak for the pinned portal " + e.hostName() +
+					" have changed at once. Ask its operator whether that was meant.", e.adminPath()})
 		}
 	}
 	if !proved {
@@ -68,7 +77,9 @@ func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved 
 	}
 	for _, o := range p.entries {
 		if o != e && o.URL == origin && o.ID != "" && o.Rule.Stand == Pin {
-			p.queueNotice(Notice{o.hostName(), "At the address of the pinned portal " + o.hostName() + " answers another portal, " + string(e.ID) + ". It lost its key, or somebody took its domain.", o.adminPath()})
+			p.queueNotice(Notice{o.hostName(),
+				"At the address of the pinned portal " + o.hostName() + " answers another portal, " + string(e.ID) +
+					". It lost its key, or somebody took its domain.", o.adminPath()})
 		}
 	}
 }
@@ -80,17 +91,23 @@ func (p *Peers) noticeCrowd(site string, now time.Time) {
 		return
 	}
 	p.cfg.Log.Warn("too many portals of one site: those that are not seen where they say they are and list nothing are let go first", "site", site, "known", p.sites[site])
-	p.queueNotice(Notice{site, "More portals of " + site + " turn up than are kept (" + strconv.Itoa(maxOfSite) + " of one domain or network, " + strconv.Itoa(maxPeers) + " in all). Those that nobody saw at their address and that list nothing are let go first. Allow the domain if they are meant to be there, or shut it out.", "/admin/peers"})
+	p.queueNotice(Notice{site, "More portals of " + site + " turn up than are kept (" + strconv.Itoa(maxOfSite) +
+		" of one domain or network, " + strconv.Itoa(maxPeers) +
+		" in all). Those that nobody saw at their address and that list nothing are let go first. Allow the domain if they are meant to be there, or shut it out.", "/admin/peers"})
 }
 
 // noticeTallies queues a notice with the number of notices that were left out in the past hour.
 // The caller holds mu.
 func (p *Peers) noticeTallies(now time.Time) {
 	if n, last := p.liars.takeLeftOut(now); n > 0 {
-		p.queueNotice(Notice{last, formatCount(n, "more portal was", "more portals were") + " proved to lie within an hour and quarantined, " + last + " the last of them.", "/admin/peers"})
+		p.queueNotice(Notice{last, formatCount(n, "more portal was",
+			"more portals were") + " proved to lie within an hour and quarantined, " + last + " the last of them.",
+			"/admin/peers"})
 	}
 	if n, last := p.crowds.takeLeftOut(now); n > 0 {
-		p.queueNotice(Notice{last, formatCount(n, "more portal was", "more portals were") + " let go within an hour because too many turn up, of " + last + " the last of them.", "/admin/peers"})
+		p.queueNotice(Notice{last, formatCount(n, "more portal was",
+			"more portals were") + " let go within an hour because too many turn up, of " + last + " the last of them.",
+			"/admin/peers"})
 	}
 }
 
@@ -119,7 +136,9 @@ func (p *Peers) noticeVanished(now time.Time) {
 	}
 	if gone >= vanishedLeast && gone >= there {
 		p.alarmed = now
-		p.queueNotice(Notice{"", formatCount(gone, "portal", "portals") + " of " + formatCount(gone+there, "portal", "portals") + " stopped answering within ten minutes. Look at this portal's own connection first.", "/admin/peers"})
+		p.queueNotice(Notice{"", formatCount(gone, "portal", "portals") + " of " + formatCount(gone+there, "portal",
+			"portals") + " stopped answering within ten minutes. Look at this portal's own connection first.",
+			"/admin/peers"})
 	}
 }
 

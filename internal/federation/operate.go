@@ -82,7 +82,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 		origin = "https://" + origin
 	}
 	if !record.ValidOrigin(origin) {
-		return Peer{}, "", fault.Field("url", "write the portal's address like https://portal.example, nothing behind it")
+		return Peer{}, "", fault.Field("url",
+			"write the portal's address like https://portal.example, nothing behind it")
 	}
 	if p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
 		return Peer{}, "", fault.Field("url", "that is this portal's own address")
@@ -92,7 +93,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 	e := p.findEntry(HostOf(origin))
 	p.mu.RUnlock()
 	if e == nil {
-		return Peer{}, "", fault.New(fault.Conflict, "So many portals are known that no other fits in. Forget some first.")
+		return Peer{}, "", fault.New(fault.Conflict,
+			"So many portals are known that no other fits in. Forget some first.")
 	}
 	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.add", Subject: origin}, nil); err != nil {
 		return Peer{}, "", err
@@ -126,7 +128,8 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 // storeDecision stores a decision and then applies it.
 func (p *Peers) storeDecision(ctx context.Context, d Decided, apply func(now time.Time)) error {
 	if len(d.Why) > maxNote {
-		return &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use at most 400 characters"}}
+		return &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.",
+			Fields: map[string]string{"note": "use at most 400 characters"}}
 	}
 	select {
 	case p.turn <- struct{}{}:
@@ -225,14 +228,15 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	}
 	refollows := rule.Follow != f.Rule.Follow
 	f.Rule = rule
-	err := p.storeDecision(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f}, func(now time.Time) {
-		if now := p.entries[f.Key()]; now != nil {
-			now.Rule = rule
-		}
-		if refollows {
-			p.updateFollowed()
-		}
-	})
+	err := p.storeDecision(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f},
+		func(now time.Time) {
+			if now := p.entries[f.Key()]; now != nil {
+				now.Rule = rule
+			}
+			if refollows {
+				p.updateFollowed()
+			}
+		})
 	if err != nil {
 		return Peer{}, err
 	}
@@ -264,7 +268,8 @@ func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string)
 	}
 	key, id := e.Key(), e.ID
 	p.mu.RUnlock()
-	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { p.removeEntry(key); p.updateFollowed() }); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key},
+		func(time.Time) { p.removeEntry(key); p.updateFollowed() }); err != nil {
 		return err
 	}
 	return p.dropRecords(ctx, id)
@@ -302,7 +307,8 @@ func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, wh
 	if err != nil {
 		return Policy{}, err
 	}
-	err = p.storeDecision(ctx, Decided{By: actor, Act: "peers.policy", Subject: pol.Mode, Why: why, Policy: &pol}, func(time.Time) { p.policy = pol })
+	err = p.storeDecision(ctx, Decided{By: actor, Act: "peers.policy", Subject: pol.Mode, Why: why, Policy: &pol},
+		func(time.Time) { p.policy = pol })
 	return pol, err
 }
 
@@ -336,7 +342,8 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 		return noPeer(name)
 	}
 	var c fault.Check
-	c.Field(slices.Contains([]string{record.Vouch, record.Warn, record.Block}, verdict), "verdict", "use vouch, warn or block")
+	c.Field(slices.Contains([]string{record.Vouch, record.Warn, record.Block}, verdict), "verdict",
+		"use vouch, warn or block")
 	c.Field(len(reason) <= maxNote, "reason", "use at most %d characters", maxNote)
 	if err := c.Err(); err != nil {
 		return err
@@ -349,7 +356,8 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 	if p.cfg.Gate == nil || p.cfg.Signer == nil {
 		return fault.New(fault.Unavailable, "Only a running portal can speak to others.")
 	}
-	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer." + verdict, Subject: string(peer.ID), Why: reason}, nil); err != nil {
+	if err := p.storeDecision(ctx, Decided{By: actor, Act: "peer." + verdict, Subject: string(peer.ID), Why: reason},
+		nil); err != nil {
 		return err
 	}
 	p.attesting.Lock() // or two at once would be of one version
@@ -362,9 +370,11 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 	if !until.After(now) {
 		return fault.New(fault.Unavailable, "This portal has no key to sign with now. Make one with `agentsite keys`.")
 	}
-	body := &record.Attest{Header: record.Header{Portal: p.cfg.Signer.ID(), Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.Add(attestLife).UnixMilli()},
+	body := &record.Attest{Header: record.Header{Portal: p.cfg.Signer.ID(), Epoch: now.UnixMilli(), Seq: 1,
+		Issued: now.UnixMilli(), Expires: now.Add(attestLife).UnixMilli()},
 		Subject: peer.ID, Verdict: verdict, Reason: reason}
-	seen, err := p.cfg.Replica.Seen(ctx, record.Slot{Type: record.TypeAttest, Portal: body.Portal, About: string(peer.ID)})
+	seen, err := p.cfg.Replica.Seen(ctx, record.Slot{Type: record.TypeAttest, Portal: body.Portal,
+		About: string(peer.ID)})
 	if err != nil {
 		return err
 	}

@@ -72,15 +72,19 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 		refused := e != nil && e.RefusedUntil.After(clock.Now())
 		p.mu.RUnlock()
 		if !refused {
-			return Peer{}, fault.New(fault.Conflict, "This portal is not quarantined or refused; there is nothing to release.")
+			return Peer{}, fault.New(fault.Conflict,
+				"This portal is not quarantined or refused; there is nothing to release.")
 		}
 	case err != nil:
 		return Peer{}, err
 	case mark != proof.Mark:
-		return Peer{}, &fault.Error{Kind: fault.Conflict, Safe: "Look at the proof first and name it: its mark is shown with it.", Fields: map[string]string{"proof": "is not the mark of the proof there is now"}}
+		return Peer{}, &fault.Error{Kind: fault.Conflict,
+			Safe:   "Look at the proof first and name it: its mark is shown with it.",
+			Fields: map[string]string{"proof": "is not the mark of the proof there is now"}}
 	default:
 		if why = strings.TrimSpace(why + " (proof " + proof.Mark + ")"); len(why) > maxNote {
-			return Peer{}, &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use fewer words"}}
+			return Peer{}, &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.",
+				Fields: map[string]string{"note": "use fewer words"}}
 		}
 	}
 	key := string(peer.ID)
@@ -121,7 +125,8 @@ func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proo
 	if c == nil {
 		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
 	}
-	out := Proof{Type: c.Slot.Type, About: c.Slot.About, Version: c.Version, WireA: string(c.Lower), WireB: string(c.Higher)}
+	out := Proof{Type: c.Slot.Type, About: c.Slot.About, Version: c.Version, WireA: string(c.Lower),
+		WireB: string(c.Higher)}
 	out.A, out.HashA, out.Issued, out.Expires = p.describeRecord(c.Lower)
 	out.B, out.HashB, out.IssuedB, out.ExpireB = p.describeRecord(c.Higher)
 	sum := sha256.Sum256(slices.Concat(c.Lower, []byte{0}, c.Higher))

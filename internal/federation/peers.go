@@ -145,8 +145,11 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 	if cfg.Most == 0 {
 		cfg.Most = maxPeers
 	}
-	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word), wanted: make(map[record.PortalID]time.Time),
-		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256), wake: make(chan struct{}, 1)}
+	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry),
+		sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word),
+		wanted:  make(map[record.PortalID]time.Time),
+		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256),
+		wake: make(chan struct{}, 1)}
 	pol, ok, err := store.PeerPolicy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
@@ -259,9 +262,12 @@ func (p *Peers) reviewState(now time.Time) {
 // viewPeer is an entry as others see it; the caller holds mu.
 func (p *Peers) viewPeer(e *entry, now time.Time) Peer {
 	f := &e.Facts
-	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version, Tier: f.Tier, Rule: f.Rule,
-		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed, Truncated: f.Truncated,
-		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Bars: f.Bars, BarsWhy: f.BarsWhy, Faults: maps.Clone(e.faults)}
+	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version,
+		Tier: f.Tier, Rule: f.Rule,
+		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed,
+		Truncated: f.Truncated,
+		Head:      f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Bars: f.Bars,
+		BarsWhy: f.BarsWhy, Faults: maps.Clone(e.faults)}
 	out.State, out.Reason = p.stateOf(e, now)
 	if len(p.followed) > 0 {
 		out.Said = p.listEntries(f, now)

@@ -109,7 +109,8 @@ const (
 
 // DefaultPolicy admits all portals and publishes all public agents.
 func DefaultPolicy() Policy {
-	return Policy{Mode: ModeOpen, Vouchers: 2, Service: ServiceOn, MaxAgents: defaultMaxAgents, MaxBytes: defaultMaxBytes, PerSecond: defaultPerSecond,
+	return Policy{Mode: ModeOpen, Vouchers: 2, Service: ServiceOn, MaxAgents: defaultMaxAgents,
+		MaxBytes: defaultMaxBytes, PerSecond: defaultPerSecond,
 		CallsIn: true, CallsOut: true, Export: Export{What: ExportAll, Except: []string{"local-only"}}}
 }
 
@@ -124,11 +125,13 @@ func (p Policy) normalize() (Policy, error) {
 	var c fault.Check
 	c.Field(slices.Contains(Modes(), p.Mode), "mode", "use open, vouched, allowlist or closed")
 	c.Field(p.Vouchers >= 1 && p.Vouchers <= maxVouchers, "vouchers", "use 1 to %d", maxVouchers)
-	c.Field(p.Service == ServiceOn || p.Service == ServiceReadOnly || p.Service == ServiceOff, "service", "use on, read-only or maintenance")
+	c.Field(p.Service == ServiceOn || p.Service == ServiceReadOnly || p.Service == ServiceOff, "service",
+		"use on, read-only or maintenance")
 	c.Field(p.MaxAgents >= 1 && p.MaxAgents <= maxAgentsOfOne, "max_agents", "use 1 to %d", maxAgentsOfOne)
 	c.Field(p.MaxBytes >= 1<<20 && p.MaxBytes <= maxBytesOfOne, "max_bytes", "use 1 MiB to 64 GiB")
 	c.Field(p.PerSecond >= 1 && p.PerSecond <= maxPerSecond, "requests_per_second", "use 1 to %d", maxPerSecond)
-	c.Field(p.Export.What == ExportAll || p.Export.What == ExportTagged || p.Export.What == ExportNone, "export", "use all, tagged or none")
+	c.Field(p.Export.What == ExportAll || p.Export.What == ExportTagged || p.Export.What == ExportNone, "export",
+		"use all, tagged or none")
 	c.Field(p.Export.What != ExportTagged || len(p.Export.Tags) > 0, "export_tags", "name at least one tag")
 	words := func(field string, list *[]string, form *regexp.Regexp, what string) {
 		*list = tidyList(*list)
@@ -197,7 +200,8 @@ func ParseNets(list []string) ([]netip.Prefix, error) {
 			n, err = a.Prefix(a.BitLen())
 		}
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "%.80q is not a network: write it like 192.0.2.0/24 or 2001:db8::/32", s)
+			return nil, fault.New(fault.Invalid, "%.80q is not a network: write it like 192.0.2.0/24 or 2001:db8::/32",
+				s)
 		}
 		out = append(out, n)
 	}
@@ -237,7 +241,8 @@ func smallestPrefix(list []netip.Prefix, a netip.Addr) (found netip.Prefix) {
 
 // exportsAgent is Filter.Exports.
 func (p *Policy) exportsAgent(tags, languages []string) bool {
-	if p.Export.What == ExportNone || haveCommon(p.Export.Except, tags) || p.Export.What == ExportTagged && !haveCommon(p.Export.Tags, tags) {
+	if p.Export.What == ExportNone || haveCommon(p.Export.Except, tags) || p.Export.What == ExportTagged &&
+		!haveCommon(p.Export.Tags, tags) {
 		return false
 	}
 	return len(p.Export.Languages) == 0 || len(languages) == 0 || haveCommon(p.Export.Languages, languages)
@@ -265,7 +270,8 @@ func (p *Policy) importsAgent(a *record.Agent) bool {
 // haveCommon reports whether has, in any case, holds one of list, which is in
 // lower case.
 func haveCommon(list, has []string) bool {
-	return len(list) > 0 && slices.ContainsFunc(has, func(s string) bool { return slices.Contains(list, strings.ToLower(s)) })
+	return len(list) > 0 && slices.ContainsFunc(has,
+		func(s string) bool { return slices.Contains(list, strings.ToLower(s)) })
 }
 
 // Filled returns the policy without lists that are nil, as JSON has it.

@@ -47,7 +47,8 @@ type Replica interface {
 	// now on these records are covered. It returns the turn that ends with it,
 	// see Covered. Not ok, it changes nothing: the Position is not was, so some of
 	// it was let go meanwhile, or that head is not one that is held.
-	Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head Whole) (turn int64, ok bool, err error)
+	Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
+		head Whole) (turn int64, ok bool, err error)
 	// Whole returns the newest head passed to Complete, zero when some of the records it covers
 	// were dropped since, and the turn that has not ended.
 	Whole(ctx context.Context, portal record.PortalID) (head Whole, turn int64, err error)
@@ -134,7 +135,8 @@ type Caller interface {
 	// body, nil for none. It returns the answer of any status with at most limit bytes of body; an
 	// error means there was none. A portal id that is not empty must match: if the card at that
 	// origin is of another portal, nothing is sent.
-	Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*Answer, error)
+	Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
+		limit int64) (*Answer, error)
 }
 
 // Answer is the response of a portal.

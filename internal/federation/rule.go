@@ -34,11 +34,15 @@ const maxNote = 400
 
 func (r Rule) checkRule() error {
 	var c fault.Check
-	c.Field(r.Stand == "" || r.Stand == Allow || r.Stand == Pin || r.Stand == Deny, "policy", "use allow, pin, deny, or nothing for what the policy says")
-	c.Field(r.Follow == "" || r.Follow == FollowWarn || r.Follow == FollowBlock, "follow", "use block, warn, or nothing to end it")
+	c.Field(r.Stand == "" || r.Stand == Allow || r.Stand == Pin || r.Stand == Deny, "policy",
+		"use allow, pin, deny, or nothing for what the policy says")
+	c.Field(r.Follow == "" || r.Follow == FollowWarn || r.Follow == FollowBlock, "follow",
+		"use block, warn, or nothing to end it")
 	c.Field(len(r.Note) <= maxNote && utf8.ValidString(r.Note), "note", "use at most %d characters", maxNote)
-	c.Field(r.MaxAgents >= 0 && r.MaxAgents <= maxAgentsOfOne, "max_agents", "use 0 for the default, or at most %d", maxAgentsOfOne)
-	c.Field(r.MaxBytes >= 0 && r.MaxBytes <= maxBytesOfOne, "max_bytes", "use 0 for the default, or at most %d", int64(maxBytesOfOne))
+	c.Field(r.MaxAgents >= 0 && r.MaxAgents <= maxAgentsOfOne, "max_agents", "use 0 for the default, or at most %d",
+		maxAgentsOfOne)
+	c.Field(r.MaxBytes >= 0 && r.MaxBytes <= maxBytesOfOne, "max_bytes", "use 0 for the default, or at most %d",
+		int64(maxBytesOfOne))
 	return c.Err()
 }
 

@@ -182,11 +182,13 @@ func (s *Self) Changed() <-chan struct{} {
 func (s *Self) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
 	card := s.Content()
 	if card == nil || card.Expires <= now.UnixMilli() {
-		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal has no card that counts, so it can sign nothing for other portals. Its operator renews it with `agentsite keys sign --root FILE`.")
+		return "", nil, time.Time{}, fault.New(fault.Unavailable,
+			"This portal has no card that counts, so it can sign nothing for other portals. Its operator renews it with `agentsite keys sign --root FILE`.")
 	}
 	k, ok := s.cfg.Keys.Signing(now, func(k ident.OperationalKey) bool { return listsKey(card, k) })
 	if !ok {
-		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal's card lists no key that it has and that is good now. Its operator renews it with `agentsite keys sign --root FILE`.")
+		return "", nil, time.Time{}, fault.New(fault.Unavailable,
+			"This portal's card lists no key that it has and that is good now. Its operator renews it with `agentsite keys sign --root FILE`.")
 	}
 	return record.KeyIDOf(record.PublicOf(k.Key)), k.Key, k.Until, nil
 }
@@ -324,7 +326,8 @@ func (s *Self) staleReason(now time.Time) string {
 		return "The operational keys have changed."
 	case c.Origin != d.Origin:
 		return "The portal has moved."
-	case c.Name != d.Name, c.Operator != d.Operator, c.Contact != d.Contact, c.Policy != d.Policy, c.Tier != d.Tier, !slices.Equal(c.Roles, d.Roles):
+	case c.Name != d.Name, c.Operator != d.Operator, c.Contact != d.Contact, c.Policy != d.Policy, c.Tier != d.Tier,
+		!slices.Equal(c.Roles, d.Roles):
 		return "What the card says of the portal has changed."
 	}
 	return ""
@@ -359,9 +362,12 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 	// none that was used since.
 	v.Seq = max(v.Seq+1, now.UnixMilli())
 	c := &record.Card{
-		Header:  record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(), Expires: now.Add(cardLife).UnixMilli()},
-		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open",
-		Name: record.CutLine(s.cfg.Name, maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine), Contact: record.CutLine(s.cfg.Contact, maxCardLine),
+		Header: record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(),
+			Expires: now.Add(cardLife).UnixMilli()},
+		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica,
+		Roles: []string{"search", "sync"}, Policy: "open",
+		Name: record.CutLine(s.cfg.Name, maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine),
+		Contact: record.CutLine(s.cfg.Contact, maxCardLine),
 	}
 	if c.Name == "" {
 		c.Name = record.CutLine(HostOf(s.cfg.Origin), maxCardName)
@@ -377,13 +383,15 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 	}
 	for _, k := range s.cfg.Keys.List() {
 		pub := record.PublicOf(k.Key)
-		c.Keys = append(c.Keys, record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: k.From.UnixMilli(), Until: k.Until.UnixMilli()})
+		c.Keys = append(c.Keys, record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: k.From.UnixMilli(),
+			Until: k.Until.UnixMilli()})
 	}
 	slices.SortStableFunc(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	if last != nil {
 		c.PrevOrigins = slices.Clone(last.PrevOrigins)
 		if last.Origin != c.Origin {
-			c.PrevOrigins = slices.DeleteFunc(append([]string{last.Origin}, c.PrevOrigins...), func(o string) bool { return o == c.Origin })
+			c.PrevOrigins = slices.DeleteFunc(append([]string{last.Origin}, c.PrevOrigins...),
+				func(o string) bool { return o == c.Origin })
 			c.PrevOrigins = c.PrevOrigins[:min(len(c.PrevOrigins), maxPrevOrigins)]
 		}
 	}

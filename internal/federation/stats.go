@@ -77,7 +77,8 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 		}
 	}
 	slices.SortStableFunc(each, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(rankUnruled(a), rankUnruled(b)), a.Known.Compare(b.Known), cmp.Compare(a.Key(), b.Key()))
+		return cmp.Or(cmp.Compare(rankUnruled(a), rankUnruled(b)), a.Known.Compare(b.Known),
+			cmp.Compare(a.Key(), b.Key()))
 	})
 	hosts := make(map[string]bool) // several may say to be at one
 	for _, e := range each[:min(len(each), maxEach)] {

@@ -103,7 +103,8 @@ func (t *Tiers) Look(ctx context.Context) error {
 			t.tier, t.untold = next, true
 			close(t.changed)
 			t.changed = make(chan struct{})
-			t.cfg.Log.Info("how much is kept of other portals changes; --tier sets it", "tier", next, "agents", agents, "bytes", bytes)
+			t.cfg.Log.Info("how much is kept of other portals changes; --tier sets it", "tier", next, "agents", agents,
+				"bytes", bytes)
 		}
 		t.mu.Unlock()
 	}
@@ -151,7 +152,8 @@ func (p *Peers) Known(held int64) (agents int, bytes int64) {
 	here := 0
 	for _, e := range p.entries {
 		here += e.Agents
-		if d := p.decideLocked(&e.Facts, "", now); d.Show && e.HeadExpires.After(now) && e.Listed <= d.MaxAgents && !e.Truncated {
+		if d := p.decideLocked(&e.Facts, "", now); d.Show && e.HeadExpires.After(now) && e.Listed <= d.MaxAgents &&
+			!e.Truncated {
 			agents += max(e.Listed, e.Agents)
 		}
 	}

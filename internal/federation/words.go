@@ -50,7 +50,8 @@ func (p *Peers) readWords(ctx context.Context, all bool) error {
 			case *record.Fork:
 				accused = append(accused, b.Subject)
 			case *record.Attest:
-				said = append(said, Word{By: r.Portal, Subject: b.Subject, Verdict: b.Verdict, Reason: b.Reason, Issued: clock.FromMilli(r.Issued), Expires: clock.FromMilli(r.Expires), version: r.Version()})
+				said = append(said, Word{By: r.Portal, Subject: b.Subject, Verdict: b.Verdict, Reason: b.Reason,
+					Issued: clock.FromMilli(r.Issued), Expires: clock.FromMilli(r.Expires), version: r.Version()})
 			}
 		}
 		if len(list) < readAtOnce {

@@ -17,7 +17,9 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 		return Agent{}, err
 	}
 	if d.Name != nil && strings.ToLower(strings.TrimSpace(*d.Name)) != a.Name {
-		return Agent{}, &fault.Error{Kind: fault.Invalid, Safe: "A name cannot be changed, because others know the agent by it.", Fields: map[string]string{"name": "cannot be changed; register a new agent instead"}}
+		return Agent{}, &fault.Error{Kind: fault.Invalid,
+			Safe:   "A name cannot be changed, because others know the agent by it.",
+			Fields: map[string]string{"name": "cannot be changed; register a new agent instead"}}
 	}
 	if d.BaseVersion != 0 && d.BaseVersion != a.Version {
 		return Agent{}, errStale(d.BaseVersion, a.Version)
@@ -41,7 +43,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	// Only the operator can get here with another status of a held agent. A withdrawal by an
 	// operator who is no owner holds the agent.
-	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !isOwner(actor, a))
+	next.Status.Held = next.Status.State == Withdrawn &&
+		(a.Status.Held || a.Status.State != Withdrawn && !isOwner(actor, a))
 	sealed := KeepSecret(a, &next)
 	switch {
 	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
@@ -56,7 +59,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	note := d.noteLine()
 	if note == "" && a.Status.State != next.Status.State {
-		note = map[string]string{Active: "Published", Deprecated: "Marked as deprecated", Withdrawn: "Withdrawn"}[next.Status.State]
+		note = map[string]string{Active: "Published", Deprecated: "Marked as deprecated",
+			Withdrawn: "Withdrawn"}[next.Status.State]
 	}
 	published := a.Status.State == StatusDraft && next.Status.State == Active
 	moved := a.Endpoint != next.Endpoint || a.Kind != next.Kind
@@ -65,7 +69,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	if next.Status.Held && !a.Status.Held {
 		s.moved(next.ID)
-		s.TellOwners(ctx, next, Notice{Kind: NoticeHeld, Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
+		s.TellOwners(ctx, next, Notice{Kind: NoticeHeld,
+			Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
 	}
 	if published {
 		s.cfg.Log.Info("agent published", "agent", next.ID, "name", next.Name)

@@ -19,7 +19,8 @@ func Elsewhere(a Agent) (Agent, error) {
 	if a.Portal == "" || a.ID == "" {
 		return Agent{}, fault.New(fault.Invalid, "An agent of another portal has an id and a portal.")
 	}
-	a.Visibility, a.Config, a.HasSecret, a.Limits, a.EmbedOrigins, a.OwnerID, a.CoOwnerIDs, a.Publisher, a.Icon = Public, nil, false, Limits{}, nil, "", nil, "", ""
+	a.Visibility, a.Config, a.HasSecret, a.Limits, a.EmbedOrigins, a.OwnerID, a.CoOwnerIDs, a.Publisher,
+		a.Icon = Public, nil, false, Limits{}, nil, "", nil, "", ""
 	a.Note, a.Author, a.Liveness = "", "", Liveness{State: Unknown}
 	if a.Proof.State != Claimed { // a proof counts only when it was checked here
 		a.Proof = Proof{State: Unproven, Publisher: a.Proof.Publisher}
@@ -51,13 +52,15 @@ func skillsElsewhere(in []Skill) []Skill {
 	ids := make(map[string]bool)
 	for i := range in {
 		s := &in[i]
-		s.Name, s.ID, s.Description = firstRunes(s.Name, maxSkillName), firstRunes(s.ID, maxSkillName), firstRunes(s.Description, maxSkillText)
+		s.Name, s.ID, s.Description = firstRunes(s.Name, maxSkillName), firstRunes(s.ID, maxSkillName),
+			firstRunes(s.Description, maxSkillText)
 		if ids[s.ID] {
 			s.ID = freeID(s.ID, ids)
 		}
 		ids[s.ID] = true
 		s.Tags = filterFirst(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
-		s.Examples = filterFirst(s.Examples, maxExamples, func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
+		s.Examples = filterFirst(s.Examples, maxExamples,
+			func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
 	}
 	return in
 }

@@ -25,8 +25,10 @@ const (
 // the agent has to be public; any other gives the same NotFound fault as a missing one.
 func (s *Service) Embeddable(ctx context.Context, name string) (Agent, error) {
 	a, err := s.Get(ctx, ident.Actor{Kind: ident.Guest}, name)
-	if fault.Is(err, fault.NotFound) || err == nil && (len(a.EmbedOrigins) == 0 || a.Visibility != Public || a.Status.State == StatusDraft) {
-		return Agent{}, fault.New(fault.NotFound, "There is no agent %.80q here that other sites may show. Its owner can allow it.", name)
+	if fault.Is(err, fault.NotFound) || err == nil &&
+		(len(a.EmbedOrigins) == 0 || a.Visibility != Public || a.Status.State == StatusDraft) {
+		return Agent{}, fault.New(fault.NotFound,
+			"There is no agent %.80q here that other sites may show. Its owner can allow it.", name)
 	}
 	return a, err
 }
@@ -63,11 +65,13 @@ var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]
 // origins that a header can name exactly: https, or http on this machine, no wildcards, and no IP
 // address but 127.0.0.1, because browsers match no other.
 func webOrigin(s string) (string, bool) {
-	if len(s) > maxOrigin || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '\\' || r == '%' || r == 0x7f }) {
+	if len(s) > maxOrigin || strings.ContainsFunc(s,
+		func(r rune) bool { return r <= ' ' || r == '\\' || r == '%' || r == 0x7f }) {
 		return "", false
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.User != nil || u.Opaque != "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(s, "#") {
+	if err != nil || u.User != nil || u.Opaque != "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" ||
+		u.ForceQuery || u.Fragment != "" || strings.HasSuffix(s, "#") {
 		return "", false
 	}
 	host := strings.ToLower(u.Hostname())

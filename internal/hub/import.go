@@ -96,8 +96,9 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 			return done, err
 		}
 		now := clock.Now()
-		a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now,
-			Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+		a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now,
+			UpdatedAt: now,
+			Liveness:  Liveness{State: Unknown, Reason: "Not checked yet."}}
 		d.Secret = nil
 		if err := d.applyTo(&a, s.draftRules()); err != nil {
 			name := ""

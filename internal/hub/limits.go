@@ -52,7 +52,8 @@ func (l Limits) String() string {
 }
 
 func (l *Limits) checkLimits(c *fault.Check) {
-	c.Field(slices.Contains([]string{AnyCaller, AccountCallers, ListedCallers}, l.Callers), "limits.callers", "choose everybody, accounts or listed")
+	c.Field(slices.Contains([]string{AnyCaller, AccountCallers, ListedCallers}, l.Callers), "limits.callers",
+		"choose everybody, accounts or listed")
 	l.Listed = cleanList(l.Listed, true)
 	for i, name := range l.Listed {
 		l.Listed[i] = strings.TrimPrefix(name, "@")
@@ -60,14 +61,16 @@ func (l *Limits) checkLimits(c *fault.Check) {
 			l.Listed[i] = host
 			continue
 		}
-		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed", "%.80q is neither a name of an account, nor name@portal.example, nor @portal.example", name)
+		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed",
+			"%.80q is neither a name of an account, nor name@portal.example, nor @portal.example", name)
 	}
 	c.Field(len(l.Listed) <= maxListed, "limits.listed", "list at most %d accounts", maxListed)
 	c.Field(l.Callers != ListedCallers || len(l.Listed) > 0, "limits.listed", "name at least one account")
 	if l.Callers != ListedCallers {
 		l.Listed = nil
 	}
-	c.Field(l.PerMinute >= 0 && l.PerMinute <= maxPerMinute, "limits.per_minute", "use 0 (no limit) to %d", maxPerMinute)
+	c.Field(l.PerMinute >= 0 && l.PerMinute <= maxPerMinute, "limits.per_minute", "use 0 (no limit) to %d",
+		maxPerMinute)
 	c.Field(l.PerDay >= 0 && l.PerDay <= maxPerDay, "limits.per_day", "use 0 (no limit) to %d", maxPerDay)
 	c.Field(l.MaxBytes >= 0 && l.MaxBytes <= maxBytes, "limits.max_bytes", "use 0 (no limit) to %d", maxBytes)
 }
@@ -80,9 +83,11 @@ func (a Agent) MayCall(actor ident.Actor) error {
 	}
 	switch {
 	case a.Limits.Callers == AccountCallers && !actor.IsPerson():
-		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.", a.Name)
+		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.",
+			a.Name)
 	case a.Limits.Callers == ListedCallers && !a.listsCaller(actor):
-		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.", a.Name)
+		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.",
+			a.Name)
 	}
 	return nil
 }
@@ -160,7 +165,8 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 			wait, ok = s.callsBy.AllowRate(a.ID+" "+actor.Addr, time.Minute/time.Duration(all), all)
 		}
 		if !ok {
-			return fault.Limited(wait, "The owner of %s allows %d calls a minute. Try again in %s.", a.Name, l, max(wait.Round(time.Second), time.Second))
+			return fault.Limited(wait, "The owner of %s allows %d calls a minute. Try again in %s.", a.Name, l,
+				max(wait.Round(time.Second), time.Second))
 		}
 	}
 	if l := a.Limits.PerDay; l > 0 {
@@ -174,7 +180,8 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 			used += d.Calls
 		}
 		if !s.callsOn.countCall(a.ID, today, used, l) {
-			return fault.Limited(today.Add(24*time.Hour).Sub(clock.Now()), "The owner of %s allows %d calls a day, and they are used up. Try again after midnight UTC.", a.Name, l)
+			return fault.Limited(today.Add(24*time.Hour).Sub(clock.Now()),
+				"The owner of %s allows %d calls a day, and they are used up. Try again after midnight UTC.", a.Name, l)
 		}
 	}
 	return nil

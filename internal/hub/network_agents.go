@@ -15,12 +15,14 @@ func errElsewhere(a Agent, source Source) error {
 	if source.URL != "" {
 		where = source.URL + "/agents/" + a.Name
 	}
-	return fault.New(fault.Forbidden, "%s is an agent of another portal. Its owners change it there: %s", a.Handle(), where)
+	return fault.New(fault.Forbidden, "%s is an agent of another portal. Its owners change it there: %s", a.Handle(),
+		where)
 }
 
 // errElsewhereOnly says that only its portal keeps the versions of an agent.
 func errElsewhereOnly(a Agent, source Source) error {
-	return fault.New(fault.NotFound, "What %s was before is kept by its own portal: %s/agents/%s/versions", a.Handle(), source.URL, a.Name)
+	return fault.New(fault.NotFound, "What %s was before is kept by its own portal: %s/agents/%s/versions", a.Handle(),
+		source.URL, a.Name)
 }
 
 // Elsewhere is true for agents of other portals: this one keeps no versions,

@@ -34,7 +34,8 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 		return Agent{}, err
 	}
 	if a.Elsewhere() {
-		return Agent{}, fault.New(fault.Forbidden, "%s is an agent of another portal. Keep out the portal, or talk to its operator.", a.Handle())
+		return Agent{}, fault.New(fault.Forbidden,
+			"%s is an agent of another portal. Keep out the portal, or talk to its operator.", a.Handle())
 	}
 	if a.Kind == Builtin {
 		return Agent{}, fault.New(fault.Forbidden, "%s belongs to the portal itself.", a.Name)

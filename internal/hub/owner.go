@@ -124,7 +124,8 @@ func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who s
 		return err
 	}
 	s.Reindex(ctx, a.ID)
-	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name, Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
+	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name,
+		Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
 	return nil
 }
 
@@ -154,7 +155,8 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 	s.Reindex(ctx, a.ID)
 	s.moved(a.ID)
 	if o.ID != actor.ID {
-		s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name, Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
+		s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name,
+			Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
 	}
 	return nil
 }
@@ -182,7 +184,9 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	if err := s.store.SetOffer(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
-	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name, Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.", Href: "/account#offers"})
+	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name,
+		Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.",
+		Href: "/account#offers"})
 	return nil
 }
 
@@ -224,14 +228,17 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 		if err := s.store.SetOffer(ctx, a.ID, ""); err != nil {
 			return err
 		}
-		s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
+		s.leaveNotice(ctx, []string{a.OwnerID},
+			Notice{Kind: NoticeTaken, Subject: a.Name,
+				Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
 		return nil
 	}
 	if err := s.store.Transfer(ctx, a.ID, actor.ID, false, MaxAgentsPerOwner); err != nil {
 		return err
 	}
 	s.moved(a.ID)
-	s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
+	s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name,
+		Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
 	s.afterTransfer(context.WithoutCancel(ctx), a.ID, ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName})
 	s.cfg.Log.Info("agent given away", "agent", a.ID, "name", a.Name, "to", actor.ID)
 	return nil
@@ -263,7 +270,8 @@ func (s *Service) afterTransfer(ctx context.Context, agentID string, former iden
 		if !changed {
 			break
 		}
-		if _, err = s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "Given to "+a.OwnerName); err == nil {
+		if _, err = s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil,
+			"Given to "+a.OwnerName); err == nil {
 			break
 		}
 		s.cfg.Log.Warn("end what rested on the former owner", "agent", a.ID, "error", err)

@@ -77,7 +77,8 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 		return Agent{}, errNoAgent(h.String())
 	}
 	if a.Status.State == Withdrawn {
-		return Agent{}, fault.New(fault.Conflict, "%s was withdrawn by its owner and takes no work. %s", a.Handle(), a.Status.Message)
+		return Agent{}, fault.New(fault.Conflict, "%s was withdrawn by its owner and takes no work. %s", a.Handle(),
+			a.Status.Message)
 	}
 	if _, err := s.ways.Way(ctx, portal); err != nil {
 		return Agent{}, err
@@ -85,7 +86,8 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	a.PortalID, a.NetworkID = portal, a.ID
 	a.ID = elsewhereID(portal, a.NetworkID)
 	// Limits and owners do not apply here: the other portal authorizes the call.
-	a.Kind, a.OwnerID, a.CoOwnerIDs, a.Limits, a.Config, a.HasSecret, a.EmbedOrigins = Peer, "", nil, Limits{}, nil, false, nil
+	a.Kind, a.OwnerID, a.CoOwnerIDs, a.Limits, a.Config, a.HasSecret, a.EmbedOrigins = Peer, "", nil, Limits{}, nil,
+		false, nil
 	return a, nil
 }
 

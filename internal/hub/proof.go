@@ -100,7 +100,9 @@ func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 		if cerr == nil {
 			err = nil
 		} else {
-			err = fault.Wrap(fault.Invalid, errors.Join(err, cerr), "Nothing at %s shows that you may list it. Token: %s Card: %s", at, fault.As(err).Safe, fault.As(cerr).Safe)
+			err = fault.Wrap(fault.Invalid, errors.Join(err, cerr),
+				"Nothing at %s shows that you may list it. Token: %s Card: %s", at, fault.As(err).Safe,
+				fault.As(cerr).Safe)
 		}
 	}
 	if err != nil {
@@ -118,7 +120,10 @@ func matchesCard(a Agent, card Described) bool {
 	}
 	theirs := cleanSkills(card.Skills)
 	for _, s := range a.Skills {
-		if !slices.ContainsFunc(theirs, func(t Skill) bool { return t.ID == s.ID && t.Name == s.Name && t.Description == s.Description }) {
+		if !slices.ContainsFunc(theirs, func(t Skill) bool {
+			return t.ID == s.ID && t.Name == s.Name &&
+				t.Description == s.Description
+		}) {
 			return false
 		}
 	}
@@ -162,7 +167,8 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if err := s.witness.HasToken(ctx, at, s.ownerToken(actor.ID)); err != nil {
-		return &fault.Error{Kind: fault.Invalid, Safe: fault.As(err).Safe, Fields: map[string]string{"domain": fault.As(err).Safe}, Err: err}
+		return &fault.Error{Kind: fault.Invalid, Safe: fault.As(err).Safe,
+			Fields: map[string]string{"domain": fault.As(err).Safe}, Err: err}
 	}
 	return s.store.SetDomain(ctx, actor.ID, domain, true)
 }
@@ -223,7 +229,8 @@ func (s *Service) removePublisher(ctx context.Context, accountID, domain string)
 			continue
 		}
 		a.Publisher = ""
-		if _, err := s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "No longer published under "+domain); err != nil {
+		if _, err := s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil,
+			"No longer published under "+domain); err != nil {
 			s.cfg.Log.Warn("take a domain off an agent", "agent", a.ID, "error", err)
 		}
 	}
@@ -252,8 +259,10 @@ func (s *Service) RecheckDomains(ctx context.Context) {
 			continue
 		}
 		if err != nil && !s.controlsDomain(ctx, d.AccountID, d.Domain) {
-			s.leaveNotice(ctx, []string{d.AccountID}, Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
-				Text: fmt.Sprintf("%s no longer shows your token, so your agents are no longer published under it. %s", d.Domain, fault.As(err).Safe)})
+			s.leaveNotice(ctx, []string{d.AccountID},
+				Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
+					Text: fmt.Sprintf("%s no longer shows your token, so your agents are no longer published under it. %s",
+						d.Domain, fault.As(err).Safe)})
 			s.removePublisher(ctx, d.AccountID, d.Domain)
 		}
 	}

@@ -74,7 +74,8 @@ func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) 
 		return Agent{}, errNoAgent(name)
 	}
 	if a.Status.State == Withdrawn {
-		return Agent{}, fault.New(fault.Conflict, "%s was withdrawn by its owner and takes no work. %s", a.Name, a.Status.Message)
+		return Agent{}, fault.New(fault.Conflict, "%s was withdrawn by its owner and takes no work. %s", a.Name,
+			a.Status.Message)
 	}
 	return a, nil
 }
@@ -158,7 +159,8 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	among("signed", q.Signed, []string{"true", "false"})
 	among("modality", q.Modalities, []string{"text", "image", "audio", "video", "data", "file"})
 	for _, l := range q.Live {
-		c.Field(slices.Contains([]Live{Alive, NeedsAuth, WrongProtocol, Unreachable, Unknown}, Live(l)), "live", "%.80q is no state of liveness; use alive, needs_auth, wrong_protocol, unreachable or unknown", l)
+		c.Field(slices.Contains([]Live{Alive, NeedsAuth, WrongProtocol, Unreachable, Unknown}, Live(l)), "live",
+			"%.80q is no state of liveness; use alive, needs_auth, wrong_protocol, unreachable or unknown", l)
 	}
 	c.Field(q.Scope == "" || q.Scope == ScopePortal || q.Scope == ScopeFederation, "scope", "use portal or federation")
 	if err := c.Err(); err != nil {

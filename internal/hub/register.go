@@ -56,7 +56,8 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 		return Agent{}, err
 	}
 	now := clock.Now()
-	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now,
+		Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
 	if err := s.ApplyDraft(ctx, d, &a); err != nil {
 		return Agent{}, err
 	}
@@ -75,7 +76,9 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	}
 	if err := s.store.CreateAgent(ctx, a, sealed); err != nil {
 		if fault.Is(err, fault.Conflict) {
-			return Agent{}, &fault.Error{Kind: fault.Conflict, Safe: "The name " + a.Name + " is taken. Choose another.", Fields: map[string]string{"name": "taken; choose another"}, Err: err}
+			return Agent{}, &fault.Error{Kind: fault.Conflict,
+				Safe:   "The name " + a.Name + " is taken. Choose another.",
+				Fields: map[string]string{"name": "taken; choose another"}, Err: err}
 		}
 		return Agent{}, err
 	}
@@ -124,7 +127,8 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	}
 	d = described.fillDraft(d)
 	if d.Secret != nil && *d.Secret != "" && originOf(typed) != originOf(*d.Endpoint) {
-		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+" as the address to call; give that one, so that it is clear where the credential goes")
+		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+
+			" as the address to call; give that one, so that it is clear where the credential goes")
 	}
 	return d, nil
 }

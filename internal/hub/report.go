@@ -66,7 +66,8 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if actor.Kind == ident.Guest {
 		handle = "guest"
 	}
-	r := Report{ID: ident.NewID(), AgentID: a.ID, AgentName: a.Name, ReporterKind: string(actor.Kind), ReporterID: actor.ID, ReporterHandle: handle,
+	r := Report{ID: ident.NewID(), AgentID: a.ID, AgentName: a.Name, ReporterKind: string(actor.Kind),
+		ReporterID: actor.ID, ReporterHandle: handle,
 		Reason: reason, Text: text, CreatedAt: clock.Now()}
 	if err := s.store.AddReport(ctx, r); err != nil {
 		return err
@@ -75,7 +76,8 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if err != nil {
 		s.cfg.Log.Warn("list operators", "error", err)
 	}
-	s.leaveNotice(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name, Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
+	s.leaveNotice(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name,
+		Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
 	return nil
 }
 
@@ -109,7 +111,8 @@ func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcom
 		if outcome != "" {
 			text += " " + outcome
 		}
-		s.leaveNotice(ctx, []string{r.ReporterID}, Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
+		s.leaveNotice(ctx, []string{r.ReporterID},
+			Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 	if err != nil {
 		return Saved{}, err
 	}
-	one := Saved{ID: ident.NewID(), AccountID: actor.ID, Title: title, Query: v.Encode(), CreatedAt: clock.Now(), SeenAt: clock.Now()}
+	one := Saved{ID: ident.NewID(), AccountID: actor.ID, Title: title, Query: v.Encode(), CreatedAt: clock.Now(),
+		SeenAt: clock.Now()}
 	for _, h := range have {
 		if h.Query == one.Query {
 			return h, nil
@@ -72,7 +73,8 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 
 // SavedSearches lists the actor's searches. count returns the number of agents of a search
 // registered since a time; the caller supplies it, because only the page knows its parameters.
-func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count func(query string, since time.Time) int) ([]Saved, error) {
+func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor,
+	count func(query string, since time.Time) int) ([]Saved, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}

@@ -94,8 +94,10 @@ type Ports struct {
 func New(ports Ports, cfg Config) *Service {
 	return &Service{
 		RemoteAgents: NewRemoteAgents(ports.Index, cfg.Portal),
-		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
-		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker, cfg: cfg,
+		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader,
+		witness: ports.Witness, trier: ports.Trier,
+		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker,
+		cfg:       cfg,
 		reads:     limit.New(2*time.Second, 20, 50_000),
 		looks:     limit.New(200*time.Millisecond, 100, 50_000),
 		trying:    make(chan struct{}, maxTrying),

@@ -34,23 +34,30 @@ const (
 
 func (m *MCPConfig) checkConfig(c *fault.Check) {
 	c.Field(headerName(m.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
-	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Mcp-Session-Id"},
-		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header", "this header has another use; choose the one the server asks for")
+	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
+		"Accept", "Mcp-Session-Id"},
+		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header",
+		"this header has another use; choose the one the server asks for")
 	m.Version, m.Server, m.Instructions = OneLine(m.Version), OneLine(m.Server), CleanText(m.Instructions)
 	c.Field(len(m.Version) <= 20, "config.version", "is no version of the protocol")
 	c.Field(len(m.Server) <= maxConfigCharacter, "config.server", "use at most %d characters", maxConfigCharacter)
-	c.Field(utf8.RuneCountInString(m.Instructions) <= maxServerText, "config.instructions", "use at most %d characters", maxServerText)
+	c.Field(utf8.RuneCountInString(m.Instructions) <= maxServerText, "config.instructions", "use at most %d characters",
+		maxServerText)
 	c.Field(len(m.Tools) <= maxTools, "config.tools", "list at most %d tools", maxTools)
 	all := 0
 	seen := make(map[string]bool)
 	for i := range m.Tools {
 		t := &m.Tools[i]
 		t.Title, t.Description = OneLine(t.Title), CleanText(t.Description)
-		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == OneLine(t.Name), "config.tools", "%.80q is no name of a tool", t.Name)
+		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == OneLine(t.Name), "config.tools",
+			"%.80q is no name of a tool", t.Name)
 		c.Field(!seen[t.Name], "config.tools", "%.80q is there twice", t.Name)
 		seen[t.Name] = true
-		c.Field(utf8.RuneCountInString(t.Title) <= maxConfigCharacter && utf8.RuneCountInString(t.Description) <= maxToolText, "config.tools", "%.80q says too much about itself", t.Name)
-		c.Field(len(t.InputSchema) <= maxToolSchema && (len(t.InputSchema) == 0 || json.Valid(t.InputSchema)), "config.tools", "the schema of %.80q is too large", t.Name)
+		c.Field(utf8.RuneCountInString(t.Title) <= maxConfigCharacter &&
+			utf8.RuneCountInString(t.Description) <= maxToolText, "config.tools", "%.80q says too much about itself",
+			t.Name)
+		c.Field(len(t.InputSchema) <= maxToolSchema && (len(t.InputSchema) == 0 || json.Valid(t.InputSchema)),
+			"config.tools", "the schema of %.80q is too large", t.Name)
 		all += len(t.InputSchema)
 	}
 	c.Field(all <= maxToolSchemas, "config.tools", "the schemas are too large together")
@@ -59,12 +66,16 @@ func (m *MCPConfig) checkConfig(c *fault.Check) {
 func (p *PromptConfig) checkConfig(c *fault.Check) {
 	p.Instructions = CleanText(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
-	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters", maxPromptText)
-	c.Field(p.Model == OneLine(p.Model) && len(p.Model) <= maxModel, "config.model", "write the name on one line, at most %d characters", maxModel)
+	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters",
+		maxPromptText)
+	c.Field(p.Model == OneLine(p.Model) && len(p.Model) <= maxModel, "config.model",
+		"write the name on one line, at most %d characters", maxModel)
 	c.Field(len(p.Examples) <= maxPromptExamples, "config.examples", "give at most %d", maxPromptExamples)
 	for _, e := range p.Examples {
-		c.Field(strings.TrimSpace(e.User) != "" && strings.TrimSpace(e.Agent) != "", "config.examples", "each needs a question and an answer")
-		c.Field(utf8.RuneCountInString(e.User) <= maxExchange && utf8.RuneCountInString(e.Agent) <= maxExchange, "config.examples", "keep each within %d characters", maxExchange)
+		c.Field(strings.TrimSpace(e.User) != "" && strings.TrimSpace(e.Agent) != "", "config.examples",
+			"each needs a question and an answer")
+		c.Field(utf8.RuneCountInString(e.User) <= maxExchange && utf8.RuneCountInString(e.Agent) <= maxExchange,
+			"config.examples", "keep each within %d characters", maxExchange)
 	}
 	p.Tools = cleanList(p.Tools, true)
 	c.Field(len(p.Tools) <= maxPromptTools, "config.tools", "use at most %d agents", maxPromptTools)
@@ -73,7 +84,8 @@ func (p *PromptConfig) checkConfig(c *fault.Check) {
 		c.Field(ident.CheckName(p.Tools[i]) == nil, "config.tools", "%.80q is no name of an agent here", name)
 	}
 	c.Field(p.Temperature == nil || *p.Temperature >= 0 && *p.Temperature <= 2, "config.temperature", "use 0 to 2")
-	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d", maxTokens)
+	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d",
+		maxTokens)
 }
 
 func checkModes(c *fault.Check, field string, modes []string) {

@@ -51,7 +51,8 @@ func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int
 	}{{[]string{string(Alive)}, alive}, {nil, all}} {
 		add(own, part.is)
 		for cursor := ""; len(out) < limit; {
-			page, err := s.index.Search(Query{Portals: []string{localPortal}, Live: part.live, Sort: SortName, Limit: talkPage, Cursor: cursor})
+			page, err := s.index.Search(Query{Portals: []string{localPortal}, Live: part.live, Sort: SortName,
+				Limit: talkPage, Cursor: cursor})
 			if err != nil {
 				return nil, err
 			}

@@ -69,7 +69,8 @@ func (s *Service) canCall(ctx context.Context, actor ident.Actor, name string) (
 // givenTools removes the tools that the former owner could not use from an agent that is given
 // away: the next owner's right must not open them for instructions of another author. changed is
 // false when all may stay.
-func (s *Service) givenTools(ctx context.Context, former ident.Actor, a Agent) (config json.RawMessage, changed bool, err error) {
+func (s *Service) givenTools(ctx context.Context, former ident.Actor,
+	a Agent) (config json.RawMessage, changed bool, err error) {
 	tools := promptTools(a)
 	kept := make([]string, 0, len(tools))
 	for _, name := range tools {

@@ -84,7 +84,8 @@ func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name stri
 	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, "", err
 	}
-	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1,
+		Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
 	secret, before := "", ""
 	var was Agent
 	if name != "" {

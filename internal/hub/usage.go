@@ -86,7 +86,8 @@ func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (St
 		return Stats{}, err
 	}
 	var out Stats
-	if out.Days, err = s.store.Days(ctx, a.ID, clock.Now().UTC().Truncate(24*time.Hour).Add(-29*24*time.Hour)); err != nil {
+	if out.Days, err = s.store.Days(ctx, a.ID,
+		clock.Now().UTC().Truncate(24*time.Hour).Add(-29*24*time.Hour)); err != nil {
 		return Stats{}, err
 	}
 	if out.Calls, err = s.store.Calls(ctx, a.ID, actor.ID, maxCalls); err != nil {

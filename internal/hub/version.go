@@ -68,7 +68,8 @@ func (s *Service) AfterChange(ctx context.Context, a Agent) {
 const maxNote = 300
 
 // saveVersion stores a as the version after base and lists it. note describes the change.
-func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error) {
+func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte,
+	note string) (Agent, error) {
 	if err := s.mayStore(actor, a); err != nil {
 		return Agent{}, err
 	}
@@ -81,7 +82,8 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 		return Agent{}, err
 	}
 	// A signed card proves its own content only.
-	if before.Proof.Method == ProofCard && !matchesCard(a, Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
+	if before.Proof.Method == ProofCard && !matchesCard(a,
+		Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
 		if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
 			s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 		}
@@ -100,7 +102,8 @@ const versionsPage = 50
 // Versions lists the versions of an agent, newest first, for actors that may see it: those before
 // a number, 0 for the latest. next is the number to go on before, 0 at the end. Versions of its
 // time as private or draft are for its owners.
-func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, before int) (list []Agent, next int, err error) {
+func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string,
+	before int) (list []Agent, next int, err error) {
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
 		return nil, 0, err
@@ -120,7 +123,10 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, 
 // shownVersions leaves out the versions that the actor may not see.
 func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
 	if !s.MayEdit(actor, a) && !isOwner(actor, a) {
-		list = slices.DeleteFunc(list, func(v Agent) bool { return v.Visibility == Private || v.Status.State == StatusDraft })
+		list = slices.DeleteFunc(list, func(v Agent) bool {
+			return v.Visibility == Private ||
+				v.Status.State == StatusDraft
+		})
 	}
 	for i := range list {
 		list[i].Name, list[i].OwnerName, list[i].OwnerID = a.Name, a.OwnerName, a.OwnerID
@@ -130,7 +136,8 @@ func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agen
 
 // VersionOf returns an agent as it was in a version, 0 for the latest, and
 // the version before it, if there was one that the actor may see.
-func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string, version int) (at Agent, before *Agent, err error) {
+func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
+	version int) (at Agent, before *Agent, err error) {
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
 		return Agent{}, nil, err
@@ -174,8 +181,10 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 		return Agent{}, fault.New(fault.Invalid, "That is the version it has now.")
 	}
 	next := a
-	next.Title, next.Description, next.Kind, next.Endpoint, next.Skills, next.Config = old.Title, old.Description, old.Kind, old.Endpoint, old.Skills, old.Config
-	next.Visibility, next.InputModes, next.OutputModes, next.Languages = old.Visibility, old.InputModes, old.OutputModes, old.Languages
+	next.Title, next.Description, next.Kind, next.Endpoint, next.Skills, next.Config = old.Title, old.Description,
+		old.Kind, old.Endpoint, old.Skills, old.Config
+	next.Visibility, next.InputModes, next.OutputModes, next.Languages = old.Visibility, old.InputModes,
+		old.OutputModes, old.Languages
 	next.Icon, next.Limits, next.Publisher = old.Icon, old.Limits, old.Publisher
 	if a.OwnerID == "" {
 		next.Publisher = a.Publisher
@@ -208,7 +217,8 @@ func KeepSecret(before Agent, next *Agent) []byte {
 }
 
 func errStale(had, now int) error {
-	return fault.New(fault.Conflict, "The agent was changed since you opened it (version %d, now %d). Load it again.", had, now)
+	return fault.New(fault.Conflict, "The agent was changed since you opened it (version %d, now %d). Load it again.",
+		had, now)
 }
 
 // EmbedField is the Field of a Change of Agent.EmbedOrigins.

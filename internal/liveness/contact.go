@@ -121,7 +121,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	}
 	now, last := clock.Now(), a.Liveness
 	if !reached || last.State != hub.Alive {
-		m.queue.log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason, "took", took)
+		m.queue.log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason,
+			"took", took)
 		at := last.CheckedAt.Add(hastyAfter)
 		if reached && !at.After(now) {
 			// Its host may rest; this says that it need not.
@@ -143,7 +144,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	// The duration of the work is no measure of response time. The agent is contacted again soon,
 	// because a caller relies on it.
 	next := now.Add(addJitter(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
-	m.storeVerdict(ctx, hub.Checkup{Agent: a}, hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
+	m.storeVerdict(ctx, hub.Checkup{Agent: a},
+		hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
 // reportContact reports the result of an exchange with a local agent to other portals.

@@ -136,7 +136,8 @@ func (m *Service) tellDown(ctx context.Context, a hub.Agent, l hub.Liveness, sin
 	case what == "":
 		what = "could not be reached"
 	}
-	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
+	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeDown,
+		Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
 }
 
 func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since time.Time) {

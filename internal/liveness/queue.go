@@ -83,7 +83,8 @@ func (q *Queue) ProbeNow(ctx context.Context, a hub.Agent) (hub.Liveness, error)
 	select {
 	case q.jobs <- probeJob{agent: a, done: done}:
 	case <-wait.C:
-		return hub.Liveness{}, fault.New(fault.Unavailable, "Too many agents are being contacted. Try again in a moment.")
+		return hub.Liveness{}, fault.New(fault.Unavailable,
+			"Too many agents are being contacted. Try again in a moment.")
 	case <-ctx.Done():
 		return hub.Liveness{}, ctx.Err()
 	}
@@ -91,7 +92,8 @@ func (q *Queue) ProbeNow(ctx context.Context, a hub.Agent) (hub.Liveness, error)
 	case verdict := <-done:
 		return verdict, nil
 	case <-wait.C:
-		return hub.Liveness{}, fault.New(fault.Unavailable, "%s was not contacted in time. Try again in a moment.", a.Name)
+		return hub.Liveness{}, fault.New(fault.Unavailable, "%s was not contacted in time. Try again in a moment.",
+			a.Name)
 	case <-ctx.Done():
 		return hub.Liveness{}, ctx.Err()
 	}

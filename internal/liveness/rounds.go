@@ -233,7 +233,8 @@ const (
 // noteResult takes the result of a visit. When its host turns out to be down, the other visits
 // waiting for it are returned in same: they get the same result. When the host has come back, back
 // has the agents that were put off.
-func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
+func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Duration,
+	now time.Time) (same []*visit, back []string) {
 	v.met = true
 	v.answerWaiters(l)
 	h := r.hosts[v.host]

@@ -44,7 +44,8 @@ type grant struct {
 func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string) (grant, error) {
 	space, short, _ := strings.Cut(name, "/")
 	if space == "" || short == "" || strings.Contains(short, "/") || len(name) > maxReleaseName {
-		return grant{}, fault.New(fault.Invalid, "The name of a server is a namespace and a name with one slash between, such as com.example/weather, of at most %d characters.", maxReleaseName)
+		return grant{}, fault.New(fault.Invalid,
+			"The name of a server is a namespace and a name with one slash between, such as com.example/weather, of at most %d characters.", maxReleaseName)
 	}
 	own := s.Namespace()
 	var spaces []string
@@ -62,7 +63,9 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 			spaces = append(spaces, at+".*")
 		}
 		if space == own {
-			return grant{}, fault.New(fault.Forbidden, "%s/* belongs to this portal. Publish under it with an API token of your account, of the scope %s.", own, ident.AgentsWrite)
+			return grant{}, fault.New(fault.Forbidden,
+				"%s/* belongs to this portal. Publish under it with an API token of your account, of the scope %s.",
+				own, ident.AgentsWrite)
 		}
 	case actor.IsPerson():
 		if err := s.agents.MayWrite(actor); err != nil {
@@ -87,9 +90,11 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 			}
 		}
 	default:
-		return grant{}, fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
+		return grant{}, fault.New(fault.Unauthenticated,
+			"Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
 	}
-	return grant{}, fault.New(fault.Forbidden, "You do not have permission to publish this server. You have permission to publish: %s. Attempting to publish: %.200s", strings.Join(spaces, ", "), name)
+	return grant{}, fault.New(fault.Forbidden,
+		"You do not have permission to publish this server. You have permission to publish: %s. Attempting to publish: %.200s", strings.Join(spaces, ", "), name)
 }
 
 // siteOf is the site that a domain's quota counts against, because names below a domain cost

@@ -28,7 +28,8 @@ func latestOf(list []Release) *Release {
 	var best *Release
 	for i := range list {
 		r := &list[i]
-		if best == nil || (best.Status == ReleaseDeleted) != (r.Status == ReleaseDeleted) && best.Status == ReleaseDeleted ||
+		if best == nil || (best.Status == ReleaseDeleted) != (r.Status == ReleaseDeleted) &&
+			best.Status == ReleaseDeleted ||
 			(best.Status == ReleaseDeleted) == (r.Status == ReleaseDeleted) && NewerRelease(*r, *best) > 0 {
 			best = r
 		}

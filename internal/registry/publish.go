@@ -29,7 +29,8 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 		return Release{}, err
 	}
 	if r.Version == "" || r.Version == "latest" || len(r.Version) > maxReleaseVersion || !utf8.ValidString(r.Version) {
-		return Release{}, fault.New(fault.Invalid, "A version has 1 to %d characters and is not the word latest.", maxReleaseVersion)
+		return Release{}, fault.New(fault.Invalid, "A version has 1 to %d characters and is not the word latest.",
+			maxReleaseVersion)
 	}
 	if len(r.Document) == 0 || len(r.Document) > MaxDocument {
 		return Release{}, fault.New(fault.Invalid, "server.json may take at most %d KiB.", MaxDocument>>10)
@@ -53,7 +54,8 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 		return Release{}, err
 	}
 	// An earlier version of a server that is private now exists, but is not shown.
-	if now, err := s.oneRelease(ctx, Filter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err, fault.NotFound) {
+	if now, err := s.oneRelease(ctx, Filter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err,
+		fault.NotFound) {
 		return now, err
 	}
 	return r, nil
@@ -77,7 +79,8 @@ func (s *Service) retried(ctx context.Context, name string, plan func() (Change,
 		if c.Agent != nil {
 			s.agents.AfterChange(ctx, *c.Agent)
 		}
-		s.cfg.Log.Info("server published or its status changed", "server", name, "latest", c.Latest, "agent", c.Server.AgentID, "actor_kind", c.Author.Kind, "actor", c.Author.Name)
+		s.cfg.Log.Info("server published or its status changed", "server", name, "latest", c.Latest, "agent",
+			c.Server.AgentID, "actor_kind", c.Author.Kind, "actor", c.Author.Name)
 		return nil
 	}
 	return fault.New(fault.Unavailable, "%s is being changed by somebody else. Try again in a moment.", name)
@@ -95,14 +98,17 @@ func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right gran
 		return Change{}, err
 	}
 	if slices.ContainsFunc(before, func(b Release) bool { return b.Version == r.Version }) {
-		return Change{}, fault.New(fault.Conflict, "invalid version: cannot publish duplicate version: %s@%s already exists. A version is published once; publish this one under another.", r.Name, r.Version)
+		return Change{}, fault.New(fault.Conflict,
+			"invalid version: cannot publish duplicate version: %s@%s already exists. A version is published once; publish this one under another.", r.Name, r.Version)
 	}
 	size := len(r.Document)
 	for _, b := range before {
 		size += b.Size
 	}
 	if len(before) >= maxReleases || size > maxServerBytes {
-		return Change{}, fault.New(fault.Conflict, "%s has %d versions that take %d KiB; a server has at most %d, of %d KiB together.", r.Name, len(before), size>>10, maxReleases, maxServerBytes>>10)
+		return Change{}, fault.New(fault.Conflict,
+			"%s has %d versions that take %d KiB; a server has at most %d, of %d KiB together.", r.Name, len(before),
+			size>>10, maxReleases, maxServerBytes>>10)
 	}
 	if server.Revision == 0 {
 		if n, err := s.store.CountServers(ctx, right.site); err != nil {
@@ -124,7 +130,8 @@ func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right gran
 
 // serverFor is the server of a name, new or known, and its agent, nil for none. It refuses servers
 // that were taken down.
-func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *hub.Agent, error) {
+func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
+	name string) (Server, *hub.Agent, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		server, err = Server{Name: name, Site: right.site}, nil
@@ -155,9 +162,11 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	case err != nil:
 		return Server{}, nil, err
 	case !s.agents.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
-		return Server{}, nil, fault.New(fault.Forbidden, "The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
+		return Server{}, nil, fault.New(fault.Forbidden,
+			"The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
 	case a.Kind != hub.MCP:
-		return Server{}, nil, fault.New(fault.Conflict, "%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, hub.MCP)
+		return Server{}, nil, fault.New(fault.Conflict,
+			"%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, hub.MCP)
 	case a.Status.Held:
 		return Server{}, nil, errHeld(name)
 	}
@@ -189,21 +198,25 @@ func errNoRemote(name string) error {
 }
 
 // lead updates the agent of a server to its latest release.
-func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *Change, agent *hub.Agent, latest Release) error {
+func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *Change, agent *hub.Agent,
+	latest Release) error {
 	now := c.At
 	switch {
 	case latest.Status == ReleaseDeleted:
 		if agent == nil || agent.Status.State == hub.Withdrawn {
 			return nil
 		}
-		return c.status(*agent, hub.Status{State: hub.Withdrawn, Message: latest.Message}, "Deleted from the MCP registry")
+		return c.status(*agent, hub.Status{State: hub.Withdrawn, Message: latest.Message},
+			"Deleted from the MCP registry")
 	case latest.Endpoint == "" && agent == nil:
 		if right.own {
 			return errNoRemote(latest.Name)
 		}
 		return nil // to be installed: the registry alone lists it
 	case latest.Endpoint == "":
-		return c.status(*agent, hub.Status{State: hub.Deprecated, Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.", 300)}, "Version "+cutRunes(latest.Version, 100)+" has no address")
+		return c.status(*agent, hub.Status{State: hub.Deprecated,
+			Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.",
+				300)}, "Version "+cutRunes(latest.Version, 100)+" has no address")
 	}
 	kind, visibility := hub.MCP, hub.Public
 	d := hub.Draft{Title: &latest.Title, Description: &latest.Description, Endpoint: &latest.Endpoint, Kind: &kind,
@@ -212,7 +225,8 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *C
 		d.Visibility = &visibility // to publish is to show
 	}
 	if agent == nil {
-		a := hub.Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: hub.Liveness{State: hub.Unknown, Reason: "Not checked yet."}}
+		a := hub.Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now,
+			Liveness: hub.Liveness{State: hub.Unknown, Reason: "Not checked yet."}}
 		if actor.IsPerson() && right != (grant{}) {
 			a.OwnerID, a.OwnerName = actor.ID, actor.Name
 			if n, err := s.store.CountAgents(ctx, actor.ID); err != nil {

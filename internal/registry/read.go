@@ -18,10 +18,12 @@ func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (li
 	}
 	var c fault.Check
 	c.Field(f.Limit >= 1 && f.Limit <= maxReleasePage, "limit", "use 1 to %d", maxReleasePage)
-	c.Field(f.Search == "" || utf8.RuneCountInString(strings.TrimSpace(f.Search)) >= 3, "search", "search must contain at least 3 characters after trimming surrounding whitespace")
+	c.Field(f.Search == "" || utf8.RuneCountInString(strings.TrimSpace(f.Search)) >= 3, "search",
+		"search must contain at least 3 characters after trimming surrounding whitespace")
 	c.Field(len(f.Search) <= maxReleaseName, "search", "use at most %d characters", maxReleaseName)
 	c.Field(len(f.Version) <= maxReleaseVersion, "version", "use at most %d characters", maxReleaseVersion)
-	c.Field(len(f.AfterName) <= maxReleaseName && len(f.AfterVersion) <= maxReleaseVersion, "cursor", "is not a cursor of this list")
+	c.Field(len(f.AfterName) <= maxReleaseName && len(f.AfterVersion) <= maxReleaseVersion, "cursor",
+		"is not a cursor of this list")
 	if err := c.Err(); err != nil {
 		return nil, false, err
 	}
@@ -43,7 +45,8 @@ func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	list, err := s.store.Releases(ctx, Filter{Name: name, Deleted: deleted, Limit: maxReleases, Namespace: s.Namespace()})
+	list, err := s.store.Releases(ctx, Filter{Name: name, Deleted: deleted, Limit: maxReleases,
+		Namespace: s.Namespace()})
 	if err == nil && len(list) == 0 {
 		err = errNoServer()
 	}

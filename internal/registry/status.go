@@ -15,14 +15,17 @@ import (
 // empty version, with a message; nil keeps the message. Its agent follows. Publishers of the
 // server may do that, and the operator: if an operator without the right to publish deletes the
 // whole server, only the operator can restore it.
-func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
+func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string,
+	message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
 	if err != nil && !(fault.Is(err, fault.Forbidden) && hub.RequireOperator(actor) == nil) {
 		return nil, err
 	}
 	var c fault.Check
-	c.Field(slices.Contains([]string{ReleaseActive, ReleaseDeprecated, ReleaseDeleted}, status), "status", "expected value to be one of active, deprecated, deleted")
-	c.Field(message == nil || utf8.RuneCountInString(*message) <= maxReleaseMessage, "statusMessage", "expected length <= %d", maxReleaseMessage)
+	c.Field(slices.Contains([]string{ReleaseActive, ReleaseDeprecated, ReleaseDeleted}, status), "status",
+		"expected value to be one of active, deprecated, deleted")
+	c.Field(message == nil || utf8.RuneCountInString(*message) <= maxReleaseMessage, "statusMessage",
+		"expected length <= %d", maxReleaseMessage)
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -36,13 +39,17 @@ func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name,
 	if wait, ok := s.agents.AllowStore("status "+actor.ID+actor.Name, 0); !ok {
 		return nil, fault.Limited(wait, "You changed very much in a short time. Wait a while.")
 	}
-	if err := s.retried(ctx, name, func() (Change, error) { return s.planStatus(ctx, actor, right, name, version, status, text) }); err != nil {
+	if err := s.retried(ctx, name, func() (Change,
+		error) {
+		return s.planStatus(ctx, actor, right, name, version, status, text)
+	}); err != nil {
 		return nil, err
 	}
 	return s.store.Releases(ctx, Filter{Name: name, Version: version, Deleted: true, Limit: maxReleases})
 }
 
-func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (Change, error) {
+func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status,
+	text string) (Change, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		return Change{}, errNoServer()

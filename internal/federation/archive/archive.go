@@ -46,8 +46,10 @@ type held struct {
 const maxHeldHeads = 1024
 
 // NewArchive returns the archive of the portal own.
-func New(network string, own record.PortalID, replica federation.Replica, gate federation.Gatekeeper, trees *Trees) *Archive {
-	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees, heads: make(map[record.PortalID]held)}
+func New(network string, own record.PortalID, replica federation.Replica, gate federation.Gatekeeper,
+	trees *Trees) *Archive {
+	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees,
+		heads: make(map[record.PortalID]held)}
 }
 
 func errAbsent() error {
@@ -194,7 +196,8 @@ func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federati
 			answer.More = true
 			break
 		}
-		if h.Mark >= from && h.Mark <= to && h.Mark != federation.MarkOf(a.own) && !hidden[h.Mark] && h.Compare(here[h.Mark]) > 0 {
+		if h.Mark >= from && h.Mark <= to && h.Mark != federation.MarkOf(a.own) && !hidden[h.Mark] &&
+			h.Compare(here[h.Mark]) > 0 {
 			answer.Behind = append(answer.Behind, h.Mark)
 		}
 	}
@@ -286,7 +289,8 @@ func orBusy(err error) error {
 }
 
 // withTree calls f with the tree of a portal's newest head, and the head.
-func (a *Archive) withTree(ctx context.Context, portal record.PortalID, f func(federation.Told, *record.Head, *record.Tree) error) error {
+func (a *Archive) withTree(ctx context.Context, portal record.PortalID,
+	f func(federation.Told, *record.Head, *record.Tree) error) error {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)
 		if err != nil {

@@ -41,7 +41,8 @@ func NewTrees(replica federation.Replica) *Trees {
 // whether it does. changed are the entries stored since the last use of the tree, in order; they
 // save a rebuild and may be nil. f may be nil, must not keep the tree and not change it. lacking
 // are leaves that are known to be missing here; they count as if they were held.
-func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Record, lacking map[record.Hash]record.Hash, f func(*record.Tree)) (bool, error) {
+func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Record,
+	lacking map[record.Hash]record.Hash, f func(*record.Tree)) (bool, error) {
 	k := t.takeTree(head.Portal)
 	k.mu.Lock()
 	defer k.mu.Unlock()

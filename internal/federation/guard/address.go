@@ -21,7 +21,8 @@ func (g *Guard) Arrive(addr string) (err error) {
 		return nil
 	}
 	if wait, ok := g.addrs.Allow(key); !ok {
-		return federation.RefuseFor(federation.ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
+		return federation.RefuseFor(federation.ReasonLimit, wait,
+			"Too many requests come from your address. Ask again later.")
 	}
 	return nil
 }
@@ -30,7 +31,8 @@ func (g *Guard) Arrive(addr string) (err error) {
 // could know is put into the penalty box.
 func (g *Guard) Strike(addr string, why federation.Reason) {
 	switch why {
-	case federation.ReasonUnknown, federation.ReasonClock, federation.ReasonPending, federation.ReasonBusy, federation.ReasonAbsent:
+	case federation.ReasonUnknown, federation.ReasonClock, federation.ReasonPending, federation.ReasonBusy,
+		federation.ReasonAbsent:
 		return // it may be honest, and has something to do about it
 	}
 	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {

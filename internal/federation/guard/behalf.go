@@ -23,7 +23,8 @@ const maxFor = 1 << 10
 func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 	var b OnBehalfOf
 	bad := func(what string) (OnBehalfOf, error) {
-		return OnBehalfOf{}, federation.Refuse(federation.ReasonMalformed, `%s: %s; write it like kind=person, id="…", handle="ada@a.example".`, ForField, what)
+		return OnBehalfOf{}, federation.Refuse(federation.ReasonMalformed,
+			`%s: %s; write it like kind=person, id="…", handle="ada@a.example".`, ForField, what)
 	}
 	if s = strings.Trim(s, " \t"); s == "" {
 		return b, nil

@@ -43,7 +43,8 @@ func (c *checks) enter(ctx context.Context, unproved bool) (done func(), err err
 	}
 	defer crowd.Add(-1)
 	if crowd.Add(1) > most {
-		return nil, federation.RefuseFor(federation.ReasonBusy, time.Second, "More signatures are to be verified here than can be. Ask again later.")
+		return nil, federation.RefuseFor(federation.ReasonBusy, time.Second,
+			"More signatures are to be verified here than can be. Ask again later.")
 	}
 	if unproved {
 		select {
@@ -89,10 +90,12 @@ func (p *places) enter(id record.PortalID, unproved bool) (done func(), err erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all >= maxAllAtOnce || unproved && p.unproved >= maxAllAtOnce/tenth {
-		return nil, federation.RefuseFor(federation.ReasonBusy, time.Second, "This portal works on as many requests as it can. Ask again later.")
+		return nil, federation.RefuseFor(federation.ReasonBusy, time.Second,
+			"This portal works on as many requests as it can. Ask again later.")
 	}
 	if p.busy[id] >= most {
-		return nil, federation.RefuseFor(federation.ReasonLimit, time.Second, "Your portal has %d requests under way here. Wait for their answers.", most)
+		return nil, federation.RefuseFor(federation.ReasonLimit, time.Second,
+			"Your portal has %d requests under way here. Wait for their answers.", most)
 	}
 	p.busy[id]++
 	p.all++

@@ -126,8 +126,10 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 		}
 	}
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
-		addrs: limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs), hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals), strangers: limit.New(strangerEvery, strangerBurst, 1),
-		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
+		addrs:  limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs),
+		hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals),
+		strangers: limit.New(strangerEvery, strangerBurst, 1),
+		target:    targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
 // Run writes the used nonces to disk until ctx ends.
@@ -171,7 +173,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	rate := max(d.PerSecond, 1)
 	every := time.Second / time.Duration(rate)
 	tooMany := func(wait time.Duration) error {
-		return federation.RefuseFor(federation.ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
+		return federation.RefuseFor(federation.ReasonLimit, wait,
+			"Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
 	}
 	// A request takes nothing of the share of the portal it names before its signature is
 	// verified; once the share is used up, signatures are not verified.
@@ -190,7 +193,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	if done, err = g.places.enter(id, d.Unproved); err != nil {
 		return asker, nil, nil, err
 	}
-	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: signedField(r, ForField), Hops: signedField(r, HopsField), Budget: signedField(r, BudgetField)}
+	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: signedField(r, ForField),
+		Hops: signedField(r, HopsField), Budget: signedField(r, BudgetField)}
 	if body, err = read(asker); err == nil {
 		if err = sig.VerifyBody(r.Header, body); err != nil {
 			err = refusalOf(err)
@@ -240,9 +244,11 @@ func (g *Guard) checkNetwork(r *http.Request) error {
 	case g.cfg.Self.Network():
 		return nil
 	case "":
-		return federation.Refuse(federation.ReasonUnsigned, "The request lacks %s. Sign it as docs/design/peering.md says.", NetworkField)
+		return federation.Refuse(federation.ReasonUnsigned,
+			"The request lacks %s. Sign it as docs/design/peering.md says.", NetworkField)
 	default:
-		return federation.Refuse(federation.ReasonNetwork, "This portal is of the network %s, the request of %.40q.", g.cfg.Self.Network(), name)
+		return federation.Refuse(federation.ReasonNetwork, "This portal is of the network %s, the request of %.40q.",
+			g.cfg.Self.Network(), name)
 	}
 }
 
@@ -254,7 +260,8 @@ func readSigner(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyI
 	}
 	portal, key, ok := strings.Cut(sig.KeyID, "/")
 	if _, valid := record.PortalID(portal).Digest(); !ok || !valid {
-		return nil, "", "", federation.Refuse(federation.ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
+		return nil, "", "", federation.Refuse(federation.ReasonUnsigned,
+			"keyid is the portal's id, a slash and the key's id.")
 	}
 	return sig, record.PortalID(portal), record.KeyID(key), nil
 }
@@ -269,7 +276,8 @@ func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Ca
 		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
 	if s.Quarantined { // the registry may not know it yet, or have dropped the portal
-		return nil, federation.Refuse(federation.ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
+		return nil, federation.Refuse(federation.ReasonQuarantined,
+			"It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
 	if c == nil {
 		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
@@ -282,7 +290,8 @@ var covered = httpsig.Components("@method", "@authority", "@path", "@query", str
 
 // checkSignature checks all parameters of a signature, and returns the key of the card that must
 // verify it. It is cheap.
-func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *record.Card, now time.Time) (ed25519.PublicKey, error) {
+func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *record.Card,
+	now time.Time) (ed25519.PublicKey, error) {
 	need := covered
 	also := func(name string) {
 		need = append(need[:len(need):len(need)], httpsig.Component{Name: name})
@@ -296,7 +305,8 @@ func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *re
 		}
 	}
 	if card.Expires <= now.UnixMilli() {
-		return nil, federation.Refuse(federation.ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
+		return nil, federation.Refuse(federation.ReasonUnknown, "The card of %s has ended. Say hello with a newer one.",
+			card.Portal)
 	}
 	pub, _, err := sig.Check(httpsig.Policy{
 		Key:     func(id string) (ed25519.PublicKey, error) { return keyOf(card, id, now) },
@@ -307,13 +317,16 @@ func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *re
 	}
 	p := sig.Params
 	if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {
-		return nil, federation.Refuse(federation.ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
+		return nil, federation.Refuse(federation.ReasonUnsigned,
+			"A signature has to say that it expires, at most 60 seconds after it was created.")
 	}
 	if p.Created.Before(g.started) {
-		return nil, federation.Refuse(federation.ReasonClock, "The request was signed before this portal started. Sign it again.")
+		return nil, federation.Refuse(federation.ReasonClock,
+			"The request was signed before this portal started. Sign it again.")
 	}
 	if !validNonce(p.Nonce) {
-		return nil, federation.Refuse(federation.ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
+		return nil, federation.Refuse(federation.ReasonUnsigned,
+			"A signature needs a nonce: 22 to 43 characters of base64url.")
 	}
 	_, key, _ := strings.Cut(p.KeyID, "/")
 	if why := g.cfg.Registry.DecideKey(record.KeyID(key)); why != "" {
@@ -324,7 +337,8 @@ func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *re
 
 // holds verifies a signature, among as many as are verified at once. Whether it
 // is used for the first time is for once.
-func (g *Guard) verifySignature(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string, unproved bool) error {
+func (g *Guard) verifySignature(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string,
+	unproved bool) error {
 	done, err := g.checks.enter(r.Context(), unproved)
 	if err != nil {
 		return err
@@ -343,11 +357,13 @@ func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Tim
 	until := p.Expires.Add(SignatureLife + time.Second)
 	switch g.used.first(nonceKey(p.KeyID, p.Nonce), until, now) {
 	case noRoom:
-		return federation.RefuseFor(federation.ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
+		return federation.RefuseFor(federation.ReasonBusy, SignatureLife,
+			"Too many requests were made of late. Ask again later.")
 	case usedBefore:
 		return refuseReplayed()
 	case usedPerhaps:
-		return federation.Refuse(federation.ReasonClock, "This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
+		return federation.Refuse(federation.ReasonClock,
+			"This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
 	}
 	if p.Created.After(now) {
 		// Its clock is ahead: this signature would outlive a start of ours.
@@ -357,7 +373,8 @@ func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Tim
 }
 
 func refuseReplayed() error {
-	return federation.Refuse(federation.ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
+	return federation.Refuse(federation.ReasonReplayed,
+		"The nonce was used before. Sign the request again, with another one.")
 }
 
 // keyOf finds the key that an id of a signature names in a card.
@@ -390,11 +407,13 @@ func validNonce(s string) bool {
 func refusalOf(err error) error {
 	switch {
 	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):
-		return federation.Refuse(federation.ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentenceOf(err))
+		return federation.Refuse(federation.ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.",
+			sentenceOf(err))
 	case errors.Is(err, httpsig.ErrTime):
 		return federation.Refuse(federation.ReasonClock, "%s.", sentenceOf(err))
 	case errors.Is(err, httpsig.ErrKey):
-		return federation.Refuse(federation.ReasonUnknown, "The card that is known here does not list the key, or not for now. Say hello with a newer card.")
+		return federation.Refuse(federation.ReasonUnknown,
+			"The card that is known here does not list the key, or not for now. Say hello with a newer card.")
 	case errors.Is(err, httpsig.ErrSignature):
 		return federation.Refuse(federation.ReasonSignature, "%s.", sentenceOf(err))
 	}

@@ -12,7 +12,8 @@ import (
 // ArriveNew refuses a request with a card from an address, before its body is read.
 func (g *Guard) ArriveNew(addr string) error {
 	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
-		return federation.RefuseFor(federation.ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
+		return federation.RefuseFor(federation.ReasonLimit, wait,
+			"Too many portals say hello from your address. Ask again later.")
 	}
 	return nil
 }
@@ -30,17 +31,20 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 		return asker, nil, refuseAdmission(err)
 	}
 	if c.Portal == g.cfg.Self.ID() {
-		return asker, nil, federation.Refuse(federation.ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
+		return asker, nil, federation.Refuse(federation.ReasonDenied,
+			"This is the very portal whose card you send. Is another one running with a copy of its keys?")
 	}
 	if c.Origin == g.cfg.Self.Origin() {
-		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
+		return asker, nil, federation.Refuse(federation.ReasonDenied,
+			"%s is where this portal is. Say hello with a card of where you are.", c.Origin)
 	}
 	sig, id, key, err := readSigner(r.Header)
 	if err != nil {
 		return asker, nil, err
 	}
 	if id != c.Portal {
-		return asker, nil, federation.Refuse(federation.ReasonMalformed, "card is of another portal than the signature.")
+		return asker, nil, federation.Refuse(federation.ReasonMalformed,
+			"card is of another portal than the signature.")
 	}
 	d := g.cfg.Registry.Decide(ctx, id, c.Origin)
 	if !d.In && d.State != federation.Pending {
@@ -66,11 +70,14 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	// A card that names the origin of another portal is not admitted.
 	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
 		done()
-		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)
+		return asker, nil, federation.Refuse(federation.ReasonDenied,
+			"%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.",
+			c.Origin)
 	} else if err != nil {
 		if wait, ok := g.strangers.Allow(""); !ok && !g.near {
 			done()
-			return asker, nil, federation.RefuseFor(federation.ReasonLimit, wait, "%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
+			return asker, nil, federation.RefuseFor(federation.ReasonLimit, wait,
+				"%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
 		}
 		proved = false
 		g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", id, "origin", c.Origin, "error", err)
@@ -92,7 +99,8 @@ func refuseAdmission(err error) error {
 	case "":
 		return err
 	case record.Stale:
-		return federation.Refuse(federation.ReasonMalformed, "card: a newer one is known here already. Send your current one.")
+		return federation.Refuse(federation.ReasonMalformed,
+			"card: a newer one is known here already. Send your current one.")
 	case record.BadSignature, record.NoKey:
 		return federation.Refuse(federation.ReasonSignature, "card: %s.", err)
 	case record.FromFuture, record.Expired:

@@ -61,7 +61,8 @@ type bucket struct {
 
 // newUsed loads the nonces on disk; clean is true when they are complete.
 func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, clean bool, err error) {
-	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64, unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
+	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64,
+		unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
 	var newest time.Time
 	clean, err = disk.LoadNonces(ctx, func(nonce [16]byte, until time.Time) {
 		if newest.Before(until) {

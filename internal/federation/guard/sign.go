@@ -28,8 +28,9 @@ func SignRequest(r *http.Request, self federation.Signer, nonce string, now time
 			list = append(list, httpsig.Component{Name: strings.ToLower(name)})
 		}
 	}
-	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now, Expires: now.Add(SignatureLife),
-		KeyID: string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
+	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now,
+		Expires: now.Add(SignatureLife),
+		KeyID:   string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
 }
 
 // targetOf returns the signed target of requests to an origin.

@@ -163,7 +163,8 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 }
 
 // newestReport returns the newest report in a portal's shards about an agent.
-func newestReport(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Report, ok bool) {
+func newestReport(shards map[string]spoken, portal record.PortalID, agent record.AgentTag,
+	now int64) (out Report, ok bool) {
 	for digits := range record.MaxShard + 1 {
 		s, held := shards[agent.Shard(digits)]
 		if !held || s.expires <= now {
@@ -185,7 +186,8 @@ func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.
 	defer v.mu.RUnlock()
 	var newest time.Time
 	for portal, by := range v.said {
-		if w, ok := newestReport(by[portal], portal, agent, now.UnixMilli()); ok && (w.At.After(newest) || w.At.Equal(newest) && portal < subject) {
+		if w, ok := newestReport(by[portal], portal, agent, now.UnixMilli()); ok &&
+			(w.At.After(newest) || w.At.Equal(newest) && portal < subject) {
 			subject, newest = portal, w.At
 		}
 	}

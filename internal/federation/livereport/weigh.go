@@ -96,7 +96,8 @@ func Weigh(voices []Report, now time.Time) Verdict {
 	if home != nil {
 		there = []Report{*home}
 	}
-	_ = decide(own) || decide(freshOnly(trusted, now)) || decide(there) || decide(freshOnly(others, now)) || decide(trusted) || decide(others)
+	_ = decide(own) || decide(freshOnly(trusted, now)) || decide(there) || decide(freshOnly(others, now)) ||
+		decide(trusted) || decide(others)
 	if out.Reach == 0 {
 		out.Reason = "No portal whose word counts here has been in contact with it."
 	}
@@ -107,23 +108,31 @@ func Weigh(voices []Report, now time.Time) Verdict {
 // weight.
 func cleanReports(voices []Report, now time.Time) []Report {
 	list := slices.DeleteFunc(slices.Clone(voices), func(v Report) bool {
-		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute || now.Sub(v.At) > wordLasts
+		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute ||
+			now.Sub(v.At) > wordLasts
 	})
 	for i := range list {
 		if list[i].At.After(now) {
 			list[i].At = now
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), compareTime(a, b)) })
+	slices.SortStableFunc(list, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(a.Portal, b.Portal),
+			compareTime(a, b))
+	})
 	list = slices.CompactFunc(list, func(a, b Report) bool { return a.Portal == b.Portal })
-	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), compareTime(a, b)) })
+	slices.SortStableFunc(list, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)),
+			compareTime(a, b))
+	})
 	return list
 }
 
 // compareTime orders by time, newest first, and never calls two voices equal that
 // differ in anything that counts.
 func compareTime(a, b Report) int {
-	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rankOf(a), rankOf(b)),
+		cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
 }
 
 func rankOf(v Report) int {
@@ -166,7 +175,10 @@ func freshOnly(group []Report, now time.Time) []Report {
 // medianOf returns the newest report of the median state; group is not empty.
 func medianOf(group []Report) Report {
 	group = slices.Clone(group)
-	slices.SortStableFunc(group, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), compareTime(a, b)) })
+	slices.SortStableFunc(group, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(a.Reach, b.Reach),
+			compareTime(a, b))
+	})
 	state := group[(len(group)-1)/2].Reach
 	return group[slices.IndexFunc(group, func(v Report) bool { return v.Reach == state })]
 }
@@ -220,10 +232,12 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 
 // describePast describes the outcome for a portal that was in contact.
 func describePast(r record.Reach) string {
-	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol", "could not reach it"}[r]
+	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol",
+		"could not reach it"}[r]
 }
 
 // describeNow describes the outcome as the present state of the agent.
 func describeNow(r record.Reach) string {
-	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol", "that it cannot be reached"}[r]
+	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol",
+		"that it cannot be reached"}[r]
 }
