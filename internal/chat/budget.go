@@ -20,8 +20,7 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 		return task.Budget{}, err
 	}
 	// The answer itself is one of the room's, and so are those before it.
-	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork),
-		Bytes: int64(set.Budget)}), nil
+	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
 }
 
 // checkBudget refuses a question if its budget leaves nothing for an answer.
@@ -36,6 +35,5 @@ func checkBudget(b task.Budget, parts []task.Part) error {
 	if clock.Now().Before(b.Until) && int64(size) < b.Bytes {
 		return nil
 	}
-	return fault.Wrap(fault.Invalid, task.ErrBudget,
-		"Nobody was asked: the time or the text that was allowed for all of this is used up.")
+	return fault.Wrap(fault.Invalid, task.ErrBudget, "Nobody was asked: the time or the text that was allowed for all of this is used up.")
 }

@@ -40,8 +40,7 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 // emptyRoom returns a conversation with the actor as owner and only member.
 func emptyRoom(actor ident.Actor, title string) Conversation {
 	now := clock.Now()
-	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings,
-		Mine:    Mine{Role: RoleOwner},
+	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings, Mine: Mine{Role: RoleOwner},
 		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: senderOf(actor).Handle, Role: RoleOwner}}}
 }
 

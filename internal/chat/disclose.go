@@ -15,8 +15,7 @@ func (s Share) isValid() bool { return s == ShareAll || s == ShareOwn || s == Sh
 
 // discloseTo returns the share of the conversation that goes to each of the agents that a draft
 // addresses, and the disclosures about them that the sender has seen with the draft.
-func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft,
-	agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
+func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft, agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
 	var ids []string
 	for _, a := range agents {
 		if a.Remote != "" {
@@ -52,8 +51,7 @@ func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft,
 		shares[a.ID] = share
 		switch {
 		case now || ok && share != known.Share:
-			told = append(told, Disclosure{AgentID: a.ID, Agent: a.Handle, Host: a.Remote, Share: share,
-				ToldAt: clock.Now()})
+			told = append(told, Disclosure{AgentID: a.ID, Agent: a.Handle, Host: a.Remote, Share: share, ToldAt: clock.Now()})
 		case !ok && d.MustTell:
 			untold = append(untold, a)
 		}
@@ -85,8 +83,7 @@ func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known [
 	var out []Disclosure
 	for _, m := range rest {
 		if m.Remote != "" {
-			out = append(out, Disclosure{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share,
-				ToldAt: clock.Now()})
+			out = append(out, Disclosure{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share, ToldAt: clock.Now()})
 		}
 	}
 	return out, nil
@@ -99,8 +96,7 @@ func errUntold(agents []AgentRef) error {
 		where = append(where, fmt.Sprintf("%s sends it to %s", a.Handle, a.Remote))
 	}
 	list := strings.Join(where, ", ")
-	return &fault.Error{Kind: fault.Conflict,
-		Safe:   "What you say leaves this portal: " + list + ". Say that it may, and send it again.",
+	return &fault.Error{Kind: fault.Conflict, Safe: "What you say leaves this portal: " + list + ". Say that it may, and send it again.",
 		Fields: map[string]string{"told": list}}
 }
 
@@ -186,6 +182,5 @@ func (s *Service) Disclose(ctx context.Context, actor ident.Actor, id, agent str
 	if m.Remote == "" {
 		return fault.New(fault.Conflict, "What is said to %s stays on this portal.", m.Handle)
 	}
-	return s.storeDisclosures(ctx, actor, []Disclosure{{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share,
-		ToldAt: clock.Now()}})
+	return s.storeDisclosures(ctx, actor, []Disclosure{{AgentID: m.ID, Agent: m.Handle, Host: m.Remote, Share: share, ToldAt: clock.Now()}})
 }

@@ -14,8 +14,7 @@ func isEmoji(s string) bool {
 	const joiner, keycap, picture = 0x200D, 0x20E3, 0xFE0F
 	r := []rune(s)
 	if len(r) >= 2 && r[len(r)-1] == keycap { // 1, #, * and so on in a box
-		return len(r) <= 3 && (r[0] >= '0' && r[0] <= '9' || r[0] == '#' || r[0] == '*') &&
-			(len(r) == 2 || r[1] == picture)
+		return len(r) <= 3 && (r[0] >= '0' && r[0] <= '9' || r[0] == '#' || r[0] == '*') && (len(r) == 2 || r[1] == picture)
 	}
 	flag := func(c rune) bool { return c >= 0x1F1E6 && c <= 0x1F1FF }
 	if flag(r[0]) {
@@ -46,8 +45,7 @@ func isPicture(c rune) bool {
 	switch {
 	case c >= 0x1F000 && c <= 0x1FAFF:
 		return true
-	case c == 0xA9 || c == 0xAE || c == 0x2122 || c == 0x203C || c == 0x2049 || c == 0x2139 || c == 0x3030 ||
-		c == 0x303D:
+	case c == 0xA9 || c == 0xAE || c == 0x2122 || c == 0x203C || c == 0x2049 || c == 0x2139 || c == 0x3030 || c == 0x303D:
 		return true
 	case c >= 0x2190 && c <= 0x2BFF || c == 0x3297 || c == 0x3299:
 		return unicode.In(c, unicode.So, unicode.Sm)

@@ -28,8 +28,7 @@ type bounds struct {
 // identity at any time.
 func fileBounds(actor ident.Actor) bounds {
 	if actor.IsVisitor() {
-		return bounds{MaxGuestFileBytes, GuestFileQuota,
-			[]allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
+		return bounds{MaxGuestFileBytes, GuestFileQuota, []allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
 	}
 	return bounds{MaxFileBytes, FileQuota, []allowance{{actor.ID, 2 * FileQuota}}}
 }
@@ -51,11 +50,9 @@ func (s *Service) storeFile(ctx context.Context, ownerKind, ownerID string, d Fi
 	// The size, and so an excess of the quota, is known only after the transfer.
 	switch s.sent.beginUpload(b.daily) {
 	case tooMuch:
-		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.",
-			b.daily[0].most>>20)
+		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].most>>20)
 	case tooMany:
-		return File{}, fault.Limited(5*time.Second,
-			"You are sending many files at once. Wait for some of them, then send this one again.")
+		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
 	}
 	counted := &countReader{r: d.Content}
 	defer func() { s.sent.endUpload(b.daily, counted.n) }() // refused uploads were written to the disk, too
@@ -87,8 +84,7 @@ func (c *countReader) Read(b []byte) (int, error) {
 var typesByName = map[string]map[string]string{
 	"text/plain": {
 		".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
-		".json": "application/json", ".jsonl": "application/x-ndjson", ".yaml": "application/yaml",
-		".yml": "application/yaml", ".ics": "text/calendar",
+		".json": "application/json", ".jsonl": "application/x-ndjson", ".yaml": "application/yaml", ".yml": "application/yaml", ".ics": "text/calendar",
 	},
 	"application/zip": {
 		".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

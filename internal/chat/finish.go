@@ -22,9 +22,8 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	e := Ended{}
 	r.Parts, t.Artifacts, e.Files, notes = s.storeProduced(ctx, t, r.Parts, t.Artifacts)
 	m := Message{ConversationID: t.ConversationID, ID: ident.NewID(),
-		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq),
-		Sender:   Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
-		Kind:     Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
+		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq), Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
+		Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
 	if t.State == task.Completed { // failed or canceled tasks need no space
 		m.Target = t.Replaces
 	}
@@ -34,8 +33,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	if len(m.Parts) == 0 {
 		m.Kind, m.Target = Event, 0
 		if t.Reason == "" {
-			t.Reason = map[task.State]string{task.Completed: "Done, without an answer.",
-				task.Canceled: "Stopped."}[t.State]
+			t.Reason = map[task.State]string{task.Completed: "Done, without an answer.", task.Canceled: "Stopped."}[t.State]
 			m.Reason = t.Reason
 		}
 		m.Parts = []task.Part{task.TextPart(t.Reason)}
@@ -77,8 +75,7 @@ func (s *Service) addNotes(ctx context.Context, t task.Task, notes []string) {
 	if len(notes) == 0 {
 		return
 	}
-	e := newEvent(Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, "%s",
-		cutText(strings.Join(notes, " "), 900))
+	e := newEvent(Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, "%s", cutText(strings.Join(notes, " "), 900))
 	e.ConversationID = t.ConversationID
 	done, err := s.store.Append(ctx, Post{Message: e})
 	if err != nil {
@@ -93,8 +90,7 @@ const maxProduced = 20
 
 // storeProduced stores the bytes that an agent sent as files of the asking member, and returns notes on
 // those that were not kept.
-func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.Part,
-	artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
+func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
 	actor := callerOf(t)
 	var files, lost []string
 	why := ""
@@ -201,8 +197,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	if err != nil {
 		return called{}, err
 	}
-	agents := slices.DeleteFunc(Conversation{Members: members}.Agents(),
-		func(a Member) bool { return a.ID == t.AgentID })
+	agents := slices.DeleteFunc(Conversation{Members: members}.Agents(), func(a Member) bool { return a.ID == t.AgentID })
 	whom := mentionedMembers(agents, text, s.cfg.Portal)
 	if len(whom) == 0 {
 		return called{}, nil
@@ -215,15 +210,13 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	left := t.Budget
 	if left.IsSet() {
 		if left.Calls < 1 || !clock.Now().Before(left.Until) {
-			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.",
-				joinHandles(whom))}
+			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", joinHandles(whom))}
 			return c, nil
 		}
 		c.turns = min(c.turns, 1+t.Hop+left.Calls) // with the question's own answer and those between
 	}
 	if t.Hop+1 > set.Hops {
-		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.",
-			joinHandles(whom), set.Hops)}
+		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", joinHandles(whom), set.Hops)}
 		return c, nil
 	}
 	// Questions that came through a protocol endpoint have a chain of their own already.
@@ -234,8 +227,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	via := t.Via.AppendHop(s.cfg.Hop(t.AgentID))
 	for i, a := range whom {
 		if len(c.ask) >= set.Turns { // turns are not counted for agents that are not asked
-			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.",
-				joinHandles(whom[i:]), set.Turns))
+			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", joinHandles(whom[i:]), set.Turns))
 			break
 		}
 		share, err := s.authorizeCall(ctx, t, a, len(text))
@@ -254,8 +246,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 		c.ask = append(c.ask, task.Task{
 			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
 			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
-			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via,
-			Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		})
 	}
 	return c, nil

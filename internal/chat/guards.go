@@ -60,8 +60,7 @@ func hasAccount(actor ident.Actor, what string) error {
 func (s *Service) limitRate(actor ident.Actor) error {
 	if actor.Kind == ident.Guest {
 		if wait, ok := s.guests.Allow(actor.Addr); !ok {
-			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.",
-				wait.Round(time.Second))
+			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.", wait.Round(time.Second))
 		}
 		return nil
 	}
@@ -96,8 +95,7 @@ func (s *Service) allowPortal(actor ident.Actor, each *limit.Keyed) error {
 		wait, ok = s.portals.Allow(actor.Addr)
 	}
 	if !ok {
-		return fault.Limited(wait, "People of other portals may say only so much here in a while. Try again in %s.",
-			max(wait.Round(time.Second), time.Second))
+		return fault.Limited(wait, "People of other portals may say only so much here in a while. Try again in %s.", max(wait.Round(time.Second), time.Second))
 	}
 	return nil
 }
@@ -266,8 +264,7 @@ func (by Sender) is(actor ident.Actor) bool {
 
 // newEvent returns a quiet line of the transcript.
 func newEvent(by Sender, format string, args ...any) Message {
-	return Message{ID: ident.NewID(), Sender: by, Kind: Event,
-		Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
+	return Message{ID: ident.NewID(), Sender: by, Kind: Event, Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
 }
 
 func asField(err error, name string) error {

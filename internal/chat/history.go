@@ -111,8 +111,7 @@ func inPlace(list []Message) []Message {
 }
 
 // filterOwn filters the messages between the asker and the agent.
-func (s *Service) filterOwn(ctx context.Context, t task.Task, asker Member, members []Member,
-	list []Message) ([]Message, error) {
+func (s *Service) filterOwn(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,7 @@ func errNoLink() error {
 
 // NewLink makes a link to a conversation and returns its secret, which is not
 // kept. Join links are for owners, read links for every member.
-func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string,
-	d LinkDraft) (l Link, secret string, err error) {
+func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d LinkDraft) (l Link, secret string, err error) {
 	if err := checkWrite(actor); err != nil {
 		return Link{}, "", err
 	}
@@ -71,8 +70,7 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string,
 		return Link{}, "", err
 	}
 	now := clock.Now()
-	l = Link{ID: ident.NewID(), ConversationID: id, Kind: d.Kind, Creator: senderOf(actor), CreatedAt: now,
-		ExpiresAt: now.Add(d.Life)}
+	l = Link{ID: ident.NewID(), ConversationID: id, Kind: d.Kind, Creator: senderOf(actor), CreatedAt: now, ExpiresAt: now.Add(d.Life)}
 	prefix, words := readPrefix, "%s made a link that shows what was said up to here"
 	if d.Kind == JoinLink {
 		l.Role, l.MaxUses = d.Role, d.MaxUses
@@ -176,9 +174,8 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret stri
 		return Invitation{}, err
 	}
 	_, in := findMember(room.Members, memberKind(actor), actor.ID)
-	return Invitation{ConversationID: room.ID, Title: room.Title, Role: l.Role, Inviter: l.Creator.Handle,
-		Members: room.Members,
-		Past:    room.Settings.Past, Member: in}, nil
+	return Invitation{ConversationID: room.ID, Title: room.Title, Role: l.Role, Inviter: l.Creator.Handle, Members: room.Members,
+		Past: room.Settings.Past, Member: in}, nil
 }
 
 func (s *Service) roomByLink(ctx context.Context, l Link) (Conversation, error) {
@@ -217,8 +214,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	}
 	by := senderOf(actor)
 	m := Member{Kind: "person", ID: actor.ID, Handle: by.Handle, Role: l.Role, FromSeq: seesFrom(room.Settings)}
-	e, err := s.store.Join(ctx, room.ID, m, l.ID,
-		newEvent(by, "%s joined by a link of %s", by.Handle, l.Creator.Handle))
+	e, err := s.store.Join(ctx, room.ID, m, l.ID, newEvent(by, "%s joined by a link of %s", by.Handle, l.Creator.Handle))
 	if fault.Is(err, fault.Conflict) {
 		return Conversation{}, errNoLink()
 	}
@@ -265,8 +261,7 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 	if err != nil {
 		return Shared{}, err
 	}
-	out := Shared{ConversationID: room.ID, Title: room.Title, By: l.Creator.Handle, SharedAt: l.CreatedAt,
-		Members: room.Members}
+	out := Shared{ConversationID: room.ID, Title: room.Title, By: l.Creator.Handle, SharedAt: l.CreatedAt, Members: room.Members}
 	if len(list) > 0 && list[0].Seq > l.FromSeq+1 {
 		out.EarlierSeq = list[0].Seq
 	}

@@ -38,8 +38,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conver
 // Messages returns up to limit messages with after < seq < before, in order,
 // as far as the actor sees them; newest takes the last ones instead of the
 // first.
-func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int,
-	newest bool) ([]Message, error) {
+func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int, newest bool) ([]Message, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
@@ -102,8 +101,7 @@ const MaxSearchBytes = 500
 
 // Search finds texts by their words in the actor's conversations, newest
 // first, before the given point.
-func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point,
-	limit int) ([]Found, error) {
+func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) ([]Found, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
 	}

@@ -98,20 +98,17 @@ func (l *live) endSubscriptions(conversationID, kind, id string) {
 
 // Subscribe lets the actor read a conversation live, from the message after
 // seq on, as far as they may see it. The caller must Close it.
-func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversationID string,
-	after int64) (*Subscription, error) {
+func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversationID string, after int64) (*Subscription, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
 	if after < 0 {
-		return nil, &fault.Error{Kind: fault.Invalid, Safe: "after must not be negative",
-			Fields: map[string]string{"after": "must not be negative"}}
+		return nil, &fault.Error{Kind: fault.Invalid, Safe: "after must not be negative", Fields: map[string]string{"after": "must not be negative"}}
 	}
 	if !ident.ValidID(conversationID) {
 		return nil, errNoRoom()
 	}
-	sub := &Subscription{svc: s, memberKind: memberKind(actor), memberID: actor.ID, handle: senderOf(actor).Handle,
-		wake: make(chan struct{}, 1)}
+	sub := &Subscription{svc: s, memberKind: memberKind(actor), memberID: actor.ID, handle: senderOf(actor).Handle, wake: make(chan struct{}, 1)}
 	s.live.withRoom(conversationID, true, func(r *room) {
 		sub.room = r
 		r.addSubscription(sub, s.store)

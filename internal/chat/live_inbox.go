@@ -71,8 +71,7 @@ func (s *Service) Inbox(ctx context.Context, actor ident.Actor) (*Inbox, error) 
 	if err := checkRead(actor); err != nil {
 		return nil, err
 	}
-	b := &Inbox{svc: s, who: holder{memberKind(actor), actor.ID}, name: senderOf(actor).Handle,
-		wake: make(chan struct{}, 1), rooms: make(map[string]facts)}
+	b := &Inbox{svc: s, who: holder{memberKind(actor), actor.ID}, name: senderOf(actor).Handle, wake: make(chan struct{}, 1), rooms: make(map[string]facts)}
 	x := &s.live.inboxes
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -206,8 +205,7 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 				named = findMentions(text, svc.cfg.Portal)
 				text = snippet(text, newsRunes)
 			}
-			n := News{ConversationID: m.ConversationID, Seq: m.Seq, From: m.Sender.Handle, Snippet: text,
-				Mention: slices.Contains(named, member.Handle)}
+			n := News{ConversationID: m.ConversationID, Seq: m.Seq, From: m.Sender.Handle, Snippet: text, Mention: slices.Contains(named, member.Handle)}
 			if err := b.fillNews(ctx, &n); err == nil {
 				b.pushNews(n)
 			} else if !fault.Is(err, fault.NotFound) { // former members are not notified

@@ -68,8 +68,7 @@ type entry struct {
 }
 
 func newRoom(id string) *room {
-	return &room{id: id, amended: -1, people: new(people), subs: make(map[*Subscription]struct{}),
-		streams: make(map[string]*stream), waiting: make(map[*Subscription]struct{})}
+	return &room{id: id, amended: -1, people: new(people), subs: make(map[*Subscription]struct{}), streams: make(map[string]*stream), waiting: make(map[*Subscription]struct{})}
 }
 
 func (r *room) isEmpty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }

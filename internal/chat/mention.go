@@ -54,14 +54,12 @@ func findMentions(text, portal string) []string {
 			continue
 		}
 		if i > 0 {
-			if r, _ := utf8.DecodeLastRuneInString(text[:i]); unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\\' ||
-				r == '/' {
+			if r, _ := utf8.DecodeLastRuneInString(text[:i]); unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\\' || r == '/' {
 				continue
 			}
 		}
 		end := i + 1
-		for end < len(text) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-@.:",
-			text[end]) >= 0 {
+		for end < len(text) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-@.:", text[end]) >= 0 {
 			end++
 		}
 		word := strings.TrimRight(text[i+1:end], ".:-@")
@@ -91,8 +89,7 @@ func proseOf(text string) string {
 		wide := strings.ReplaceAll(line[:len(line)-len(bare)], "\t", "    ")
 		switch {
 		case fence != "":
-			if run := leading(bare, fence[0]); len(wide) < 4 && len(run) >= len(fence) &&
-				strings.TrimSpace(bare[len(run):]) == "" {
+			if run := leading(bare, fence[0]); len(wide) < 4 && len(run) >= len(fence) && strings.TrimSpace(bare[len(run):]) == "" {
 				fence = ""
 			}
 			continue
@@ -107,8 +104,7 @@ func proseOf(text string) string {
 			blank = false
 			continue
 		}
-		if run := leading(bare, bare[0]); (bare[0] == '`' || bare[0] == '~') && len(run) >= 3 &&
-			(bare[0] == '~' || !strings.Contains(bare[len(run):], "`")) {
+		if run := leading(bare, bare[0]); (bare[0] == '`' || bare[0] == '~') && len(run) >= 3 && (bare[0] == '~' || !strings.Contains(bare[len(run):], "`")) {
 			end()
 			fence, blank = run, true
 			continue

@@ -44,8 +44,7 @@ type allowance struct {
 func (m *meter) beginUpload(of []allowance) verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if today := clock.Now().UTC().Truncate(24 * time.Hour); m.used == nil || !m.day.Equal(today) ||
-		len(m.used) >= maxMetered {
+	if today := clock.Now().UTC().Truncate(24 * time.Hour); m.used == nil || !m.day.Equal(today) || len(m.used) >= maxMetered {
 		m.day, m.used = today, make(map[string]int64)
 	}
 	for _, a := range of {

@@ -41,15 +41,11 @@ func checkParts(actor ident.Actor, parts []task.Part) error {
 		}
 		words = words || strings.TrimSpace(p.Text) != "" || p.Text == ""
 		c.Field(set == 1, "parts", "each part holds exactly one of text, raw, url and data")
-		c.Field(len(p.Raw) <= MaxRawBytes, "parts",
-			"a file in a message has at most %d bytes; send larger ones on their own and refer to them", MaxRawBytes)
+		c.Field(len(p.Raw) <= MaxRawBytes, "parts", "a file in a message has at most %d bytes; send larger ones on their own and refer to them", MaxRawBytes)
 		c.Field(p.Raw == nil || len(p.Raw) > 0, "parts", "a file is empty")
-		c.Field(len(p.MediaType) <= 200 && len(p.Filename) <= 300 && len(p.Metadata) <= 4096, "parts",
-			"a part's names are too long")
+		c.Field(len(p.MediaType) <= 200 && len(p.Filename) <= 300 && len(p.Metadata) <= 4096, "parts", "a part's names are too long")
 		c.Field(utf8.ValidString(p.Text) && !strings.ContainsRune(p.Text, 0), "text", "use UTF-8 text without NUL")
-		c.Field(p.URL == "" || isAddressable(p.URL), "parts",
-			"a url is either that of a file that was sent here, %s and its hash, or begins with https:// or http://",
-			task.FilePath)
+		c.Field(p.URL == "" || isAddressable(p.URL), "parts", "a url is either that of a file that was sent here, %s and its hash, or begins with https:// or http://", task.FilePath)
 	}
 	c.Field(size <= limit, "text", "is %d bytes long; use at most %d", size, limit)
 	c.Field(words || len(parts) == 0, "text", "say something")
@@ -106,8 +102,7 @@ func FileName(name string) string {
 
 // withFiles checks the files of this portal that parts name, stores the files that parts carry,
 // and returns the parts in their stored form with the hashes of their files.
-func (s *Service) withFiles(ctx context.Context, actor ident.Actor,
-	parts []task.Part) (out []task.Part, files []string, err error) {
+func (s *Service) withFiles(ctx context.Context, actor ident.Actor, parts []task.Part) (out []task.Part, files []string, err error) {
 	out = parts
 	copied := false
 	for i, p := range parts {
@@ -116,8 +111,7 @@ func (s *Service) withFiles(ctx context.Context, actor ident.Actor,
 			if p.Raw != nil {
 				f, err = s.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
 			} else if f, err = s.store.FileFor(ctx, hash, memberKind(actor), actor.ID); fault.Is(err, fault.NotFound) {
-				err = asField(fault.New(fault.NotFound, "There is no file %.80q of yours; send it first.", p.URL),
-					"parts")
+				err = asField(fault.New(fault.NotFound, "There is no file %.80q of yours; send it first.", p.URL), "parts")
 			}
 			if err != nil {
 				return nil, nil, err

@@ -104,12 +104,10 @@ func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id strin
 	s.live.endSubscriptions(id, who.Kind, who.ID)
 	s.live.passMessage(m)
 	if who.Kind == "agent" {
-		s.stopWhere(ctx, id, who.Handle+" was removed from the conversation.",
-			func(t task.Task) bool { return t.AgentID == who.ID })
+		s.stopWhere(ctx, id, who.Handle+" was removed from the conversation.", func(t task.Task) bool { return t.AgentID == who.ID })
 		return nil
 	}
-	s.stopWhere(ctx, id, who.Handle+" is not in the conversation any more.",
-		func(t task.Task) bool { return t.CallerID == who.ID })
+	s.stopWhere(ctx, id, who.Handle+" is not in the conversation any more.", func(t task.Task) bool { return t.CallerID == who.ID })
 	s.dropLinks(ctx, id, func(l Link) bool { return l.Creator.ID == who.ID })
 	return nil
 }

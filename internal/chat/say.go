@@ -108,8 +108,7 @@ func (s *Service) startTasks(list []task.Task) {
 
 // composePost checks a draft and returns the message to store, with the disclosures that the sender
 // has seen with it.
-func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string,
-	d Draft) (Post, []Disclosure, error) {
+func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
 	var quoted *Message
 	if d.Quotes > 0 {
 		m, err := s.readText(ctx, me, id, d.Quotes)
@@ -162,8 +161,7 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 		p.Ask = append(p.Ask, task.Task{
 			ID: ident.NewID(), ConversationID: id, AgentID: m.ID, AgentHandle: m.Handle,
 			CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: p.Message.Sender.Handle,
-			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget,
-			CreatedAt: now, UpdatedAt: now,
+			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget, CreatedAt: now, UpdatedAt: now,
 		})
 	}
 	return p, told, nil

@@ -68,8 +68,7 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 		}
 	}
 	var check fault.Check
-	check.Field(c.Notify == nil || c.Notify.isValid(), "notify", "use %q, %q or nothing for all", NotifyMentions,
-		NotifyNothing)
+	check.Field(c.Notify == nil || c.Notify.isValid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
 	if err := check.Err(); err != nil {
 		return Conversation{}, err
 	}
@@ -78,8 +77,7 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 	}
 	by := senderOf(actor)
 	if title != "" && title != room.Title {
-		m, err := s.store.Rename(ctx, id, title,
-			newEvent(by, "%s renamed the conversation to “%s”", by.Handle, title))
+		m, err := s.store.Rename(ctx, id, title, newEvent(by, "%s renamed the conversation to “%s”", by.Handle, title))
 		if err != nil {
 			return Conversation{}, err
 		}
@@ -163,8 +161,7 @@ func (s *Service) applyChange(room Conversation, c Change) (set Settings, words 
 		set.Past = *c.Past
 		check.Field(set.Past == PastAll || set.Past == PastNothing, "past", "use %s or %s", PastAll, PastNothing)
 		if set.Past != room.Settings.Past {
-			words = append(words, map[Past]string{PastAll: "shows those who join all that was said before",
-				PastNothing: "shows those who join only what is said from then on"}[set.Past])
+			words = append(words, map[Past]string{PastAll: "shows those who join all that was said before", PastNothing: "shows those who join only what is said from then on"}[set.Past])
 		}
 	}
 	if set.Hops != room.Settings.Hops || set.Turns != room.Settings.Turns || set.Budget != room.Settings.Budget {
@@ -184,8 +181,7 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 		return err
 	}
 	var c fault.Check
-	c.Field(role == RoleOwner || role == RoleMember || role == RoleReader, "role", "use %s, %s or %s", RoleOwner,
-		RoleMember, RoleReader)
+	c.Field(role == RoleOwner || role == RoleMember || role == RoleReader, "role", "use %s, %s or %s", RoleOwner, RoleMember, RoleReader)
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -199,8 +195,7 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	if m.Role == role {
 		return nil
 	}
-	if m.Role == RoleOwner && !slices.ContainsFunc(members,
-		func(o Member) bool { return o.Role == RoleOwner && (o.Kind != m.Kind || o.ID != m.ID) }) {
+	if m.Role == RoleOwner && !slices.ContainsFunc(members, func(o Member) bool { return o.Role == RoleOwner && (o.Kind != m.Kind || o.ID != m.ID) }) {
 		return fault.New(fault.Conflict, "A conversation keeps at least one owner. Make somebody else an owner first.")
 	}
 	if err := s.limitRate(actor); err != nil {

@@ -77,9 +77,9 @@ type rules struct {
 
 func (d Draft) noteLine() string { return OneLine(d.Note) }
 
-// applyTo puts the draft over a, cleaning text, and checks every field of the
+// apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
-func (d Draft) applyTo(a *Agent, rules rules) error {
+func (d Draft) apply(a *Agent, rules rules) error {
 	kinds, checkURL := rules.kinds, rules.checkURL
 	var c fault.Check
 	set := func(to *string, from *string) {

@@ -100,7 +100,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 			UpdatedAt: now,
 			Liveness:  Liveness{State: Unknown, Reason: "Not checked yet."}}
 		d.Secret = nil
-		if err := d.applyTo(&a, s.draftRules()); err != nil {
+		if err := d.apply(&a, s.draftRules()); err != nil {
 			name := ""
 			if d.Name != nil {
 				name = *d.Name

@@ -120,7 +120,7 @@ func (s *Service) applyDescribed(a Agent, said Described, note string) (next Age
 	if len(a.OutputModes) == 0 && len(said.OutputModes) > 0 {
 		d.OutputModes = &said.OutputModes
 	}
-	if err := d.applyTo(&next, s.draftRules()); err != nil {
+	if err := d.apply(&next, s.draftRules()); err != nil {
 		return a, "", false
 	}
 	return next, note, len(Diff(a, next)) > 0

@@ -16,7 +16,7 @@ import (
 // store.
 func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	published := a.Publisher
-	err := d.applyTo(a, s.draftRules())
+	err := d.apply(a, s.draftRules())
 	// An agent without an owner keeps the domain that published it, and gets
 	// no other.
 	kept := a.OwnerID == "" && a.Publisher == published
@@ -194,7 +194,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	have, err := s.store.AgentByName(ctx, *d.Name)
 	if fault.Is(err, fault.NotFound) {
 		a := Agent{ID: ident.NewID(), Kind: Builtin, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: live}
-		if err := d.applyTo(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+		if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
 			return err
 		}
 		err := s.store.CreateAgent(ctx, a, nil)
@@ -212,7 +212,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 		return nil
 	}
 	a := have
-	if err := d.applyTo(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+	if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
 		return err
 	}
 	if same(a, have) {

@@ -192,7 +192,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 		next.Publisher = ""
 	}
 	// The old content may break present rules.
-	if err := (Draft{}).applyTo(&next, s.draftRules()); err != nil {
+	if err := (Draft{}).apply(&next, s.draftRules()); err != nil {
 		return Agent{}, err
 	}
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
