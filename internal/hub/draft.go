@@ -152,10 +152,8 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Description = introduceBy(d.Config["instructions"])
 	}
 	c.Field(a.Description != "", "description", "say in a sentence or two what the agent does")
-	c.Field(utf8.RuneCountInString(a.Description) <= maxDescription, "description", "use at most %d characters",
-		maxDescription)
-	c.Field(slices.Contains([]Visibility{Public, Unlisted, Private}, a.Visibility), "visibility",
-		"choose public, unlisted or private")
+	c.Field(utf8.RuneCountInString(a.Description) <= maxDescription, "description", "use at most %d characters", maxDescription)
+	c.Field(slices.Contains([]Visibility{Public, Unlisted, Private}, a.Visibility), "visibility", "choose public, unlisted or private")
 	addStatusChecks(&c, a.Status)
 	c.Field(utf8.RuneCountInString(d.noteLine()) <= maxNote, "note", "use at most %d characters", maxNote)
 	checkModes(&c, "input_modes", a.InputModes)
@@ -171,8 +169,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	if a.Kind == "" {
 		c.Field(false, "kind", "choose one of %s", kindNames(kinds))
 	} else {
-		c.Field(slices.Contains(kinds, a.Kind) || a.Kind == Builtin && a.OwnerID == "", "kind",
-			"%.80q is no kind of agent this portal takes; choose one of %s", a.Kind, kindNames(kinds))
+		c.Field(slices.Contains(kinds, a.Kind) || a.Kind == Builtin && a.OwnerID == "", "kind", "%.80q is no kind of agent this portal takes; choose one of %s", a.Kind, kindNames(kinds))
 	}
 	checkSkills(&c, a.Skills)
 	switch a.Kind {
@@ -182,26 +179,20 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.mergeConfig(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
-		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == OneLine(conf.Tenant), "config.tenant",
-			"use at most %d characters, on one line", maxTenant)
-		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding",
-			"choose JSONRPC or HTTP+JSON")
+		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
+		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding", "choose JSONRPC or HTTP+JSON")
 		c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
-		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"},
-			strings.ToLower(conf.AuthHeader)), "config.auth_header",
-			"this header has another use; choose the one the agent asks for")
+		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
 	case OpenAI:
 		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
 		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
 		a.mergeConfig(&c, d.Config, conf)
-		c.Field(conf.Model == OneLine(conf.Model), "config.model",
-			"write the name on one line, without control characters")
+		c.Field(conf.Model == OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
 		conf.Instructions = CleanText(conf.Instructions)
-		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions",
-			"use at most %d characters", maxInstructions)
+		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
 		a.setConfig(&c, conf)
 	case MCP:
 		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/mcp")
@@ -220,8 +211,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 			checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 			c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		case conf.Model != "" && rules.model != "" && conf.Model != rules.model:
-			c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s",
-				rules.model)
+			c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
 		case rules.model == "":
 			c.Field(false, "endpoint", "this portal has no model of its own; give the address of one, ending in /v1")
 		}
@@ -230,13 +220,11 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		conf := new(LinkConfig)
 		a.mergeConfig(&c, d.Config, conf)
 		conf.Client = OneLine(conf.Client)
-		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters",
-			maxConfigCharacter)
+		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
 		a.setConfig(&c, conf)
 	}
 	if d.Secret != nil {
-		c.Field(len(*d.Secret) <= maxSecret && !strings.ContainsFunc(*d.Secret, unicode.IsControl), "config.key",
-			"use at most %d characters, on one line", maxSecret)
+		c.Field(len(*d.Secret) <= maxSecret && !strings.ContainsFunc(*d.Secret, unicode.IsControl), "config.key", "use at most %d characters, on one line", maxSecret)
 	}
 	return c.Err()
 }
@@ -252,18 +240,14 @@ func (d Draft) encodeSettings() json.RawMessage {
 
 // onlyStatus reports whether the draft changes nothing but the status.
 func (d Draft) onlyStatus() bool {
-	return d.Status != nil && d.Name == nil && d.Title == nil && d.Description == nil && d.Kind == nil &&
-		d.Endpoint == nil &&
-		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil && d.InputModes == nil &&
-		d.OutputModes == nil &&
+	return d.Status != nil && d.Name == nil && d.Title == nil && d.Description == nil && d.Kind == nil && d.Endpoint == nil &&
+		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil && d.InputModes == nil && d.OutputModes == nil &&
 		d.Languages == nil && d.Icon == nil && d.Publisher == nil && d.Limits == nil && d.EmbedOrigins == nil
 }
 
 func addStatusChecks(c *fault.Check, s Status) {
-	c.Field(slices.Contains([]string{StatusDraft, Active, Deprecated, Withdrawn}, s.State), "status",
-		"choose draft, active, deprecated or withdrawn")
-	c.Field(utf8.RuneCountInString(s.Message) <= maxStatusMessage, "status", "use at most %d characters",
-		maxStatusMessage)
+	c.Field(slices.Contains([]string{StatusDraft, Active, Deprecated, Withdrawn}, s.State), "status", "choose draft, active, deprecated or withdrawn")
+	c.Field(utf8.RuneCountInString(s.Message) <= maxStatusMessage, "status", "use at most %d characters", maxStatusMessage)
 }
 
 func checkStatus(s Status) error {
@@ -275,8 +259,7 @@ func checkStatus(s Status) error {
 // headerName matches valid names of an HTTP header.
 func headerName(s string) bool {
 	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("!#$%&'*+-.^_`|~", r)) {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)) {
 			return false
 		}
 	}
@@ -290,8 +273,7 @@ func headerName(s string) bool {
 func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, into any) {
 	allowed := settingNames(into)
 	for _, k := range slices.Sorted(maps.Keys(with)) {
-		c.Field(slices.Contains(allowed, k), fmt.Sprintf("config.%.80s", k),
-			"is no setting of an agent of kind %s; it has %s",
+		c.Field(slices.Contains(allowed, k), fmt.Sprintf("config.%.80s", k), "is no setting of an agent of kind %s; it has %s",
 			a.Kind, strings.Join(slices.Concat(allowed, secretName(a.Kind)), ", "))
 	}
 	merged := make(map[string]json.RawMessage)
@@ -405,16 +387,14 @@ func checkSkills(c *fault.Check, skills []Skill) {
 		check(utf8.RuneCountInString(s.ID) <= maxSkillName, "id", "use at most %d characters", maxSkillName)
 		check(!seen[s.ID], "id", "is used twice")
 		seen[s.ID] = true
-		check(utf8.RuneCountInString(s.Description) <= maxSkillText, "description", "use at most %d characters",
-			maxSkillText)
+		check(utf8.RuneCountInString(s.Description) <= maxSkillText, "description", "use at most %d characters", maxSkillText)
 		check(len(s.Tags) <= maxTags, "tags", "use at most %d tags", maxTags)
 		for _, t := range s.Tags {
 			check(utf8.RuneCountInString(t) <= maxTag, "tags", "keep each tag within %d characters", maxTag)
 		}
 		check(len(s.Examples) <= maxExamples, "examples", "give at most %d examples", maxExamples)
 		for _, e := range s.Examples {
-			check(utf8.RuneCountInString(e) <= maxExample, "examples", "keep each example within %d characters",
-				maxExample)
+			check(utf8.RuneCountInString(e) <= maxExample, "examples", "keep each example within %d characters", maxExample)
 		}
 	}
 }
@@ -467,8 +447,7 @@ func CleanText(s string) string {
 		case r == '\u200c', r == '\u200d':
 			return r
 		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // of format, but shown
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co),
-			unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
 			return -1
 		}
 		seen = seen || !unicode.IsSpace(r) && !selected
