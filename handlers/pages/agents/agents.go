@@ -20,7 +20,7 @@ import (
 	"agentsite/internal/registry"
 )
 
-// Config is what the pages about agents need of a portal.
+// Config holds the parts of a portal that the pages about agents need.
 type Config struct {
 	Portal   address.Portal
 	Accounts *account.Service
@@ -53,7 +53,7 @@ type Directory struct {
 	markup   *markup.Renderer
 }
 
-// Profile is the pages of one agent that are open to all who may see it.
+// Profile serves the pages of one agent, which are open to every actor who may see the agent.
 type Profile struct {
 	portal   address.Portal
 	accounts *account.Service

@@ -88,7 +88,7 @@ func took(t time.Duration) string {
 	return pages.FormatLatency(t)
 }
 
-// callerWords say who called, by kind.
+// callerWords name the kinds of callers.
 var callerWords = map[string]string{"guest": "a visitor", "person": "somebody with an account", "operator": "the operator", "agent": "another agent", "portal": "somebody of another portal"}
 
 // faceWords say by which door a call came.
@@ -112,7 +112,7 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	return row
 }
 
-// wireLog shows what went over the wire in one call of an owner.
+// wireLog shows the recorded requests and responses of one call to the agent's owner.
 func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.manageable(r, actor)
 	if err != nil {

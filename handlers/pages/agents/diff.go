@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// diffCells bounds the work of comparing two texts line by line; what is
-	// larger is shown as all removed and all added.
+	// diffCells bounds the work of a comparison of two texts line by line. A larger pair is shown as all removed
+	// and all added.
 	diffCells = 1 << 20
 	// diffAround is how many unchanged lines stand beside a change.
 	diffAround = 2

@@ -15,7 +15,7 @@ import (
 	"agentsite/templates"
 )
 
-// browse lists agents by what is searched and filtered.
+// browse lists the agents that match a search and its filters.
 func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, err := d.searches.Query(r)
 	if err != nil {
@@ -82,9 +82,8 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.Agents(p, v))
 }
 
-// searchFirst searches in what is held here, if that finds something and
-// others are asked later. Where nothing is to be shown meanwhile, or one agent is
-// meant that has to be looked for, it waits for them; nobody is asked later then.
+// searchFirst searches the agents held here; the other portals are asked later if *asking is above 0. It waits for
+// the other portals, and sets *asking to 0, if nothing was found here or the query resolves one agent.
 func (d *Directory) searchFirst(ctx context.Context, actor ident.Actor, q hub.Query, asking *int) (hub.Page, error) {
 	if *asking > 0 && d.hub.Seeks(q) {
 		*asking = 0

@@ -10,10 +10,10 @@ import (
 	"agentsite/templates"
 )
 
-// maxWays bounds the searches tried for somebody who found nothing.
+// maxWays bounds the searches tried after a search without results.
 const maxWays = 8
 
-// why says what a result was found by, where that is not plain to see.
+// why returns the reason of a match where the result does not show it.
 func why(list []hub.Match) string {
 	var out []string
 	for _, m := range list {
@@ -30,8 +30,8 @@ func why(list []hub.Match) string {
 	return strings.Join(out, ", ")
 }
 
-// ways are searches near one that found nothing, with what each of them finds:
-// other spellings and fewer words first, then the same without a filter.
+// ways returns searches near one without results, with the number of results of each: other spellings and fewer
+// words first, then the same search without a filter.
 func (d *Directory) ways(ctx context.Context, actor ident.Actor, q hub.Query, texts []string) ([]templates.Way, error) {
 	q.Cursor, q.Limit = "", 1
 	var out []templates.Way

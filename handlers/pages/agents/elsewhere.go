@@ -16,8 +16,8 @@ import (
 	"agentsite/templates"
 )
 
-// showElsewhere renders the profile of an agent of another portal: what that
-// portal signed, and what shows that it did.
+// showElsewhere renders the profile of an agent of another portal: the signed record and the evidence of its
+// signature.
 func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
 	evidence, err := d.hub.Evidence(r.Context(), a, false)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	v.Health = templates.Health{Provenance: v.Provenance, Checked: pages.FormatMoment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
 		Latency: pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
 	d.voices(&v, a, now)
-	if silent { // whatever others told, it cannot be reached from here
+	if silent { // reports of other portals do not change that it cannot be reached from here
 		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), pages.NoAnswer
 		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now", pages.NoAnswer
 	}
@@ -92,8 +92,7 @@ func kindElsewhere(k hub.Kind) string {
 	return ""
 }
 
-// liveElsewhere says in a few words whether an agent of another portal is
-// alive, as far as anybody told.
+// liveElsewhere returns the liveness of an agent of another portal in a few words, as reported.
 func liveElsewhere(l hub.Liveness) string {
 	switch l.State {
 	case hub.Alive:
@@ -108,7 +107,7 @@ func liveElsewhere(l hub.Liveness) string {
 	return "Nobody has told lately"
 }
 
-// fromView is where an agent comes from and what shows it.
+// fromView shows the origin of an agent and its evidence.
 func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templates.FromView {
 	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name, Verified: s.Verified, PortalID: s.ID,
 		HeadAge: pages.FormatAge(s.HeadAge(now)), Record: e.Hash, Key: e.Key, Issued: pages.FormatMoment(e.Issued), Expires: pages.FormatMoment(e.Expires),

@@ -29,7 +29,7 @@ func (d *Owner) embedSites() request.Handler {
 		})
 }
 
-// embedSettings is what the owner's view shows of the sites.
+// embedSettings fills in the sites that may embed the agent, for the owner's view.
 func (d *Owner) embedSettings(a hub.Agent, typed templates.EmbedSettings) templates.EmbedSettings {
 	v := templates.EmbedSettings{Origins: strings.Join(a.EmbedOrigins, "\n"), On: len(a.EmbedOrigins) > 0}
 	if typed.Typed {

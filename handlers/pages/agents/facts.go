@@ -44,7 +44,7 @@ func proofText(a hub.Agent) string {
 // originName is an origin as people say it.
 func originName(origin string) string { return strings.TrimPrefix(origin, "https://") }
 
-// limitTexts say who may talk to an agent and how much, a sentence each.
+// limitTexts returns the limits of an agent, a sentence each: its permitted callers and their quotas.
 func (d *Profile) limitTexts(a hub.Agent) []string {
 	var out []string
 	switch {
@@ -157,7 +157,7 @@ func toolInputs(schema json.RawMessage) []templates.ToolInput {
 	return out
 }
 
-// statusBanners say what its owner or the operator says of an agent.
+// statusBanners return the notices of the owner or the operator about an agent.
 func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 	switch a.Status.State {
 	case hub.StatusDraft:
@@ -181,7 +181,7 @@ func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 	return nil
 }
 
-// startCommand is what connects the program behind a linked agent.
+// startCommand returns the command that connects the program of a linked agent.
 func (d *Profile) startCommand(a hub.Agent) string {
 	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
 }

@@ -49,8 +49,8 @@ type atomEntry struct {
 	Author    *atomAuthor `xml:"author,omitempty"`
 }
 
-// agentFeed is a search as an Atom feed, newest agents first. It shows what
-// visitors may see, whoever asks: feed readers have no session.
+// agentFeed answers a search as an Atom feed, newest agents first. It always shows the results of a guest, because
+// feed readers have no session.
 func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	q, err := d.searches.Query(r)
 	if err != nil {
@@ -113,8 +113,7 @@ func (d *Directory) saveSearch(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.SeeOther(w, r, "/agents?done=saved&"+s.Query)
 }
 
-// openSearch shows what a saved search finds now, newest first, and notes that
-// it was looked at.
+// openSearch shows the current results of a saved search, newest first, and stores the time of this view.
 func (d *Directory) openSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
 	list, err := d.hub.SavedSearches(r.Context(), actor, func(string, time.Time) int { return 0 })

@@ -31,7 +31,7 @@ func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
-// showAgentForm renders the form, with what every one has.
+// showAgentForm renders the form. It adds the fields that are the same for every agent.
 func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AgentFormView) error {
 	for _, k := range d.hub.Kinds() {
 		t := pages.KindTexts(k)
@@ -109,7 +109,7 @@ func (d *Form) iconImage(r *http.Request, hash string) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// sheet is the form as somebody sent it.
+// sheet is a submitted form.
 type sheet struct {
 	view  templates.AgentFormView
 	draft hub.Draft
@@ -215,7 +215,7 @@ func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/agents/"+a.Name)
 }
 
-// agentFormAgain shows the form with what was typed and what is wrong with it.
+// agentFormAgain shows the form with the typed values and their errors.
 func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {

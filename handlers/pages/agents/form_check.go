@@ -16,19 +16,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// checkJSON is what the form's script shows beside its fields.
+// checkJSON is the answer to the form's script, which shows it beside the fields.
 type checkJSON struct {
 	// Fields are the mistakes, by the name of the field.
 	Fields   map[string]string `json:"fields"`
 	NameFree bool              `json:"name_free"`
 	// Names are free ones like the one that is taken.
 	Names []string `json:"names,omitempty"`
-	// Found is what answers at the address, when that was asked for.
+	// Found describes the server at the address, if the script asked for it.
 	Found string `json:"found,omitempty"`
 }
 
-// checkForm says what is wrong with a form that is being filled in. It stores
-// nothing, and asks an address only when the form says that it is new.
+// checkForm returns the errors of a form that is being filled in. It stores nothing. It requests the address only
+// if the form marks it as new.
 func (d *Form) checkForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.answerCheck(w, r, actor, nil)
 }
@@ -77,11 +77,11 @@ func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 	if in.Has("ask_address") && s.view.Endpoint != "" && out.Fields["endpoint"] == "" && (s.view.Kind == string(hub.A2A) || s.view.Kind == string(hub.MCP)) {
 		out.Found = d.whatAnswers(r.Context(), actor, s.view.Endpoint, hub.Kind(s.view.Kind))
 	}
-	respond.JSON(w, http.StatusOK, encoded(out)) // which leaves no tag in what was typed
+	respond.JSON(w, http.StatusOK, encoded(out)) // the encoding leaves no tag in the typed text
 	return nil
 }
 
-// whatAnswers says in a sentence what is found at an address.
+// whatAnswers describes in a sentence the server at an address.
 func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address string, kind hub.Kind) string {
 	found, err := d.hub.Read(ctx, actor, address)
 	switch {
@@ -93,8 +93,8 @@ func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address strin
 	return "Found “" + found.Title + "”."
 }
 
-// unasked is a draft about whose address nobody is asked: it says itself what
-// the service would want to know.
+// unasked returns a draft whose address is not requested: it states in the config the facts that the service would
+// request.
 func unasked(d hub.Draft) hub.Draft {
 	key := map[hub.Kind]string{hub.A2A: "binding", hub.MCP: "tools"}[value(d.Kind)]
 	if key == "" {

@@ -83,7 +83,7 @@ func unlessZero(n int) string {
 	return strconv.Itoa(n)
 }
 
-// foundForm fills the form of a new agent with what an address or a card says.
+// foundForm fills the form of a new agent from the description found at an address or in a card.
 func foundForm(in hub.Described) templates.AgentFormView {
 	v := formOf(hub.Agent{Name: in.Name, Title: in.Title, Description: in.Description, Kind: in.Kind, Endpoint: in.Endpoint, Config: in.Config,
 		Skills: in.Skills, InputModes: in.InputModes, OutputModes: in.OutputModes, Visibility: hub.Public})
@@ -91,7 +91,7 @@ func foundForm(in hub.Described) templates.AgentFormView {
 	return v
 }
 
-// fetchAgent fills the form from what an address says of itself.
+// fetchAgent fills the form from the description found at an address.
 func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *Form) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
-// cardText is the uploaded file, else what was pasted.
+// cardText returns the uploaded file, else the pasted text.
 func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted string, err error) {
 	in, _, err := agentForm(w, r)
 	if err != nil {
@@ -225,7 +225,7 @@ func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	return v, nil
 }
 
-// draftForm fills the form with what a registration says.
+// draftForm fills the form from a registration.
 func draftForm(in hub.Draft) templates.AgentFormView {
 	a := hub.Agent{Name: value(in.Name), Title: value(in.Title), Description: value(in.Description), Kind: value(in.Kind), Endpoint: value(in.Endpoint),
 		Visibility: value(in.Visibility), Publisher: value(in.Publisher), Languages: value(in.Languages), InputModes: value(in.InputModes),
@@ -237,7 +237,7 @@ func draftForm(in hub.Draft) templates.AgentFormView {
 	return v
 }
 
-// value is what a pointer points to, the zero value where it points nowhere.
+// value returns the value of a pointer, or the zero value of nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -278,7 +278,7 @@ func (p paper) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(p)), ContentLength: int64(len(p)), Request: r}, nil
 }
 
-// reread puts into the sheet what an MCP server offers now.
+// reread puts the current tools of an MCP server into the sheet.
 func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet) error {
 	if *s.draft.Kind != hub.MCP {
 		return fault.New(fault.Invalid, "Only an MCP server has tools to be read.")
@@ -310,8 +310,8 @@ func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet)
 	return nil
 }
 
-// mergeSkills brings the skills that stand for tools up to date: what the
-// owner wrote about a tool stays, what is gone goes.
+// mergeSkills updates the skills that stand for tools: the owner's texts about a tool are kept, removed tools are
+// dropped.
 func mergeSkills(typed, found []hub.Skill, before []hub.Tool) []hub.Skill {
 	out := slices.DeleteFunc(slices.Clone(typed), func(s hub.Skill) bool {
 		was := slices.ContainsFunc(before, func(t hub.Tool) bool { return t.Name == s.ID })

@@ -13,11 +13,10 @@ import (
 	"agentsite/templates"
 )
 
-// isNew is how long an agent's owner is told what to do with it next.
+// isNew is how long the owner of a new agent sees the next steps.
 const isNew = 15 * time.Minute
 
-// next is what an owner does with an agent that was just registered; nil once
-// it is no longer new.
+// next returns the next steps of a newly registered agent for its owner, or nil if it is no longer new.
 func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	if a.Status.State != hub.Active || !d.hub.Owns(actor, a) || !d.hub.MayEdit(actor, a) || clock.Now().Sub(a.CreatedAt) > isNew {
 		return nil
@@ -29,7 +28,7 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	if a.Endpoint != "" && a.Kind != hub.Prompt && a.Proof.State != hub.Hosted && a.Proof.State != hub.Proved {
 		v.Prove = "/agents/" + a.Name + "/owner#proof"
 	}
-	// Nobody is sent to ask what is known not to answer.
+	// Examples are shown only for an agent that is not known to fail.
 	if !v.Link && a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol {
 		v.Examples = pages.Examples(a, 2)
 	}
@@ -46,7 +45,7 @@ func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	if !d.hub.Owns(actor, a) { // the program would dial in as somebody else
+	if !d.hub.Owns(actor, a) { // the program would connect with the token of another account
 		return fault.New(fault.Forbidden, "Only an owner of %s may connect its program.", a.Name)
 	}
 	if a.Kind != hub.Link {

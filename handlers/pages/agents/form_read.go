@@ -104,8 +104,8 @@ func cutRunes(s string, n int) string {
 // card knows one text only.
 const notesHeading = "\n\n## Notes\n\n"
 
-// draftOf is what was typed as the service takes it. rows tells which row of
-// the form each skill came from; what is no value at all goes into bad.
+// draftOf converts the typed values to a draft of the service. rows maps each skill to its row of the form. Values
+// that cannot be converted go into bad.
 func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors) (draft hub.Draft, rows []int) {
 	kind, visibility := hub.Kind(v.Kind), hub.Visibility(v.Visibility)
 	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)

@@ -11,8 +11,7 @@ import (
 	"agentsite/templates"
 )
 
-// tryNew lets an agent answer that is not registered yet, and shows the form
-// again with what it said.
+// tryNew asks an agent that is not registered yet, and shows the form again with its answer.
 func (d *Form) tryNew(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -42,7 +41,7 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 		draft.Name = &plain // a name can be thought of later
 	}
 	if text := strings.TrimSpace(value(draft.Description)); text == "" {
-		draft.Description = &plain // and so can what introduces it
+		draft.Description = &plain // and so can a description
 	}
 	out, err := d.hub.Try(r.Context(), actor, s.name, draft, s.view.Ask)
 	if err != nil {

@@ -40,9 +40,8 @@ func historyPicture(list []hub.Contact) *templates.Picture {
 	return p
 }
 
-// barHeight grows with the logarithm of the latency, so that 20 ms and 2 s are
-// both seen: a millisecond is the least, ten seconds all of it. What did not
-// answer is as high as can be.
+// barHeight grows with the logarithm of the latency, so that 20 ms and 2 s are both visible: 1 ms has the least
+// height, 10 s the full one. A failed contact has the full height.
 func barHeight(c hub.Contact) int {
 	switch {
 	case c.State == hub.Unreachable || c.State == hub.WrongProtocol:
@@ -66,7 +65,7 @@ func contactWords(c hub.Contact) string {
 // stateWords is a state of liveness within a sentence.
 func stateWords(s hub.Live) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// historyWords says what the picture shows to who does not see it.
+// historyWords describes the picture in words for screen readers.
 func historyWords(list []hub.Contact) string {
 	n := make(map[hub.Live]int)
 	for _, c := range list {

@@ -28,7 +28,7 @@ var ownerDone = map[string]string{
 	"yours":    "It is yours now. Look whether everything is as you want it.",
 }
 
-// manageable is an agent whose owner's view the actor may see.
+// manageable returns the agent if the actor may see its owner's view.
 func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -47,8 +47,7 @@ func (d *Owner) ownerPage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showOwner(w, r, actor, http.StatusOK, templates.OwnerView{})
 }
 
-// showOwner renders the owner's view with what was typed and what was wrong
-// with it.
+// showOwner renders the owner's view with the typed values and their errors.
 func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.OwnerView) error {
 	a, err := d.manageable(r, actor)
 	if err != nil {
@@ -101,10 +100,9 @@ func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 	return v
 }
 
-// ownerAgain shows the owner's view with what is wrong; the service's field
-// name is field there.
+// ownerAgain shows the owner's view with the error of a form. field is the view's name of the service's field.
 func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.OwnerView, field string, err error) error {
-	// What the actor may not see or do at all is no matter of a form.
+	// A missing permission is not an error of the form.
 	if _, merr := d.manageable(r, actor); merr != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (d *Owner) unshareAgent() request.Handler {
 			if err := d.hub.RemoveCoOwner(r.Context(), actor, name, in["who"]); err != nil {
 				return "", err
 			}
-			// Who left may not even see it any more.
+			// An actor who gave up the ownership may not see the agent any more.
 			if a, err := d.hub.Get(r.Context(), actor, name); err != nil {
 				return "/account", nil
 			} else if !d.hub.MayEdit(actor, a) {
@@ -39,8 +39,7 @@ func (d *Owner) unshareAgent() request.Handler {
 		})
 }
 
-// offerAgent offers the agent to somebody; a form without a name takes the
-// offer back.
+// offerAgent offers the agent to another account. A form without a name withdraws the offer.
 func (d *Owner) offerAgent() request.Handler {
 	return d.ownerChange("to", "kept#people",
 		func(in map[string]string) templates.OwnerView { return templates.OwnerView{To: in["to"]} },
@@ -63,7 +62,7 @@ func (d *Owner) offerAgent() request.Handler {
 		})
 }
 
-// answerOffer accepts what was offered to the actor, or declines it.
+// answerOffer accepts or declines an offer to the actor.
 func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -111,7 +110,7 @@ func (d *Owner) setStatus() request.Handler {
 		})
 }
 
-// deleteAgent removes an agent whose name was written to confirm it.
+// deleteAgent removes an agent after its name was typed as confirmation.
 func (d *Owner) deleteAgent() request.Handler {
 	return d.ownerChange("confirm", "", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {

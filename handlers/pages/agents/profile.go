@@ -39,8 +39,7 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return d.showElsewhere(w, r, actor, a, http.StatusOK, HandedOver(r), "")
 	}
 	if pages.Anonymous(actor) && r.URL.RawQuery == "" {
-		// What it shows to all of them alike is kept for a minute, because it
-		// says how long ago something was.
+		// The page that all guests share is cached for a minute, because it contains ages.
 		key := fmt.Sprintf("agent %s %d %d %s %s %s", a.ID, a.Version, a.Liveness.CheckedAt.UnixMilli(), a.OwnerName, a.Proof.State, clock.Now().Format("15:04"))
 		if d.site.RenderKept(w, key) {
 			return nil
@@ -50,7 +49,7 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.ShowAgent(w, r, actor, a, http.StatusOK, HandedOver(r), "")
 }
 
-// keepKey is under what a profile is kept for visitors.
+// keepKey is the context key of the cache key of a guest's profile page.
 type keepKey struct{}
 
 // maxHandedOver is how many characters a link may put into the form to talk.
@@ -63,8 +62,7 @@ func HandedOver(r *http.Request) string {
 	return string(text[:min(len(text), maxHandedOver)])
 }
 
-// ShowAgent renders a profile with what was typed to the agent and what was
-// wrong with it.
+// ShowAgent renders a profile with the typed message and its error.
 func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
 	if a.Elsewhere() {
 		return d.showElsewhere(w, r, actor, a, code, text, wrong)
@@ -131,7 +129,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.site.Render(w, r, code, templates.Agent(p, v))
 }
 
-// health is what the contacts with an agent showed.
+// health summarizes the contacts with an agent.
 func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (templates.Health, error) {
 	h := templates.Health{Provenance: d.site.Provenance(a)}
 	if a.Kind == hub.Builtin {
@@ -163,7 +161,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	return h, nil
 }
 
-// offeredTo reports whether somebody wants to give the agent to the actor.
+// offeredTo reports whether the agent is offered to the actor.
 func (d *Profile) offeredTo(ctx context.Context, actor ident.Actor, a hub.Agent) bool {
 	if !actor.IsPerson() || a.OwnerID == actor.ID || a.Kind == hub.Builtin {
 		return false
@@ -180,7 +178,7 @@ func (d *Profile) checkAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/agents/"+a.Name+"#alive")
 }
 
-// declareRoutes declares the routes of the pages of one agent that are open to all who may see it.
+// declareRoutes declares the routes of the pages of one agent.
 func (d *Profile) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}", d.site.Page(d.agent))
 	r.Get("/agents/{name}/icon", d.site.Page(d.agentIcon))

@@ -14,12 +14,11 @@ import (
 	"agentsite/templates"
 )
 
-// What other portals answer comes later than what is held here. Whoever accepts
-// server-sent events gets each answer when it is there: programs as results,
-// the page as cards. Others get one answer when all have answered or the time
-// is up.
+// Other portals answer later than this one. A client that accepts server-sent events gets each answer when it
+// arrives: programs as results, the page as cards. Other clients get one answer when all portals have answered or
+// the time is up.
 
-// lateJSON is what a page is told of answers that come late.
+// lateJSON is an event with cards of other portals.
 type lateJSON struct {
 	// HTML are cards, Count how many there are so far, in words.
 	HTML  string `json:"html,omitempty"`
@@ -28,7 +27,7 @@ type lateJSON struct {
 	Coverage string `json:"coverage,omitempty"`
 }
 
-// browseEach sends a page the cards of what other portals have.
+// browseEach streams the cards of other portals' agents to a page.
 func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
 	var e *respond.Events
 	first, n := true, 0
@@ -80,8 +79,8 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	return out
 }
 
-// lateView is how a page asks the other portals: with scripts by itself, else
-// when somebody follows the link, which waits for them.
+// lateView describes how a page asks the other portals: with scripts it does so by itself, without them by a link
+// whose page waits for the answers.
 func lateView(f search.Filters, asking int) *templates.LateView {
 	v := f.Values()
 	at := search.BrowseAddress(v)

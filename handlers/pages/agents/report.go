@@ -12,7 +12,7 @@ import (
 	"agentsite/templates"
 )
 
-// reportable is an agent that the visitor may tell the operator of.
+// reportable returns an agent that the visitor may report to the operator.
 func (d *Profile) reportable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err == nil && actor.ID == "" && !d.accounts.Guests() {

@@ -8,9 +8,8 @@ import (
 	"agentsite/templates"
 )
 
-// voices puts on a profile which portals have reached an agent. Of an own agent
-// it is shown once another portal says something: what this one saw stands
-// there already.
+// voices puts the liveness reports on a profile. For an own agent they are shown only if another portal reported,
+// because the profile shows this portal's own contacts already.
 func (d *Profile) voices(v *templates.AgentView, a hub.Agent, now time.Time) {
 	l, list := d.hub.Voices(a)
 	own := a.Portal == ""
@@ -27,7 +26,7 @@ func (d *Profile) voices(v *templates.AgentView, a hub.Agent, now time.Time) {
 	}
 }
 
-// whose says whose voice one is.
+// whose names the author of a liveness report.
 func whose(role string, own bool) string {
 	switch {
 	case role == hub.RoleHere:
@@ -40,7 +39,7 @@ func whose(role string, own bool) string {
 	return ""
 }
 
-// saw says in words what a portal saw.
+// saw describes a reported liveness in words.
 func saw(s hub.Live) string {
 	switch s {
 	case hub.Alive:

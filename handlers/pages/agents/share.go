@@ -20,7 +20,7 @@ import (
 	"agentsite/templates"
 )
 
-// askPath leads to an agent with a text filled in, which nobody has sent yet.
+// askPath returns the path of a new chat with the agent, with a text filled in but not sent.
 func askPath(a hub.Agent, text string) string {
 	q := "agent=" + url.QueryEscape(a.Handle())
 	if text != "" {
@@ -29,8 +29,8 @@ func askPath(a hub.Agent, text string) string {
 	return "/chat/new?" + q
 }
 
-// newChat shows what a link wants to be asked, and whom. Only whoever reads it
-// sends it.
+// newChat shows a new chat with the agent and the text of a link. The text is sent only after the reader submits
+// it.
 func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	name := r.URL.Query().Get("agent")
 	if len(request.SplitValues([]string{name})) != 1 {
@@ -56,8 +56,7 @@ func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, http.StatusOK, templates.NewChat(p, v))
 }
 
-// preview is what other programs show of a link to an agent: nothing but what
-// everybody may see.
+// preview describes the link to an agent for other programs, from public facts only.
 func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	if !a.Listable() {
 		return nil
@@ -69,7 +68,7 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	return p
 }
 
-// shareView is what stands behind "Share" on a profile.
+// shareView fills in the "Share" section of a profile.
 func (d *Profile) shareView(a hub.Agent) templates.ShareView {
 	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(), AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
 }

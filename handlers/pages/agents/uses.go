@@ -8,7 +8,7 @@ import (
 	"agentsite/templates"
 )
 
-// tokenHint says what AGENTSITE_TOKEN in the commands stands for.
+// tokenHint explains the AGENTSITE_TOKEN of the commands.
 func (d *Profile) tokenHint(a hub.Agent) string {
 	if d.accounts.Guests() && a.Visibility == hub.Public && a.Limits.Callers == hub.AnyCaller {
 		return "AGENTSITE_TOKEN stands for a token of yours. It may be left out, with its header: then you are a visitor, and bound by a visitor's limits."
@@ -16,9 +16,9 @@ func (d *Profile) tokenHint(a hub.Agent) string {
 	return "AGENTSITE_TOKEN stands for a token of yours: nobody gets an answer without one."
 }
 
-// uses are the ways to reach an agent, by the program one has. Each command
-// works as it stands, once AGENTSITE_TOKEN is set: a test reads them from the
-// page and runs them. server is what the MCP registry calls it, or empty.
+// uses returns the ways to reach an agent, one for each kind of program. Each command works unchanged once
+// AGENTSITE_TOKEN is set: a test reads them from the page and runs them. server is the agent's name in the MCP
+// registry, or empty.
 func (d *Profile) uses(a hub.Agent, server string) []templates.Use {
 	name, base := a.Handle(), d.portal.URL
 	at := base + "/agents/" + name

@@ -62,7 +62,7 @@ func (d *Profile) versionRow(now, at hub.Agent) templates.VersionRow {
 // fieldsNamed is how many changed fields a list of versions names.
 const fieldsNamed = 4
 
-// changedWords names what a version changed that says nothing of it itself.
+// changedWords lists the changes of a version without a changelog text.
 func changedWords(list []hub.Change) string {
 	if len(list) == 0 {
 		return ""
@@ -82,7 +82,7 @@ func versionHref(name string, version int) string {
 	return "/agents/" + name + "/versions/" + strconv.Itoa(version)
 }
 
-// agentVersion shows what an agent said in a version and what that changed.
+// agentVersion shows a version of an agent and its changes.
 func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	now, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// roomAction is one of the small forms of a conversation: what it does, and
-// where it leads unless it says so itself.
+// roomAction handles a small form of a conversation: do performs it and returns the next page, by default the
+// conversation.
 func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Actor, do func(id string, in url.Values) (next string, err error)) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Room) removeMember(w http.ResponseWriter, r *http.Request, actor ident.
 	})
 }
 
-// setMemberRole makes somebody owner, member or reader.
+// setMemberRole sets the role of a member: owner, member or reader.
 func (d *Room) setMemberRole(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
 		return "", d.chat.SetRole(r.Context(), actor, id, in.Get("member"), in.Get("role"))

@@ -19,7 +19,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config is what the pages of conversations need of a portal.
+// Config holds the parts of a portal that the pages of conversations need.
 type Config struct {
 	Portal   address.Portal
 	Accounts *account.Service

@@ -20,7 +20,7 @@ import (
 	"agentsite/templates"
 )
 
-// join shows what a join link leads to.
+// join shows the page of a join link.
 func (d *Lists) join(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showJoin(w, r, actor, http.StatusOK, "")
 }
@@ -64,7 +64,7 @@ func (d *Lists) joinChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 // SharedPage is how many messages a page of a read link shows.
 const SharedPage = 50
 
-// sharedChat shows what a read link shows, to whoever has it.
+// sharedChat shows the messages of a read link. The link alone gives access.
 func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	before, err := request.QueryInt(r, "before", 0)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 	if before > 0 {
 		v.LaterHref = path
 	}
-	// As somebody without rights, whoever looks.
+	// The speakers are loaded for a guest, so that every reader of the link sees the same page.
 	who := d.messages.Speakers(r.Context(), ident.Actor{Kind: ident.Guest})
 	for i, m := range s.Messages {
 		x := d.sharedMessage(secret, m, who)

@@ -28,8 +28,8 @@ const (
 	agentsOffered = 30
 )
 
-// chats lists the actor's conversations: the pinned ones first, with
-// ?archived=1 those put away, or with ?q= what was said in them.
+// chats lists the actor's conversations, the pinned ones first. ?archived=1 lists the archived ones, ?q= searches
+// the messages.
 func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" && !d.accounts.Guests() {
 		return fault.New(fault.Unauthenticated, "Log in to see your conversations.")
@@ -157,8 +157,8 @@ func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return respond.SeeOther(w, r, "/chat/"+c.ID)
 }
 
-// freshGuest marks the first look at a conversation of a visitor who just got
-// a session: if it did not come back, the browser keeps no cookies.
+// freshGuest marks the first page view of a visitor who just got a session. If the session cookie is missing in
+// this request, the browser keeps no cookies.
 const freshGuest = "first=1"
 
 func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, agents []string, first chat.Draft) (chat.Conversation, error) {
@@ -175,9 +175,8 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 	return c, err
 }
 
-// startAgain shows what was typed where it was most likely typed: on the
-// agent's profile, or on the list of conversations. There it is also told
-// where a text goes that leaves the portal.
+// startAgain shows the typed text again after an error: on the agent's profile or on the list of conversations.
+// These pages also show the disclosure about texts that leave the portal.
 func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string, text string, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {

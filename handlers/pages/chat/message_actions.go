@@ -76,8 +76,7 @@ func (d *Room) branchMessage(w http.ResponseWriter, r *http.Request, actor ident
 	return d.roomForm(w, r, actor, err, address.ChatPath(c.ID))
 }
 
-// messagePage shows one message with what it said before and all that can be
-// done with it.
+// messagePage shows one message with its earlier versions and all actions on it.
 func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -123,14 +122,14 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 		}
 		v.Forms = append(v.Forms, row)
 	}
-	// What came of the work is told to who asked for it.
+	// Only the actor who asked for the work sees the artifacts of the task.
 	if t, err := d.tasks.Get(ctx, actor, m.TaskID); err == nil && m.Sender.Kind == "agent" {
 		v.Artifacts = d.artifacts(t.Artifacts, m.Parts)
 	}
 	return d.site.Render(w, r, http.StatusOK, templates.MessagePage(d.site.Frame(r, actor, "Message"), v))
 }
 
-// artifacts are what came of a task beside what its message shows already.
+// artifacts returns the artifacts of a task that its message does not show already.
 func (d *Room) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
 	var out []templates.ArtifactView
 	for _, a := range task.WithoutAnswer(list, shown) {

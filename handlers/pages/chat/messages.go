@@ -35,11 +35,10 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 	return v
 }
 
-// rowViews are the same for a transcript: rendered once for all who see a
-// message alike.
+// rowViews does the same for a transcript. A row is rendered once for all readers who see the message alike.
 func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
-	today := clock.Now().UTC().Format(time.DateOnly) // times are told as of it
+	today := clock.Now().UTC().Format(time.DateOnly) // times in the rows are relative to this day
 	for i := range list {
 		m := &list[i]
 		var quote templates.QuoteView
@@ -58,7 +57,7 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 	return out
 }
 
-// own reports whether a message may show the reader what it shows nobody else.
+// own reports whether the view of a message depends on the reader, so that it cannot be shared with other readers.
 func own(actor ident.Actor, m chat.Message) bool {
 	if slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) }) {
 		return true
@@ -70,7 +69,7 @@ func own(actor ident.Actor, m chat.Message) bool {
 	return false
 }
 
-// answers reports whether a message quotes what it answers.
+// answers reports whether a message shows a quote of the message it replies to.
 func answers(m chat.Message) bool {
 	return m.Target > 0 && m.Kind == chat.Text && m.Sender.Kind != "agent" && m.Now.UnsaidAt.IsZero()
 }
@@ -84,7 +83,7 @@ func reacted(actor ident.Actor, x chat.Reaction) bool {
 	return false
 }
 
-// quote fills in what a message answers to, as far as the reader sees it.
+// quote fills in the message that m replies to, as far as the reader may see it.
 func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, q *templates.QuoteView, who message.Speakers) {
 	var quoted *chat.Message
 	for i := range list {
@@ -105,8 +104,8 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	}
 }
 
-// retry is the text that asked for work which did not come to its end, for the
-// one who asked.
+// retry returns the text that asked for work that failed, was interrupted or was canceled. It is empty for everyone
+// but the author of that text.
 func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message) string {
 	switch message.Mark(m) {
 	case "failed", "interrupted", "canceled":

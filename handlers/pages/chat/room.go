@@ -23,7 +23,7 @@ import (
 	"agentsite/templates"
 )
 
-// again is what a conversation's page tells of a form that did not go through.
+// again holds a rejected form for the conversation's page.
 type again struct {
 	code  int
 	draft *writing // of the composer
@@ -67,7 +67,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq, NewestSeq: max(c.LastSeq, part.last),
 		Messages: d.rowViews(ctx, actor, part.list, who)}
 	if part.end {
-		// What came after the list was read comes over the stream.
+		// Messages that arrive after the list was read come over the stream.
 		v.NewestSeq = part.last
 	}
 	arrange(v.Messages, part.list, c.ReadSeq, at.at)
@@ -106,7 +106,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	return d.site.Render(w, r, a.code, templates.Conversation(p, v))
 }
 
-// inTheMaking are the running tasks whose answer is not among the messages.
+// inTheMaking returns the running tasks whose answer is not among the messages.
 func inTheMaking(running []chat.Running, list []chat.Message, who message.Speakers) []templates.TaskView {
 	answered := make(map[string]bool)
 	for _, m := range list {
@@ -125,7 +125,7 @@ func inTheMaking(running []chat.Running, list []chat.Message, who message.Speake
 	return out
 }
 
-// memberKind is what the actor is among members.
+// memberKind returns the member kind that corresponds to the actor.
 func memberKind(actor ident.Actor) string {
 	if actor.Kind == ident.Guest {
 		return "guest"
@@ -133,7 +133,7 @@ func memberKind(actor ident.Actor) string {
 	return "person"
 }
 
-// members fills in who is in the conversation and what the reader is there.
+// members fills in the members of the conversation and the reader's own role.
 func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.Conversation, who message.Speakers) {
 	v.Role = api.RoleIn(actor, c)
 	owner := v.Role == chat.RoleOwner
@@ -156,7 +156,7 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	}
 }
 
-// spoken says who answers what addresses nobody.
+// spoken returns a sentence that names the agent that answers a message without an address.
 func spoken(c chat.Conversation) string {
 	agents := c.Agents()
 	if len(agents) == 0 {
@@ -180,8 +180,7 @@ func spoken(c chat.Conversation) string {
 	return ""
 }
 
-// disclosures fills in which agents' text leaves the portal and what the
-// reader was told of it.
+// disclosures fills in the agents whose messages leave the portal and the disclosure that the reader has confirmed.
 func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, who message.Speakers) error {
 	if !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Remote != "" }) {
 		return nil
@@ -197,8 +196,8 @@ func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.
 	return nil
 }
 
-// conversationAgain shows the conversation with what went wrong, or err to
-// those who cannot see it.
+// conversationAgain shows the conversation with the error of a form. It returns err if the actor cannot see the
+// conversation.
 func (d *Room) conversationAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, a again, err error) error {
 	if _, gone := d.chat.Get(r.Context(), actor, chi.URLParam(r, "id")); gone != nil {
 		return gone
@@ -206,8 +205,8 @@ func (d *Room) conversationAgain(w http.ResponseWriter, r *http.Request, actor i
 	return d.showConversation(w, r, actor, a)
 }
 
-// roomForm answers one of the small forms of a conversation: next when it went
-// through, else the conversation with what was wrong.
+// roomForm answers a small form of a conversation: it redirects to next on success, else it shows the conversation
+// with the error.
 func (d *Room) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error, next string) error {
 	if err == nil {
 		return respond.SeeOther(w, r, next)

@@ -29,7 +29,7 @@ import (
 	"agentsite/templates"
 )
 
-// writing is what somebody has in the composer.
+// writing holds the content of the composer.
 type writing struct {
 	client string
 	text   string
@@ -63,7 +63,7 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	if err == nil {
 		text := in.text
 		if in.to != "" && len(c.Agents()) > 1 {
-			// An answer among several agents has to say whom it is for.
+			// In a conversation of several agents a reply has to name its addressee.
 			text = "@" + in.to + " " + text
 		}
 		_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: in.client, Parts: in.parts(text), Face: "page", Quotes: in.quotes(), Told: in.told, Share: in.share, MustTell: true})
@@ -75,8 +75,8 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return d.sayAgain(w, r, actor, in, err)
 }
 
-// noteTold remembers what the form showed of agents that the message did not
-// address, so that it is not shown with every message.
+// noteTold stores that the form showed the disclosures of agents that the message did not address, so that they are
+// not shown again with every message.
 func (d *Room) noteTold(ctx context.Context, actor ident.Actor, c chat.Conversation, in writing) {
 	for _, m := range c.Agents() {
 		if m.Remote == "" || !slices.Contains(in.told, m.Handle) {
@@ -88,8 +88,7 @@ func (d *Room) noteTold(ctx context.Context, actor ident.Actor, c chat.Conversat
 	}
 }
 
-// sayAgain shows the conversation with what was written and what is wrong
-// with it.
+// sayAgain shows the conversation with the typed text and its errors.
 func (d *Room) sayAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in writing, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
@@ -109,7 +108,7 @@ func (in writing) quotes() int64 {
 	return 0
 }
 
-// parts are what the writing says: its text, then its files.
+// parts returns the parts of the message: its text, then its files.
 func (in writing) parts(text string) []task.Part {
 	var out []task.Part
 	if strings.TrimSpace(text) != "" || len(in.kept) == 0 {
@@ -193,8 +192,7 @@ func (d *Room) sentFile(ctx context.Context, actor ident.Actor, part *multipart.
 	return keptPart(f.Hash, part.FileName(), f.MediaType, f.Size), nil
 }
 
-// keptPart is a part that refers to a file; its size goes along for those who
-// look at it.
+// keptPart returns a part that refers to a stored file. The size is included for display.
 func keptPart(hash, name, mediaType string, size int64) task.Part {
 	p := task.Part{URL: chat.FileURL(hash), Filename: chat.FileName(name), MediaType: mediaType}
 	if size > 0 {
@@ -241,8 +239,7 @@ func writingOf(in url.Values) writing {
 	return out
 }
 
-// compose fills in the composer: empty, answering or changing a message, or
-// with what was typed before.
+// compose fills in the composer: empty, for a reply, for a change of a message, or with the rejected input.
 func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, a again, who message.Speakers) error {
 	in := a.draft
 	if in == nil {
@@ -284,8 +281,8 @@ func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.Conversa
 	return nil
 }
 
-// editable is what of a message can be changed: its text; its files can be
-// left out.
+// editable returns the parts of a message that its author can change: the text, and the files, which can be left
+// out.
 func editable(m chat.Message) (text string, files []task.Part) {
 	var words []string
 	for _, p := range m.Parts {
@@ -316,7 +313,7 @@ func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	if err == nil {
 		parts := in.parts(in.text)
-		// What the form does not show stays.
+		// Parts that the form does not show are kept.
 		parts = append(parts, slices.DeleteFunc(slices.Clone(m.Parts), func(p task.Part) bool {
 			_, ours := message.OwnFile(p.URL)
 			return ours || p.Text != ""

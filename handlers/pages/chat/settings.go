@@ -22,8 +22,7 @@ import (
 	"agentsite/templates"
 )
 
-// settingsAgain is what the page of a conversation's settings tells of a form:
-// what was wrong with it, or the link it made.
+// settingsAgain holds the result of a form for the settings page: its errors, or the link it made.
 type settingsAgain struct {
 	code   int
 	errs   templates.FieldErrors
@@ -33,7 +32,7 @@ type settingsAgain struct {
 	saved  bool
 }
 
-// chatSettings shows what can be decided about a conversation.
+// chatSettings shows the settings of a conversation.
 func (d *Room) chatSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusOK, saved: r.URL.Query().Has("saved")})
 }
@@ -103,7 +102,7 @@ var linkLives = []templates.Option{
 	{Value: "365", Label: "in a year"},
 }
 
-// setChat stores the settings of the room, or what goes along to its agents.
+// setChat stores the settings of the conversation, or the data shared with its agents.
 func (d *Room) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -124,8 +123,8 @@ func (d *Room) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.settingsAgain(w, r, actor, in, err)
 }
 
-// settingsAgain shows the settings with what was wrong, or err to those who
-// cannot see the conversation.
+// settingsAgain shows the settings with the errors of a form. It returns err if the actor cannot see the
+// conversation.
 func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in url.Values, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
@@ -142,7 +141,7 @@ func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident
 	return d.showSettings(w, r, actor, settingsAgain{code: code, errs: messages, in: in})
 }
 
-// settingsFields are those that say beside them what is wrong with them.
+// settingsFields lists the fields that show their error beside them.
 var settingsFields = []string{"speaks", "speaker", "past", "hops", "turns", "budget", "role", "uses"}
 
 // shareField stands before an agent's handle in the names of fields.

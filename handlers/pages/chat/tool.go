@@ -26,7 +26,7 @@ import (
 	"agentsite/templates"
 )
 
-// toolForm is a tool that somebody is about to use, as typed.
+// toolForm is the form of a tool, as typed.
 type toolForm struct {
 	agent, tool string
 	seq         int64             // of the message that asks to fill it in, 0 for none
@@ -34,8 +34,8 @@ type toolForm struct {
 	wrong       map[string]string // by path
 }
 
-// What a server calls a tool and its arguments is cut to these, in characters,
-// and shown without what does not show.
+// maxHint is the longest text of a server that is shown for a tool or argument, in characters. Invisible characters
+// are removed before it is shown.
 const (
 	maxHint = 2000
 )
@@ -43,8 +43,8 @@ const (
 // argPrefix stands before the path of an argument in the names of fields.
 const argPrefix = "arg."
 
-// tools lists what the mcp agents of a conversation offer, and the form of the
-// one that was chosen or that an agent asks to fill in.
+// tools lists the tools of the mcp agents of a conversation. It adds the form of the chosen tool, or of the tool
+// that an agent asks to fill in.
 func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, chosen toolForm) {
 	if chosen.seq > 0 {
 		v.Tool = d.askedTool(ctx, actor, c, chosen)

@@ -19,8 +19,8 @@ import (
 // TranscriptPage is how many messages a page shows.
 const TranscriptPage = 50
 
-// Bounds of a window that a script asks for, and of how often the store is
-// read to fill it: what only amends others takes a seq without being a line.
+// maxWindow is the most messages a script may ask for, and windowReads the most reads of the store that fill one
+// window. Several reads may be needed because amendments take a seq without being a line.
 const (
 	maxWindow   = 100
 	windowReads = 4
@@ -157,8 +157,8 @@ func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 // under the same head.
 const sameBreath = 5 * time.Minute
 
-// arrange sets what depends on the place a message stands at: where days and
-// what is new begin, and which ones go on under the head before them.
+// arrange sets the properties that depend on a message's position: the start of a day, the start of the unread
+// messages, and whether it continues under the head of the message before it.
 func arrange(views []templates.MessageView, list []chat.Message, read, at int64) {
 	fresh := false
 	for i := range views {
@@ -175,7 +175,8 @@ func arrange(views []templates.MessageView, list []chat.Message, read, at int64)
 	}
 }
 
-// continues reports whether a message goes on with what the one before said.
+// continues reports whether a message continues the one before it: same sender, within sameBreath, and neither a
+// reply nor edited nor deleted.
 func continues(before, m chat.Message) bool {
 	return before.Kind == chat.Text && m.Kind == chat.Text &&
 		before.Sender.Kind == m.Sender.Kind && before.Sender.ID == m.Sender.ID && before.Sender.Handle == m.Sender.Handle &&
