@@ -28,8 +28,8 @@ type agentAPI struct {
 	proofs    *limit.Keyed // of records with proof, which cost 10 ms and more of a processor
 }
 
-// agentJSON is the API's shape of an agent. Endpoint, config, has_secret,
-// embed_origins and network are for those who may edit it.
+// agentJSON is an agent in the API. Endpoint, config, has_secret, embed_origins and network are set only for actors
+// who may edit it.
 type agentJSON struct {
 	Handle       string           `json:"handle"`
 	Name         string           `json:"name"`
@@ -83,8 +83,8 @@ type livenessJSON struct {
 	CheckedAt string   `json:"checked_at,omitempty"`
 	LatencyMS int64    `json:"latency_ms"`
 	Reason    string   `json:"reason"`
-	// Voices are what portals say of it, those that count most first; only
-	// where one agent is asked for.
+	// Voices are the liveness reports about it, the most trusted ones first. They are set only in the answer for
+	// one agent.
 	Voices []voiceJSON `json:"voices,omitempty"`
 }
 
@@ -102,7 +102,7 @@ func (d *agentAPI) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 		j.Icon = d.portal.URL + address.IconPath(a)
 	}
 	if a.Limits.Callers == hub.ListedCallers && !d.hub.MayEdit(actor, a) {
-		j.Limits.Listed = nil // who they are is the owner's business
+		j.Limits.Listed = nil // the list of callers is private to the owners
 	}
 	if j.Portal == "" {
 		j.Portal = d.portal.Host
@@ -136,7 +136,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// orText names what an agent that said nothing takes and gives.
+// orText returns the media types of an agent, by default text/plain.
 func orText(modes []string) []string {
 	if len(modes) == 0 {
 		return []string{"text/plain"}
@@ -144,7 +144,7 @@ func orText(modes []string) []string {
 	return modes
 }
 
-// DraftJSON is what an agent may be made from.
+// DraftJSON holds the fields from which an agent can be made.
 type DraftJSON struct {
 	Name        *string                    `json:"name"`
 	Title       *string                    `json:"title"`
@@ -194,7 +194,7 @@ func (j DraftJSON) Draft() (hub.Draft, error) {
 	return out, nil
 }
 
-// draft is what the JSON says, its picture stored.
+// draft converts the JSON to a draft and stores its picture.
 func (d *agentAPI) draft(ctx context.Context, actor ident.Actor, in DraftJSON) (hub.Draft, error) {
 	out, err := in.Draft()
 	if err != nil || in.Icon == nil {
@@ -362,8 +362,8 @@ func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
-// decodeAgent is decode for the fields of an agent, which may hold a
-// picture if it is by somebody who may have agents.
+// decodeAgent decodes the fields of an agent. The body may be large enough for a picture if the actor is a person,
+// who alone may have agents.
 func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *DraftJSON) error {
 	most := int64(request.MaxJSON)
 	if actor.IsPerson() {

@@ -25,7 +25,7 @@ type agentVersionJSON struct {
 	Changes []changeJSON `json:"changes"`
 }
 
-// apiVersion is an agent as it was in a version, with what that changed.
+// apiVersion answers with an agent as it was in a version, and the changes of that version.
 func (d *agentAPI) apiVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	now, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -44,8 +44,7 @@ func (d *agentAPI) apiVersion(w http.ResponseWriter, r *http.Request, actor iden
 	for i, c := range list {
 		changes[i] = changeJSON{c.Field, c.Before, c.After}
 	}
-	// Who owns it, and with that who may read all of it, is as of now; so is
-	// whether it is alive.
+	// The owners, and with them the permission to read everything, are the current ones; so is the liveness.
 	at.OwnerID, at.OwnerName, at.CoOwnerIDs, at.CreatedAt = now.OwnerID, now.OwnerName, now.CoOwnerIDs, now.CreatedAt
 	at.Liveness, at.Proof = now.Liveness, now.Proof
 	if at.Publisher != now.Publisher {
@@ -139,7 +138,7 @@ type traceJSON struct {
 	Size int64  `json:"size"`
 }
 
-// apiCall is what went over the wire in one call of an owner.
+// apiCall answers with the recorded requests and responses of one call, for owners.
 func (d *agentAPI) apiCall(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Traces(r.Context(), actor, request.PathName(r), chi.URLParam(r, "task"))
 	if err != nil {
@@ -158,7 +157,7 @@ type reportBody struct {
 	Text   string `json:"text"`
 }
 
-// apiReport tells the operator of something wrong with an agent.
+// apiReport reports a problem with an agent to the operator.
 func (d *agentAPI) apiReport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in reportBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -176,8 +175,7 @@ type tryBody struct {
 	Text string `json:"text"`
 }
 
-// apiTry lets an agent answer once as it would be after an edit; what is said
-// is stored nowhere.
+// apiTry asks an agent once with an edit applied. Neither the edit nor the answer is stored.
 func (d *agentAPI) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in tryBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -195,7 +193,7 @@ func (d *agentAPI) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return nil
 }
 
-// tryField names what was said as the API does.
+// tryField renames the field of an error about the question to its name in the API.
 func tryField(err error) error {
 	f := fault.As(err)
 	text, ok := f.Fields["try"]

@@ -40,7 +40,7 @@ type API struct {
 	account    *accountAPI
 }
 
-// Config is what the API needs of a portal.
+// Config holds the parts of a portal that the API needs.
 type Config struct {
 	Portal     address.Portal
 	CookieName string // for the description of the API

@@ -175,7 +175,7 @@ func (d *chatAPI) apiSearchMessages(w http.ResponseWriter, r *http.Request, acto
 	return nil
 }
 
-// FoundCursor leads from a full page of what a search found to the next one.
+// FoundCursor returns the cursor of the page after a full page of search results.
 func FoundCursor(list []chat.Found, limit int) string {
 	if len(list) == 0 || len(list) < limit {
 		return ""
@@ -234,8 +234,7 @@ type roomBody struct {
 	Notify   *chat.Notify `json:"notify"`
 }
 
-// apiSetConversation changes the room's settings or the actor's own; what is
-// not named stays as it is.
+// apiSetConversation changes the settings of the conversation or the actor's own. Missing fields stay unchanged.
 func (d *chatAPI) apiSetConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in roomBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -254,7 +253,7 @@ func (d *chatAPI) apiDeleteConversation(w http.ResponseWriter, r *http.Request, 
 	return nothing(w, d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")))
 }
 
-// nothing answers what was done and has nothing to say.
+// nothing answers a request without a result: 204.
 func nothing(w http.ResponseWriter, err error) error {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -347,7 +346,7 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 // IsMe reports whether a member of a conversation is the actor.
 func IsMe(actor ident.Actor, m chat.Member) bool { return m.Kind != "agent" && m.ID == actor.ID }
 
-// RoleIn is what the actor is in a conversation.
+// RoleIn returns the role of the actor in a conversation.
 func RoleIn(actor ident.Actor, c chat.Conversation) string {
 	for _, m := range c.Members {
 		if IsMe(actor, m) {
@@ -357,8 +356,8 @@ func RoleIn(actor ident.Actor, c chat.Conversation) string {
 	return cmp.Or(c.Mine.Role, chat.RoleMember)
 }
 
-// apiTyping tells others that the actor types, for those who read by
-// server-sent events; a socket says so itself.
+// apiTyping notifies the other members that the actor is typing, for clients that read server-sent events. A socket
+// client sends it over the socket.
 func (d *chatAPI) apiTyping(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if err := d.chat.Typing(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// dht tells how this portal stands in the DHT.
+// dht answers with the state of this portal in the DHT.
 func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	s, err := p.service.DHTStanding(r.Context(), actor)
 	if err != nil {
@@ -17,7 +17,7 @@ func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return nil
 }
 
-// gossip tells how this portal stands in the pool that gossips.
+// gossip answers with the state of this portal in the gossip pool.
 func (p Peers) gossip(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	s, err := p.service.GossipStanding(r.Context(), actor)
 	if err != nil {

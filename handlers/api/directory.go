@@ -15,8 +15,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// apiPutAgent registers the named agent, or brings it to what the body says:
-// the same body twice changes nothing the second time.
+// apiPutAgent registers the named agent or updates it to the body. It is idempotent.
 func (d *agentAPI) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in DraftJSON
 	if err := decodeAgent(w, r, actor, &in); err != nil {
@@ -93,7 +92,7 @@ type suggestionJSON struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// apiSuggest says what a half-typed query may be meant for.
+// apiSuggest returns completions of a half-typed query.
 func (d *agentAPI) apiSuggest(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Suggest(r.Context(), actor, r.URL.Query().Get("q"))
 	if err != nil {

@@ -28,8 +28,8 @@ type exporter interface {
 	end() error
 }
 
-// apiExport writes what the actor sees of a conversation as Markdown, or as
-// JSON with ?format=json or Accept: application/json.
+// apiExport writes the visible part of a conversation as Markdown, or as JSON with ?format=json or Accept:
+// application/json.
 func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
 	c, err := d.chat.Get(r.Context(), actor, id)
@@ -194,7 +194,7 @@ func quoted(text string) string {
 
 func (e *markdownExport) end() error { return nil }
 
-// text is what parts say; files are named with their address.
+// text returns the text of parts. Files are named with their address.
 func (e *markdownExport) text(parts []task.Part) string {
 	var out []string
 	for _, p := range parts {

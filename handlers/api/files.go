@@ -23,8 +23,8 @@ type fileJSON struct {
 	Filename  string `json:"filename"`
 }
 
-// apiPutFile takes a file: as the body itself, whose name stands in ?name=, or
-// as the first file of a form. It goes to the disk as it comes.
+// apiPutFile stores a file: the body, named by ?name=, or the first file of a form. It is written to disk while it
+// is received.
 func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to send files, or begin a conversation first.")
@@ -61,8 +61,7 @@ func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
-// unreadFile keeps what the portal knows of an upload that failed, and says
-// of the rest that it broke off.
+// unreadFile returns an error of the portal unchanged, and any other error as a broken upload.
 func unreadFile(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err

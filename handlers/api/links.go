@@ -28,7 +28,7 @@ type linkJSON struct {
 	MaxUses   int           `json:"max_uses,omitempty"`
 	CreatedAt string        `json:"created_at"`
 	ExpiresAt string        `json:"expires_at"`
-	// URL is told once, when the link is made.
+	// URL is set only in the answer that makes the link.
 	URL string `json:"url,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (d *chatAPI) apiDropLink(w http.ResponseWriter, r *http.Request, actor iden
 	return nothing(w, d.chat.DropLink(r.Context(), actor, chi.URLParam(r, "id"), chi.URLParam(r, "link")))
 }
 
-// apiInvitation tells what a join link leads to.
+// apiInvitation describes the conversation of a join link.
 func (d *chatAPI) apiInvitation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	inv, err := d.chat.Invitation(r.Context(), actor, chi.URLParam(r, "secret"))
 	if err != nil {
@@ -107,8 +107,7 @@ func (d *chatAPI) apiJoin(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return nil
 }
 
-// apiShared shows what a read link shows. Its secret is the right: the caller
-// does not count.
+// apiShared answers with the messages of a read link. The secret alone gives access, so the caller is ignored.
 func (d *chatAPI) apiShared(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	before, err := request.QueryInt(r, "before", 0)
 	if err != nil {

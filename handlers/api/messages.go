@@ -109,7 +109,7 @@ func (d *chatAPI) apiMessages(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
-// saidParts are what a program says: text, or parts.
+// saidParts returns the parts of a request that has either text or parts.
 func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 	switch {
 	case text != "" && len(parts) > 0:
@@ -120,12 +120,11 @@ func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 	return parts, nil
 }
 
-// byBrowser reports whether a request stands on a session: then a person has
-// to be told where their text goes. Programs bring a token.
+// byBrowser reports whether a request is authorized by a session. Its person needs the disclosure about texts that
+// leave the portal. Programs send a token.
 func byBrowser(r *http.Request) bool { return r.Header.Get("Authorization") == "" }
 
-// doorOf is the door that a request of the API came through: what the script of
-// a page sends is said on the page.
+// doorOf returns the origin of a request: a script of a page counts as the page.
 func doorOf(r *http.Request) string {
 	if byBrowser(r) {
 		return "page"
@@ -191,7 +190,7 @@ func shownMessage(w http.ResponseWriter, m chat.Message, err error) error {
 	return err
 }
 
-// apiEdits lists what a message said before, oldest first.
+// apiEdits lists the earlier versions of a message, oldest first.
 func (d *chatAPI) apiEdits(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

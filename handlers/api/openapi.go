@@ -37,7 +37,7 @@ func newDocument(portal address.Portal, cookieName string) document {
 	return document{b, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, err}
 }
 
-// apiOpenAPI answers with the description of the API, the same for everybody.
+// apiOpenAPI answers with the OpenAPI description, which is the same for all callers.
 func (d *API) apiOpenAPI(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	d.describing.Do(func() { d.document = newDocument(d.portal, d.cookieName) })
 	doc := d.document
@@ -52,7 +52,7 @@ func (d *API) apiOpenAPI(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 	return nil
 }
 
-// The scopes of which one is enough, by what is done.
+// Lists of scopes by kind of operation. One scope of a list is enough.
 var (
 	readsAgents = []string{string(ident.AgentsRead)}
 	writes      = []string{string(ident.AgentsWrite)}
@@ -65,8 +65,7 @@ var (
 	operates  = []string{string(ident.Admin)}
 )
 
-// describe says what the API is. Each route that API declares has one
-// operation in one of the lists.
+// describe returns the description of the API. Each route that API declares has one operation in one of the lists.
 func describe(portal address.Portal, cookieName string) openapi.API {
 	return openapi.API{
 		Info: openapi.Schema{"title": "agentsite", "version": cmp.Or(portal.Version, "0"),
@@ -191,7 +190,7 @@ func made(text string, v any) map[int]openapi.Answer {
 	return map[int]openapi.Answer{http.StatusCreated: {Text: text, JSON: v, Location: true}}
 }
 
-// nothingSaid is the answer of what has nothing to say.
+// nothingSaid is the answer of an operation without a result.
 func nothingSaid() map[int]openapi.Answer {
 	return map[int]openapi.Answer{http.StatusNoContent: {Text: "Done."}}
 }

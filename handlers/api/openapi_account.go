@@ -57,7 +57,7 @@ func bound(text, word string, most int) openapi.Schema {
 	return openapi.Schema{"description": text, word: most}
 }
 
-// fieldTexts say of fields what their types cannot.
+// fieldTexts describe the fields beyond their types.
 func fieldTexts() map[string]openapi.Schema {
 	time, id := openapi.Ref("Time"), openapi.Ref("Id")
 	upTo := func(text string, most int) openapi.Schema { return bound(text, "maxLength", most) }

@@ -25,7 +25,7 @@ func stream(text string) map[int]openapi.Answer {
 	}
 }
 
-// contents of a file, or what is sent as one.
+// contents is the schema of the contents of a file, stored or uploaded.
 var contents = openapi.Schema{"type": "string", "contentMediaType": "application/octet-stream"}
 
 func conversationOperations() []openapi.Operation {

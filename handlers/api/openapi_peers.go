@@ -30,7 +30,7 @@ func peerOperations() []openapi.Operation {
 	}
 }
 
-// peerFields say of fields what their types cannot.
+// peerFields describe the fields of peers beyond their types.
 func peerFields() map[string]openapi.Schema {
 	time := openapi.Ref("Time")
 	stand := oneOf("What an operator said of it; empty: the policy alone decides.", "", federation.Allow, federation.Pin, federation.Deny)

@@ -20,7 +20,7 @@ type ownersJSON struct {
 	OfferedTo string   `json:"offered_to"`
 }
 
-// apiOwners names who owns an agent, for its owners.
+// apiOwners lists the owners of an agent, for its owners.
 func (d *agentAPI) apiOwners(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.CoOwners(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -103,7 +103,7 @@ type offerJSON struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// apiOffers lists what is offered to the caller.
+// apiOffers lists the agents that are offered to the caller.
 func (d *agentAPI) apiOffers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Offers(r.Context(), actor)
 	if err != nil {
@@ -155,8 +155,7 @@ type addressProofJSON struct {
 	At     string `json:"at,omitempty"`
 }
 
-// apiProof tells how the address of an agent is proved. The token is for its
-// owner alone.
+// apiProof answers with the state of the proof of an agent's address. The token is shown to its owner only.
 func (d *agentAPI) apiProof(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -184,9 +183,8 @@ func Origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// VisibleChanges are the differences between two versions of an agent that the actor
-// may read: where it is reached, how it is set up and whom its owner names are
-// for those who may edit it.
+// VisibleChanges returns the differences between two versions of an agent that the actor may read. Changes of the
+// address, the configuration and the named callers are for actors who may edit it.
 func VisibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, before *hub.Agent) []hub.Change {
 	if before == nil {
 		return nil

@@ -23,7 +23,7 @@ import (
 )
 
 type peerJSON struct {
-	// ID is who it is; of an address where nobody has answered yet its host.
+	// ID is the network id. It is the host of an address that has not answered yet.
 	ID         string           `json:"id"`
 	URL        string           `json:"url"`
 	Name       string           `json:"name"`
@@ -52,8 +52,8 @@ type peerJSON struct {
 	// quarantined; RefusesWhy are its words.
 	Refuses    federation.Reason `json:"refuses,omitempty"`
 	RefusesWhy string            `json:"refuses_why,omitempty"`
-	// Follow is what is done with its words about others, Said what followed
-	// lists say of it.
+	// Follow states how the peer's lists about other portals are used. Said holds the entries of followed lists
+	// about this peer.
 	Follow string         `json:"follow,omitempty"`
 	Said   []listSaidJSON `json:"said,omitempty"`
 }
@@ -79,7 +79,7 @@ func newPeerJSON(p federation.Peer) peerJSON {
 	return j
 }
 
-// peerBody changes a rule; what is missing stays.
+// peerBody changes a rule. Missing fields stay unchanged.
 type peerBody struct {
 	Policy    *string `json:"policy"`
 	Note      *string `json:"note"`
@@ -137,7 +137,7 @@ type decisionJSON struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// policyBody is the policy, or what changes of it: what is missing stays.
+// policyBody is the policy, or a change of it: missing fields stay unchanged.
 type policyBody struct {
 	Mode         *string            `json:"mode"`
 	Vouchers     *int               `json:"vouchers"`
@@ -187,7 +187,7 @@ func (b policyBody) apply(p *federation.Policy) error {
 	return nil
 }
 
-// set changes what is given.
+// set stores *from in *to, unless from is nil.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
@@ -200,8 +200,8 @@ type Peers struct {
 	service *federation.Peers
 }
 
-// PeersAs answers the requests of the API about other portals in the name of
-// one actor who needs no credentials: whoever holds the data folder.
+// PeersAs answers the API requests about other portals as one actor without credentials: the user who can read the
+// data folder.
 func PeersAs(service *federation.Peers, actor ident.Actor, log *slog.Logger) http.Handler {
 	r := chi.NewRouter()
 	p := Peers{service}
@@ -294,7 +294,7 @@ func (p Peers) get(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return nil
 }
 
-// add looks at once who is at an address: {url}.
+// add contacts the portal at an address and adds it: {url}.
 func (p Peers) add(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in addPeerBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -393,7 +393,7 @@ func (p Peers) setPolicy(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
-// decisions lists what operators decided about portals, newest first.
+// decisions lists the decisions of operators about portals, newest first.
 func (p Peers) decisions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := peerLimit(r, 50, 100)
 	if err != nil {
@@ -453,7 +453,7 @@ func newNetworkPeerJSON(p federation.Peer) networkPeerJSON {
 		RTTMS: j.RTTMS, LastSeen: j.LastSeen, HeadAt: j.HeadAt, Lag: j.Lag}
 }
 
-// apiNetwork tells everybody of the portals there are, this one first.
+// apiNetwork lists the known portals for all callers, this one first.
 func (d *API) apiNetwork(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	limit, err := peerLimit(r, 500, 1000)
 	if err != nil {

@@ -37,8 +37,7 @@ type membersBody struct {
 	Members []string `json:"members"`
 }
 
-// memberHandles reads whom a request names: {"handle":"guide"} or
-// {"members":["guide"]}.
+// memberHandles reads the handles that a request names: {"handle":"guide"} or {"members":["guide"]}.
 func memberHandles(w http.ResponseWriter, r *http.Request) ([]string, error) {
 	var in membersBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -91,8 +90,8 @@ type disclosureJSON struct {
 	ToldAt string     `json:"told_at,omitempty"`
 }
 
-// apiDisclosures says of each agent whose text leaves the portal where it
-// goes, and whether the actor was told.
+// apiDisclosures lists the agents whose messages leave the portal, with their destination and whether the actor has
+// seen the disclosure.
 func (d *chatAPI) apiDisclosures(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.chat.Disclosures(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
@@ -119,8 +118,7 @@ func (d *chatAPI) apiDisclose(w http.ResponseWriter, r *http.Request, actor iden
 	return nothing(w, d.chat.Disclose(r.Context(), actor, chi.URLParam(r, "id"), in.Agent, in.Share))
 }
 
-// PrefsJSON is when a person wants to be told; times are HH:MM, empty for no
-// quiet hours.
+// PrefsJSON holds the notification settings of a person. Times are HH:MM, empty for no quiet hours.
 type PrefsJSON struct {
 	Notify    chat.Notify `json:"notify"`
 	QuietFrom string      `json:"quiet_from"`

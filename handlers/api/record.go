@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// recordJSON is what shows that a portal lists an agent. The four are as they
-// travel between portals: see docs/design/records.md.
+// recordJSON is the evidence that a portal lists an agent. Its four parts are as sent between portals: see
+// docs/design/records.md.
 type recordJSON struct {
 	Portal string          `json:"portal"` // host
 	Hash   string          `json:"hash"`
@@ -23,8 +23,8 @@ type recordJSON struct {
 	Proof json.RawMessage `json:"proof,omitempty"`
 }
 
-// apiRecord answers with what shows that an agent is listed, for anybody to
-// verify without trusting this portal.
+// apiRecord answers with the evidence that an agent is listed. Any reader can verify it without trusting this
+// portal.
 func (d *agentAPI) apiRecord(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Listed(r.Context(), actor, request.PathName(r))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// sourceJSON says which portal lists an agent and what shows it.
+// sourceJSON is the portal that lists an agent, with the evidence.
 type sourceJSON struct {
 	Portal   string `json:"portal"`
 	URL      string `json:"url"`
@@ -22,8 +22,7 @@ type sourceJSON struct {
 	ID     string   `json:"id,omitempty"`
 	Record string   `json:"record,omitempty"`
 	Also   []string `json:"also,omitempty"`
-	// Sought is when somebody here looked for an agent of the portal, and the DHT
-	// told where it is.
+	// Sought is the time at which the DHT resolved an agent of the portal for a search made here.
 	Sought string `json:"sought_at,omitempty"`
 }
 
@@ -97,14 +96,14 @@ func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
 	return &publicationJSON{Published: true, Hash: s.Hash.String(), Epoch: s.Version.Epoch, Seq: s.Version.Seq, At: respond.FormatTime(s.At), Listed: s.Listed, Cut: s.Cut}
 }
 
-// voiceJSON is what one portal says of an agent.
+// voiceJSON is the liveness report of one portal about an agent.
 type voiceJSON struct {
 	Portal string   `json:"portal"`
 	State  hub.Live `json:"state"`
 	At     string   `json:"at"`
-	// By is "call" when somebody's work showed it, else "probe".
+	// By is "call" when a call of a user found it, else "probe".
 	By string `json:"by"`
-	// Whose is here, home, pinned or proved, or empty: then it does not count.
+	// Whose is here, home, pinned or proved. It is empty for a portal whose report does not count.
 	Whose string `json:"whose"`
 }
 

@@ -62,7 +62,7 @@ func newTaskJSON(t task.Task) taskJSON {
 		CreatedAt: respond.FormatTime(t.CreatedAt), UpdatedAt: respond.FormatTime(t.UpdatedAt)}
 }
 
-// taskJSON adds what was asked and answered, as far as the actor may read it.
+// taskJSON adds the request and the answer, as far as the actor may read them.
 func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
 	j := newTaskJSON(t)
 	read := func(seq int64, role string) *a2aMessage {
@@ -78,7 +78,7 @@ func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) task
 	if t.AnswerSeq > 0 {
 		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
 	}
-	// A token for tasks alone does not show where they are told.
+	// A token with the tasks scope alone does not show the webhooks of a task.
 	if list, err := d.hooks.Pushes(r.Context(), actor, t.ID); err == nil {
 		for _, h := range list {
 			j.Push = append(j.Push, pushJSON{h.Name, h.URL, h.State, h.Reason, h.Waiting})

@@ -35,7 +35,7 @@ func newWebhookJSON(h notify.Hook) webhookJSON {
 	return j
 }
 
-// madeWebhookJSON is a webhook with its secret, which is told once.
+// madeWebhookJSON is a new webhook with its secret, which is shown only once.
 type madeWebhookJSON struct {
 	webhookJSON
 	Secret string `json:"secret"`
