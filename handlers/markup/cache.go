@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Cache keeps rendered HTML by key, within a number of bytes; what was used
-// least recently goes first. It is safe for concurrent use.
+// Cache keeps rendered HTML by key, within a number of bytes. The least recently used entry is removed first. It is
+// safe for concurrent use.
 type Cache[K comparable] struct {
 	max int
 
@@ -21,7 +21,7 @@ type cached[K comparable] struct {
 	html string
 }
 
-// entryBytes is about what an entry takes beside its HTML.
+// entryBytes is the approximate size of an entry without its HTML.
 const entryBytes = 200
 
 // NewCache returns a cache that holds about maxBytes.
@@ -29,7 +29,7 @@ func NewCache[K comparable](maxBytes int) *Cache[K] {
 	return &Cache[K]{max: maxBytes, order: list.New(), byKey: make(map[K]*list.Element)}
 }
 
-// Get returns what is kept under key.
+// Get returns the HTML of key.
 func (c *Cache[K]) Get(key K) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Bounds of colouring code: how long a block may be, and how many spans it may
-// get. What exceeds them is shown without colours. How long it takes needs none:
-// it grows with the block only.
+// Bounds of code colouring: the length of a block and the number of its spans. A larger block is shown without
+// colours. Time needs no bound of its own, because it grows only with the block.
 const (
 	maxColourBlock = 32 << 10
 	maxColourSpans = 3000

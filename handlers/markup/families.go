@@ -2,7 +2,7 @@ package markup
 
 import "strings"
 
-// differences marks what a diff adds and takes away.
+// differences marks the added and removed lines of a diff.
 func (s *scanner) differences() {
 	for heading := false; s.at < len(s.code); {
 		end := s.lineEnd(s.at)
@@ -160,7 +160,7 @@ func (s *scanner) element() {
 	}
 }
 
-// inner takes what stands in an element that holds code, up to its end.
+// inner takes the content of an element that holds code, up to its end tag.
 func (s *scanner) inner(lang, name string) {
 	end := s.at
 	for ; end < len(s.code); end++ {
@@ -180,10 +180,10 @@ func (s *scanner) inner(lang, name string) {
 	s.at = end
 }
 
-// sheet marks CSS and what is like it.
+// sheet marks CSS and similar languages.
 func (s *scanner) sheet() {
 	const selector, property, value = 0, 1, 2
-	state, known := selector, -1 // known is how far it is known what the words are
+	state, known := selector, -1 // state is valid up to the index known
 	for s.at < len(s.code) && !s.paint.full {
 		c, i := s.code[s.at], s.at
 		if c <= ' ' {
@@ -216,7 +216,7 @@ func (s *scanner) sheet() {
 			end := s.skip(i+1, wordPart)
 			class := hlName
 			if c == '@' && s.byteAt(end) != ':' && state != value {
-				class, state = hlKeyword, value // what follows is no selector
+				class, state = hlKeyword, value // the rest of the statement is no selector
 			} else if state == property {
 				state = value
 			}
@@ -246,8 +246,8 @@ func (s *scanner) sheet() {
 	}
 }
 
-// statement is where the first of { } ; stands from i on that ends what is said
-// there: not one of #{a} or url(a;b).
+// statement returns the index of the first of { } ; from i on that ends a statement. The ones in #{a} or url(a;b)
+// do not.
 func (s *scanner) statement(i int) int {
 	within, round := 0, 0
 	for ; i < len(s.code); i++ {
@@ -355,8 +355,7 @@ func (s *scanner) yaml() {
 	}
 }
 
-// longText reports whether only what may follow the mark of a long text
-// follows.
+// longText reports whether rest may follow the mark of a YAML block text: indicators, blanks and a comment.
 func longText(rest string) bool {
 	rest = strings.TrimLeft(rest, "+-123456789")
 	bare := strings.TrimLeft(rest, " \t\r")

@@ -19,8 +19,8 @@ const (
 		private protected public readonly return static super switch this throw true try typeof undefined var void while with yield satisfies keyof NaN Infinity`
 )
 
-// grammars are the languages whose code gets colours. The code of others is
-// shown without. Each has a text with its colours in testdata/colours.
+// grammars are the languages with colours. Other code is shown without. Each has a coloured text in
+// testdata/colours.
 var grammars = []grammar{
 	{names: "go golang", lines: "//", blocks: "/* */", quotes: []quote{double, {open: "`", lines: true}, single},
 		keywords: `break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var true false nil iota

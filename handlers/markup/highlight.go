@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of pieces of code: few, that the style sheet can tell apart on any
-// ground. Each is a class.
+// Kinds of pieces of code. They are few, so that the style sheet can give each a distinct colour on any background.
+// Each is a class.
 const (
 	hlKeyword = "hl-keyword"
 	hlString  = "hl-string"
@@ -18,13 +18,12 @@ const (
 // span is a piece of code of one kind; "" has no colour.
 type span struct{ class, text string }
 
-// highlight cuts code into spans, whose texts together are the code, byte by
-// byte, whatever it consists of. It is nil when there would be more than most.
+// highlight cuts code into spans. The texts of the spans together are the code, byte by byte, for any input. It
+// returns nil if there would be more than most spans.
 //
-// It takes time in proportion to the code. Scanners only go forward. Where one
-// looks ahead it takes what it looked at, or looks at a few bytes, or at blanks
-// that nobody else looks at, or keeps how far it looked, so that it never looks
-// there again.
+// The time is proportional to the length of the code. Scanners only move forward. A scanner that looks ahead
+// consumes the bytes it looked at, looks at a few bytes, looks at blanks that no other scanner looks at, or stores
+// how far it looked, so that it never looks at the same bytes again.
 func (l *language) highlight(code string, most int) []span {
 	return l.paint(&painter{code: code, most: most})
 }
@@ -57,8 +56,7 @@ func (l *language) scan(p *painter, from, to int) {
 	}
 }
 
-// painter cuts code into spans from its beginning to its end. What nobody marks
-// has no colour.
+// painter cuts code into spans from its beginning to its end. Unmarked code has no colour.
 type painter struct {
 	code string
 	at   int // how much is cut
@@ -76,8 +74,8 @@ func (p *painter) mark(from, to int, class string) {
 	p.cut(to, class)
 }
 
-// cut gives a class to what is left up to to. Blanks have the class of what
-// stands before them: nobody sees the difference, and spans are fewer.
+// cut gives the code up to to a class. Blanks get the class of the code before them: this looks the same and makes
+// fewer spans.
 func (p *painter) cut(to int, class string) {
 	to = min(to, len(p.code))
 	if to <= p.at || p.full {
@@ -106,7 +104,7 @@ type scanner struct {
 
 	fresh    bool // nothing but blanks stands before on the line
 	begins   bool // nothing but blanks stands before in the statement
-	operand  bool // what stands before is a value, so that "/" divides
+	operand  bool // the token before is a value, so that "/" divides
 	declares bool // a word stands before that is followed by a new name
 
 	frames []frame
@@ -115,7 +113,7 @@ type scanner struct {
 	noRegexp int
 }
 
-// mark gives what is ahead up to to a class, and goes there.
+// mark gives the code up to to a class, and moves there.
 func (s *scanner) mark(to int, class string) {
 	s.paint.mark(s.at, to, class)
 	s.at = to
@@ -132,7 +130,7 @@ func (s *scanner) byteAt(i int) byte {
 	return s.code[i]
 }
 
-// ahead reports whether what is next.
+// ahead reports whether the code continues with what.
 func (s *scanner) ahead(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
 
 // lineEnd is where the line ends that i stands on.
@@ -148,8 +146,7 @@ func (s *scanner) lineEnd(i int) int {
 	return end
 }
 
-// after is where the text ends that begins with what is found next from i on,
-// or the end of the code.
+// after returns the index behind the next occurrence of what from i on, or the end of the code.
 func (s *scanner) after(i int, what string) int {
 	if i >= len(s.code) {
 		return len(s.code)
@@ -253,8 +250,7 @@ func (s *scanner) token(c byte) {
 		}
 		s.mark(to, hlKeyword)
 	default:
-		// A word that declares is told apart from its name by nothing else
-		// than these.
+		// Only these marks may stand between a declaring keyword and the declared name.
 		s.declares = declared && (c == '*' || c == '&')
 		s.punctuation(c)
 	}
@@ -281,7 +277,7 @@ func (s *scanner) punctuation(c byte) {
 	}
 }
 
-// word takes a word, and what belongs to it: a text that it is the prefix of.
+// word takes a word, together with a text that the word is the prefix of.
 func (s *scanner) word() {
 	from := s.at
 	to := s.skip(from+1, wordPart)
@@ -324,8 +320,7 @@ func (s *scanner) word() {
 	s.mark(to, class)
 }
 
-// glued reports whether what begins at i is part of a longer word, a path, or
-// something's name. Two points part.
+// glued reports whether the token at i is part of a longer word, a path or a qualified name. Two points separate.
 func (s *scanner) glued(i int) bool {
 	c := s.byteAt(i - 1)
 	return s.bytes[c]&glue != 0 && (c != '.' || s.byteAt(i-2) != '.')
@@ -349,7 +344,7 @@ func (s *scanner) leads(i int) bool {
 	return s.byteAt(i) == ' ' && (letter(c) || digit(c) || strings.IndexByte("\"'`{[*", c) >= 0 && c != 0)
 }
 
-// key reports whether what ends at i names a value.
+// key reports whether the token that ends at i is the name of a value.
 func (s *scanner) key(i int) bool {
 	if len(s.keyMarks) == 0 || s.with&keysFirst != 0 && !s.fresh || s.with&recipes != 0 && s.byteAt(s.line) == '\t' {
 		return false
@@ -464,7 +459,7 @@ func (s *scanner) comment() bool {
 	return false
 }
 
-// variable takes $name, ${name}, @name and what else has a mark before it.
+// variable takes $name, ${name}, @name and other names with a mark before them.
 func (s *scanner) variable() bool {
 	c, before := s.code[s.at], s.byteAt(s.at-1)
 	if s.bytes[before]&plainPart != 0 || (c == '%' || c == '&') && s.operand && !s.fresh {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// grammar describes a language as far as its colours need it. What a list holds
-// is parted by blanks.
+// grammar describes a language as far as its colours need it. Lists are separated by blanks.
 type grammar struct {
 	names  string // that people write after a fence; the first is its own
 	family family
@@ -29,10 +28,10 @@ type grammar struct {
 	// word or a text follows after a space. Those that are known have the colour
 	// of names.
 	keywords, softs, known string
-	// keys are what follows a word or a text that names a value.
+	// keys are the marks that follow the name of a value.
 	keys string
-	// sigils are what begins a variable or a decorator, brackets what may stand
-	// around its name, special what may be its name.
+	// sigils are the marks that begin a variable or a decorator, brackets may stand around its name, special are
+	// the bytes that may be its name.
 	sigils, brackets, special string
 }
 
@@ -61,7 +60,7 @@ const (
 	texLike
 )
 
-// features are what only some languages have.
+// features are properties that only some languages have.
 type features uint32
 
 const (
@@ -73,7 +72,7 @@ const (
 	keysFirst                          // keys begin lines
 	recipes                            // lines after a tab have no keys
 	sections                           // [name]
-	leading                            // what begins a statement is a keyword
+	leading                            // the first word of a statement is a keyword
 	symbols                            // :name
 	hashLines                          // #include
 	attributes                         // #[name]
@@ -90,7 +89,7 @@ const (
 	inPages                            // <?php within HTML
 )
 
-// byteKind is what a byte may be in a language.
+// byteKind is the set of roles of a byte in a language.
 type byteKind uint8
 
 const (

@@ -1,13 +1,10 @@
-// Package markup turns Markdown into HTML that may stand in a page: what
-// people and agents write, which is hostile until proven otherwise, and the
-// manual, which is ours. It decides which elements, attributes and links are
-// let through and how much work a text may cause; it knows nothing of
-// conversations, agents or HTTP.
+// Package markup turns Markdown into HTML that may be part of a page. Texts of people and agents are hostile; the
+// manual is part of the program and trusted. The package decides which elements, attributes and links are allowed
+// and how much work a text may cause. It knows nothing of conversations, agents or HTTP.
 //
-// Message goes through four walls: bounds that are checked before parsing
-// (see bounds.go), a parser that knows no raw HTML, node renderers that write
-// only safe links, and an allow-list of elements and attributes over the
-// outcome. Whatever exceeds a bound is shown as escaped plain text.
+// Message has four layers of defence: bounds that are checked before parsing (see bounds.go), a parser without raw
+// HTML, node renderers that write only safe links, and an allow-list of elements and attributes for the result. A
+// text that exceeds a bound is shown as escaped plain text.
 package markup
 
 import (
@@ -45,7 +42,7 @@ type Renderer struct {
 	manual  goldmark.Markdown
 	policy  *bluemonday.Policy
 	texts   *Cache[[sha256.Size]byte]
-	// Fragments keeps what a door renders once and serves to many.
+	// Fragments caches HTML that a handler renders once and serves many times.
 	Fragments *Cache[string]
 }
 
@@ -54,8 +51,8 @@ func New() *Renderer {
 	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
 }
 
-// newMessage builds Markdown without raw HTML: the parsers of HTML blocks and
-// inline HTML are left out, so that a tag somebody writes about is shown.
+// newMessage builds Markdown without raw HTML: the parsers of HTML blocks and inline HTML are left out, so that a
+// tag in a text is shown as text.
 func newMessage() goldmark.Markdown {
 	p := parser.NewParser(
 		parser.WithBlockParsers(
@@ -99,7 +96,7 @@ func newManual() goldmark.Markdown {
 	)
 }
 
-// Message renders what a person or an agent wrote.
+// Message renders a text of a person or an agent.
 func (r *Renderer) Message(source string) templates.SafeHTML {
 	key := sha256.Sum256([]byte(source))
 	if h, ok := r.texts.Get(key); ok {
@@ -204,8 +201,7 @@ func (r *Renderer) Line(source string) string {
 	return line
 }
 
-// Link renders one link to an address that somebody named; an address that is
-// none of ours to offer becomes plain text.
+// Link renders a link to an untrusted address. An address that is not allowed becomes plain text.
 func (r *Renderer) Link(address, label string) templates.SafeHTML {
 	label = Clean(label)
 	if label == "" {

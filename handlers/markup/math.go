@@ -13,7 +13,7 @@ import (
 // stars, underscores and backslashes are no markup. They stand within a line,
 // $…$, $$…$$, \(…\) and \[…\], or, with the longer two, as blocks of lines.
 
-// mathClass marks what holds a formula.
+// mathClass marks an element that contains a formula.
 const mathClass = "math"
 
 // mathSpan parses formulas within a paragraph.
@@ -79,9 +79,8 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	return nil
 }
 
-// closes finds the end of a formula in a line, behind its delimiter; -1 is
-// for a line without. A lone dollar closes where it could not open: behind
-// what is no space and not before a digit or letter.
+// closes returns the index behind the closing delimiter of a formula in a line, or -1 if there is none. A lone
+// dollar closes where it could not open: after a byte that is no space and not before a digit or letter.
 func closes(line []byte, from int, closing string) int {
 	for i := from; i < len(line); i++ {
 		switch {

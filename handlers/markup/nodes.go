@@ -15,7 +15,7 @@ import (
 	"agentsite/docs"
 )
 
-// linkRel is on every link that somebody else wrote.
+// linkRel is set on every link of an untrusted text.
 const linkRel = "noopener noreferrer nofollow ugc"
 
 // maxURL is the longest address a link may have.
@@ -53,10 +53,9 @@ func safeURL(address string) (string, bool) {
 	return u.String(), true
 }
 
-// nodes writes what must differ from goldmark's own HTML: links carry rel,
-// images become links, so that a page of ours never loads anything from
-// elsewhere, boxes of task lists are characters, not inputs, and code has
-// spans to be coloured by.
+// nodes writes the nodes that must differ from goldmark's own HTML: links carry rel; images become links, so that a
+// page never loads anything from elsewhere; boxes of task lists are characters, not inputs; code has spans for
+// colours.
 type nodes struct{}
 
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {

@@ -5,9 +5,8 @@ import (
 	"unicode"
 )
 
-// Clean removes what no reader should meet in a text: control characters,
-// and the marks that override or nest the direction of what follows them, by
-// which a text can show something else than it says.
+// Clean removes control characters, and the marks that override or nest the direction of text, by which a text can
+// show something other than its content.
 func Clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {

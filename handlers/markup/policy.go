@@ -7,8 +7,8 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// newPolicy is what HTML of others may consist of. Nothing loads, acts, looks
-// like a form or can be addressed by an id.
+// newPolicy is the allow-list of untrusted HTML. Nothing in it loads, acts, looks like a form or can be addressed
+// by an id.
 func newPolicy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",

@@ -13,14 +13,13 @@ type frame struct {
 	depth       int // brackets that are open within
 }
 
-// look is what was seen when looking ahead for the end of a text.
+// look is the result of looking ahead for the end of a text.
 type look struct {
-	to int // nobody need look before it again
+	to int // no scanner needs to look before it again
 	ok bool
 }
 
-// quoted takes a text whose mark stands at open, after the prefix that begins
-// at from.
+// quoted takes a text whose opening mark is at open, after the prefix that begins at from.
 func (s *scanner) quoted(from, open int, prefix string) bool {
 	for i := range s.quotes {
 		q := &s.quotes[i]
@@ -72,8 +71,7 @@ func (s *scanner) closed(quote, from int, raw bool) bool {
 	return false
 }
 
-// text takes a text, whose inside goes on at i, up to its end or up to code
-// within it.
+// text takes a text, whose content continues at i, up to its end or up to code within it.
 func (s *scanner) text(i int, q *quote, raw, within bool) {
 	s.operand = true
 	for i < len(s.code) {
@@ -153,8 +151,7 @@ func (s *scanner) enters(i int, q *quote, raw bool) bool {
 	return false
 }
 
-// closing is the bracket that closes what open opens; other bytes close what
-// they open.
+// closing returns the bracket that closes open. Other bytes close themselves.
 func closing(open byte) byte {
 	switch open {
 	case '(':
@@ -234,9 +231,9 @@ func (s *scanner) regexp() bool {
 	}
 }
 
-// between is where a text ends whose mark stands at i, and which may hold
-// brackets of the same kind; or -1 when the line ends before, for marks that
-// are no brackets. What has no end goes to the end of the code.
+// between returns the end of a text whose opening mark is at i, and which may contain brackets of the same kind. It
+// returns -1 if the line ends before, for marks that are no brackets. A text without an end reaches to the end of
+// the code.
 func (s *scanner) between(i int) int {
 	open := s.code[i]
 	end, depth := closing(open), 1
