@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// buffers are reused: a page is larger than what the allocator gives away
-// cheaply.
+// buffers are reused, because a page is too large for the allocator's cheap size classes.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxReused bounds the buffers that are kept.
@@ -18,7 +17,7 @@ func NewBuffer() *bytes.Buffer {
 	return buf
 }
 
-// FreeBuffer gives a buffer back; nobody may use its bytes any more.
+// FreeBuffer returns a buffer for reuse. Its bytes may not be used afterwards.
 func FreeBuffer(buf *bytes.Buffer) {
 	if buf.Cap() <= maxReused {
 		buffers.Put(buf)

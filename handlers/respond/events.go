@@ -48,8 +48,8 @@ func (e *Events) Write(b []byte) error {
 // KeepAlive writes a sign of life.
 func (e *Events) KeepAlive() error { return e.Write(stillHere) }
 
-// Run writes what next returns until either ends; next gets as long as a
-// stream may be silent.
+// Run writes the results of next until the client or next ends. The context of next ends when the stream may not be
+// silent any longer.
 func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, error)) {
 	for {
 		nctx, cancel := context.WithTimeout(ctx, chat.IdleAfter)
@@ -69,8 +69,8 @@ func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, er
 	}
 }
 
-// LiftDeadlines lifts the server's deadlines from a request whose one answer may
-// take minutes. The returned function puts one on the writing of the answer.
+// LiftDeadlines removes the server's deadlines from a request whose single answer may take minutes. The returned
+// function sets a deadline for writing the answer.
 func LiftDeadlines(w http.ResponseWriter) (answer func()) {
 	rc := http.NewResponseController(w)
 	rc.SetReadDeadline(time.Time{}) // else it would end the request's context
@@ -78,8 +78,8 @@ func LiftDeadlines(w http.ResponseWriter) (answer func()) {
 	return func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }
 }
 
-// IgnoreGone is err unless the answer has begun: who reads it went away, or
-// finds that it ends.
+// IgnoreGone returns err unless the answer has begun. After that the client has gone, or sees the end of the
+// stream.
 func IgnoreGone(e *Events, err error) error {
 	if e != nil {
 		return nil

@@ -13,14 +13,14 @@ import (
 // Event is one thing that happens to a task that is followed. Exactly one of
 // Text (with or without Restart), Task, Artifact and End is set.
 type Event struct {
-	// Text goes on with the answer. With Restart it is the answer so far, and
-	// what came before is void: agents may begin anew.
+	// Text continues the answer. With Restart it is the answer so far, which replaces all earlier Text, because an
+	// agent may start its answer anew.
 	Text    string
 	Restart bool
 	// Whole is true of Text that is all there was to come, or its rest: the
 	// End is there already.
 	Whole bool
-	// Task is where the work is, and what the agent says it is doing.
+	// Task is the state of the work, with the agent's own description of it.
 	Task *chat.TaskState
 	// Artifact is something the task has produced. They come before the End.
 	Artifact *task.Artifact
@@ -28,7 +28,7 @@ type Event struct {
 	End *End
 }
 
-// End is how a task ended, or what it waits for.
+// End is the final state of a task, or the input it waits for.
 type End struct {
 	// Task has the state and the reason it ended or waits with.
 	Task task.Task
@@ -48,16 +48,16 @@ type Stream struct {
 	task  task.Task
 	sub   *chat.Subscription
 
-	text    []byte        // the answer so far as the room tells it
-	said    []byte        // what was handed on of it
+	text    []byte        // the answer so far, as the conversation reports it
+	said    []byte        // the part of text that was returned as events
 	answer  *chat.Message // once it is there
 	pending []Event
 	done    bool
 }
 
-// Follow begins to follow a task the actor asked for. However late that is,
-// the texts add up to the durable answer. The caller must Close the stream.
-// It is not told when the actor's credential ends: use account.Service.Guard.
+// Follow begins to follow a task of the actor. Even if it begins late, the texts add up to the durable answer. The
+// caller must Close the stream. The stream does not notice the end of the actor's credential: use
+// account.Service.Guard.
 func Follow(ctx context.Context, chats *chat.Service, actor ident.Actor, t task.Task) (*Stream, error) {
 	sub, err := chats.Subscribe(ctx, actor, t.ConversationID, t.MessageSeq)
 	if err != nil {
@@ -66,8 +66,7 @@ func Follow(ctx context.Context, chats *chat.Service, actor ident.Actor, t task.
 	return &Stream{chats: chats, actor: actor, task: t, sub: sub}, nil
 }
 
-// FollowAsked is Follow for what was asked just now, of which the end may be
-// known.
+// FollowAsked is Follow for a request made just now, whose end may already be known.
 func FollowAsked(ctx context.Context, chats *chat.Service, actor ident.Actor, asked chat.Asked) (*Stream, error) {
 	end, ok := Ended(asked)
 	if !ok {
@@ -122,7 +121,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Wait returns how the task ends, or what it waits for.
+// Wait returns the end of the task, or the input it waits for.
 func (s *Stream) Wait(ctx context.Context) (End, error) {
 	for {
 		e, err := s.Next(ctx)
@@ -135,7 +134,7 @@ func (s *Stream) Wait(ctx context.Context) (End, error) {
 	}
 }
 
-// take makes events of what the room tells.
+// take converts an update of the conversation to events.
 func (s *Stream) take(u chat.Update) {
 	switch {
 	case u.Delta != nil && u.Delta.TaskID == s.task.ID:
@@ -149,7 +148,7 @@ func (s *Stream) take(u chat.Update) {
 
 func (s *Stream) delta(d *chat.Delta) {
 	if d.Offset > len(s.text) {
-		return // a piece is missing: what follows has the whole
+		return // a piece is missing: a following update has the whole text
 	}
 	if d.Offset == len(s.text) && len(s.said) == len(s.text) { // the common case
 		if d.Text != "" {
@@ -165,7 +164,7 @@ func (s *Stream) delta(d *chat.Delta) {
 	}
 }
 
-// say hands on what the answer is now.
+// say queues the difference between the answer so far and the text already returned.
 func (s *Stream) say(text []byte) {
 	switch {
 	case bytes.Equal(text, s.said):

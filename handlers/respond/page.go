@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// SetUnlisted keeps an answer out of search engines and of what browsers tell
-// other sites: its address is a secret.
+// SetUnlisted keeps the secret address of an answer out of search engines and of the Referer that browsers send to
+// other sites.
 func SetUnlisted(w http.ResponseWriter) {
 	w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -21,8 +21,8 @@ func SeeOther(w http.ResponseWriter, r *http.Request, path string) error {
 	return nil
 }
 
-// PagePolicy is the content security policy of every page: scripts only of ours,
-// by nonce, nothing from elsewhere, nobody frames us.
+// PagePolicy is the content security policy of every page: only the portal's own scripts, by nonce; nothing from
+// other sites; no framing.
 func PagePolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite"

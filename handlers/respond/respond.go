@@ -40,8 +40,8 @@ func Status(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// PrepareError logs what only the operator may read, and sets the headers an error
-// has on every door. It returns the error to show and its status.
+// PrepareError logs the part of an error that only the operator may read, and sets the headers that errors of every
+// protocol endpoint have. It returns the error to show and its status.
 func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) (*fault.Error, int) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		err = fault.New(fault.Unavailable, "The request was given up.")
@@ -69,8 +69,7 @@ func RetryAfter(h http.Header, wait time.Duration) {
 	}
 }
 
-// SetChallenge sets what a program that lacks a credential is told, if that is
-// what is wrong.
+// SetChallenge sets the WWW-Authenticate header if the credential is missing.
 func SetChallenge(w http.ResponseWriter, f *fault.Error) {
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
