@@ -13,15 +13,13 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Callers finds out who asks through a face: the account of an API token, or
-// a guest. Cookies do not count, so that no page of another site can ask as
-// the person whose browser shows it.
+// Callers identifies the caller of a protocol endpoint: the account of an API token, or a guest. Cookies are
+// ignored, so that no page of another site can act as the person whose browser shows it.
 //
-// A guest without a token is one for each conversation: whoever names the
-// conversation from the address it was opened from is that guest again. The
-// portal remembers this in memory, for keepFor after the last use and for at
-// most maxKept conversations; then, and after a restart, the conversation is
-// not there for them any more. Create it with NewCallers.
+// A guest without a token exists for one conversation: a request that names the conversation, from the address that
+// opened it, is from that guest. The portal keeps this in memory, for keepFor after the last use and for at most
+// maxKept conversations. After that, and after a restart, the guest has no access to the conversation. Create it
+// with NewCallers.
 type Callers struct {
 	accounts *account.Service
 	portals  Portals // nil where no other portal may ask
@@ -29,7 +27,7 @@ type Callers struct {
 	mu    sync.Mutex // guards the rest
 	kept  map[string]*list.Element
 	order *list.List // of *guest, the last used in front
-	// attending counts the requests that wait for agents, by who waits.
+	// attending counts the waiting requests by caller.
 	attending map[string]int
 }
 
@@ -49,7 +47,7 @@ func NewCallers(accounts *account.Service, portals Portals) *Callers {
 	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
 }
 
-// Caller is who asks.
+// Caller is the actor of a request.
 type Caller struct {
 	ident.Actor
 	secret string // of a guest
@@ -76,10 +74,9 @@ func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor,
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
-// Identify makes of the actor of Authenticate one who may ask. A visitor is the
-// guest of the first id, of a conversation or a task, that is not empty;
-// without any id they get to be a new guest, within the limits of their
-// address. An id that is not theirs is a NotFound fault.
+// Identify returns the caller for the actor of Authenticate. A visitor becomes the guest of the first id, of a
+// conversation or a task, that is not empty. A visitor without any id becomes a new guest, within the limits of the
+// address. An id of another caller is a NotFound fault.
 func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (Caller, error) {
 	if actor.ID != "" {
 		return Caller{Actor: actor}, nil
@@ -122,7 +119,7 @@ func (c *Callers) Remember(a Caller, id string) {
 	}
 }
 
-// secret is that of the guest whose id it is, "" for none.
+// secret returns the secret of the guest of an id, or "" if there is none.
 func (c *Callers) secret(addr, id string) string {
 	now := clock.Now()
 	c.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// ReadChain is the agents whose work led to a request, as it says itself: for
-// chat.Ask. Who leaves some out gets no further than the portal's other bounds.
+// ReadChain returns the agents whose work led to a request, as the request states, for chat.Ask. A request that
+// leaves some out is still bounded by the portal's other limits.
 func ReadChain(r *http.Request) (task.Chain, error) {
 	lines := r.Header.Values(task.HopsField)
 	if len(lines) == 0 {
@@ -23,9 +23,8 @@ func ReadChain(r *http.Request) (task.Chain, error) {
 	return c, nil
 }
 
-// ReadBudget is what a request may lead to, as it says itself: for chat.Ask. A
-// portal says what is left for the very call; everybody else sends on what an
-// agent was given, of which the call is one.
+// ReadBudget returns the budget that a request states, for chat.Ask. A portal states the budget left for this call.
+// Other callers forward the budget that an agent was given, of which this call takes one.
 func ReadBudget(r *http.Request, actor ident.Actor) (task.Budget, error) {
 	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// DecodeJSON reads a JSON body of at most max bytes into v and says in words what
-// is wrong with it. With known, a field that v does not have is an error.
+// DecodeJSON reads a JSON body of at most max bytes into v. Its errors describe the mistake in words. With known, a
+// field that v does not have is an error.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
 	return decodeBody(w, r, max, v, known, true)
 }
@@ -27,7 +27,7 @@ func DecodeFields(w http.ResponseWriter, r *http.Request, max int64, v any, know
 }
 
 func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known, text bool) error {
-	// curl -d says it sends a form; what counts is that the body is JSON.
+	// curl -d declares a form. The body decides whether it is JSON.
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}

@@ -11,9 +11,9 @@ import (
 type Portals interface {
 	// Asks reports whether a request says that a portal signed it.
 	Asks(r *http.Request) bool
-	// Asking verifies such a request and returns for whom it asks: an actor of
-	// kind Portal. It reads the body, which stays to be read. It may hold for one
-	// look only: signatures are not seen twice.
+	// Asking verifies such a request and returns the person on whose behalf it is made: an actor of kind Portal. It
+	// reads the body and restores it. It succeeds only once for a request, because a signature is not accepted
+	// twice.
 	Asking(w http.ResponseWriter, r *http.Request) (ident.Actor, error)
 	// May says whether a portal may ask now, by its id in the network.
 	May(ctx context.Context, portal string) error
@@ -22,12 +22,11 @@ type Portals interface {
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// portalKey is where a request's context holds for whom another portal asks.
+// portalKey is the context key of the actor on whose behalf another portal makes the request.
 type portalKey struct{}
 
-// FromPortals lets other portals ask at the routes below: for Authenticate they are
-// whom they ask for. A request that is signed badly gets no further; one that
-// no portal signed is anybody's.
+// FromPortals accepts requests of other portals at the routes below. Authenticate returns the actor on whose behalf
+// they are made. A request with a bad signature is refused. A request without a signature passes unchanged.
 func (c *Callers) FromPortals(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.portals == nil || !c.portals.Asks(r) {

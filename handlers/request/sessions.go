@@ -30,8 +30,7 @@ func NewSessions(accounts *account.Service, cookieName string, secure bool, log 
 // Handler is a route of ours: it answers, or returns the error to be shown.
 type Handler func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error
 
-// API adapts a handler of the API: a bearer token counts, else the session of
-// the browser whose page calls it.
+// API adapts a handler of the API. The actor is that of the bearer token, else that of the session cookie.
 func (d *Sessions) API(h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Caller(r)
@@ -44,9 +43,8 @@ func (d *Sessions) API(h Handler) http.HandlerFunc {
 	}
 }
 
-// Visitor is the actor of a browser: who the session cookie proves, else a
-// guest without an id. A cookie that has ended is the same as none, and so is
-// one that holds an API token: tokens are for the API alone.
+// Visitor returns the actor of a browser: the owner of the session cookie, else a guest without an id. An expired
+// cookie is ignored, and so is one that holds an API token, because tokens are for the API alone.
 func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
 	addr := ClientAddr(r)
 	c, err := r.Cookie(d.cookieName)
@@ -62,8 +60,8 @@ func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
 	return actor, err
 }
 
-// Caller is the actor of an API request. A bad token is an error: falling
-// back to somebody else would be worse than telling.
+// Caller returns the actor of an API request. A bad token is an error, because a silent change to another actor
+// would be worse.
 func (d *Sessions) Caller(r *http.Request) (ident.Actor, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		token := ident.BearerToken(h)
@@ -75,8 +73,7 @@ func (d *Sessions) Caller(r *http.Request) (ident.Actor, error) {
 	return d.Visitor(r)
 }
 
-// EnsureGuest gives a visitor without a session a guest session, so that what
-// they start stays theirs.
+// EnsureGuest gives a visitor without a session a guest session, so that their conversations stay theirs.
 func (d *Sessions) EnsureGuest(w http.ResponseWriter, r *http.Request, actor ident.Actor) (ident.Actor, error) {
 	if actor.ID != "" {
 		return actor, nil

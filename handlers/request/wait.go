@@ -17,11 +17,10 @@ const (
 	mostPortalAttending = 64 // of one portal, for whomever it asks
 )
 
-// BeginWait is for a request that is about to wait for an agent. Call it before
-// anything is asked: who may not wait shall not have asked either. It counts
-// the request among those its caller has waiting, and returns a context that
-// ends with the request and with the caller's credential, which may have ended
-// since it was looked at: bodies come slowly. The caller must call leave.
+// BeginWait begins to wait for an agent. Call it before the agent is asked, so that a refused caller has caused no
+// work. It counts the request among the waiting ones of its caller, and returns a context that ends with the
+// request and with the caller's credential. The credential is checked again, because it may have ended while the
+// body was received. The caller must call leave.
 func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Context, leave func(), err error) {
 	key, most := actor.ID, mostAttending
 	if actor.Kind == ident.Guest {
