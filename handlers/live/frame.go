@@ -42,8 +42,8 @@ func (d *Streams) encoded(form int, list []chat.Update) []byte {
 	return all
 }
 
-// encode makes one form of an update. It runs in goroutines that belong to no
-// request, so what a message does to it ends nothing else.
+// encode makes one form of an update. It runs in goroutines that belong to no request, so it recovers from a panic:
+// a bad message ends nothing else.
 func (d *Streams) encode(form int, u chat.Update) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,7 +99,7 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 			HTML string `json:"html,omitempty"`
 		}{Type: name, MessageJSON: api.NewMessageJSON(*u.Message)}
 		if html {
-			// What it amends may be gone by now; then there is nothing to show.
+			// The amended message may be deleted by now. Then there is nothing to show.
 			ctx, cancel := context.WithTimeout(context.Background(), liveWriteTimeout)
 			if m, err := d.chat.Shown(ctx, u); err == nil {
 				f.HTML = d.messages.MessageHTML(m)
@@ -145,8 +145,7 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 	return name, b, err
 }
 
-// liveFrame does what a reader says by its socket; false is for what is no
-// frame of ours.
+// liveFrame handles a frame of a reader's socket. It returns false for an unknown frame.
 func (d *Streams) liveFrame(ctx context.Context, actor ident.Actor, id string, b []byte) bool {
 	var in struct {
 		Type string `json:"type"`
@@ -157,8 +156,7 @@ func (d *Streams) liveFrame(ctx context.Context, actor ident.Actor, id string, b
 	if dec.Decode(&in) != nil || dec.InputOffset() != int64(len(bytes.TrimRight(b, " \r\n\t"))) {
 		return false
 	}
-	// Whether it was allowed is nothing to end the socket for: what the actor
-	// may do can change while it is open.
+	// A refusal does not end the socket, because the actor's permissions can change while it is open.
 	switch {
 	case in.Type == "typing" && in.Seq == nil:
 		_ = d.chat.Typing(ctx, actor, id) // see above

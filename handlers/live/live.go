@@ -1,5 +1,4 @@
-// Package live delivers what happens in conversations while it happens, by
-// WebSocket and by server-sent events.
+// Package live delivers the events of conversations as they happen, by WebSocket and by server-sent events.
 package live
 
 import (
@@ -20,8 +19,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Streams delivers what happens in conversations while it happens, by WebSocket
-// and by server-sent events. Create it with New.
+// Streams delivers the events of conversations as they happen, by WebSocket and by server-sent events. Create it
+// with New.
 type Streams struct {
 	chat     *chat.Service
 	accounts *account.Service
@@ -37,11 +36,10 @@ func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessi
 }
 
 const (
-	// liveWriteTimeout is how long a reader may take for what one write holds
-	// before it is let go; it resumes by seq.
+	// liveWriteTimeout is how long a reader may take to receive one write before it is disconnected. The reader
+	// resumes by seq.
 	liveWriteTimeout = 10 * time.Second
-	// livePing is how often a socket is asked whether somebody is there; one
-	// that says nothing until the next time is let go.
+	// livePing is the interval of pings. A socket that sends nothing until the next ping is disconnected.
 	livePing = 30 * time.Second
 	// liveCloseTime bounds the closing handshake: a hostile reader may have
 	// announced a frame that never ends.
@@ -137,7 +135,7 @@ func (d *Streams) guarded(base context.Context, r *http.Request, actor ident.Act
 	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
 }
 
-// GuardedBy is guarded for an actor whom prove finds.
+// GuardedBy is guarded for an actor that prove returns.
 func (d *Streams) GuardedBy(base context.Context, actor ident.Actor, prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
 	leave, err := d.visits.enter(actor)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// LiveFrameLimit bounds a frame from a reader, who has little to say, and
-	// liveFrameTime how long it may take to come.
+	// LiveFrameLimit is the longest frame of a reader, in bytes, and liveFrameTime the time in which it must
+	// arrive. Readers send only small frames.
 	LiveFrameLimit = 512
 	liveFrameTime  = 3 * time.Second
 	// liveChunk is how much of a long write must be taken in time.
@@ -30,11 +30,9 @@ const (
 
 var errChatter = errors.New("the reader says too much")
 
-// socket is a WebSocket that writes itself what it sends: the library reads,
-// and writes control frames by way of us, so frames never mix. While its
-// reader keeps up it has no goroutine that writes: the conversation's room
-// hands it what is new. When the reader does not, a goroutine follows until it
-// is up to date again.
+// socket is a WebSocket that writes its own frames: the library reads, and writes control frames through this type,
+// so that frames never mix. While its reader keeps up it has no goroutine for writing: the conversation's room
+// hands it each update. When the reader falls behind, a goroutine follows until it is up to date again.
 type socket struct {
 	door *Streams
 	log  *slog.Logger
@@ -43,7 +41,7 @@ type socket struct {
 	try  *attempt // nil where every write may wait
 	form int
 	sub  *chat.Subscription
-	// frame takes what the reader says; false ends the socket.
+	// frame handles a frame of the reader. false ends the socket.
 	frame  func([]byte) bool
 	resume func()          // follows the room again
 	base   context.Context // of the server: says why ctx has ended
@@ -61,8 +59,7 @@ type socket struct {
 	wg       sync.WaitGroup // of goroutines of the socket
 }
 
-// openSocket takes over the request's connection; what is wrong with the
-// request was answered when it returns an error.
+// openSocket takes over the request's connection. If it returns an error, the request has been answered already.
 func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
 	s := &socket{door: d, log: d.log}
 	pings := bucket{rate: 1, burst: 10}
@@ -104,7 +101,7 @@ type library struct {
 	net.Conn
 	socket *socket
 	early  []byte // read with the handshake
-	bytes  bucket // of what a reader may send, in frames of whatever kind
+	bytes  bucket // of received bytes, in frames of any kind
 }
 
 func (l *library) Read(b []byte) (n int, err error) {
@@ -130,9 +127,8 @@ func (l *library) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// serve runs the socket until either side ends it, then calls end; write sends
-// what waits at first. ctx ends with the reader's right, base, which it comes
-// from, with the server.
+// serve runs the socket until either side ends it, then calls end. write sends the waiting updates first. ctx ends
+// with the reader's permission, base, its parent, with the server.
 func (s *socket) serve(ctx, base context.Context, write func(context.Context) error, end func()) {
 	defer end()
 	defer func() {
@@ -306,11 +302,10 @@ func (s *socket) Behind() { s.resume() }
 // End implements chat.Sink.
 func (s *socket) End(err error) { s.shut(closeCode(s.base, err)) }
 
-// follow sends what waits until the reader is up to date; from then on the
-// room does.
+// follow sends the waiting updates until the reader is up to date. After that the room sends them.
 func (s *socket) follow(ctx context.Context) error {
 	for {
-		if err := s.write(nil); err != nil { // what is left of a frame
+		if err := s.write(nil); err != nil { // the rest of a frame
 			return err
 		}
 		list, err := s.sub.Take(ctx)
@@ -330,8 +325,8 @@ func (s *socket) follow(ctx context.Context) error {
 // pingFrame is a whole ping without a payload.
 var pingFrame = []byte{0x89, 0}
 
-// ping lets go of readers who are not there any more. The runtime's timers
-// wait for all sockets together.
+// ping disconnects readers that no longer respond. It uses the runtime's timers, so that no socket needs a
+// goroutine for it.
 func (s *socket) ping() {
 	gone := !s.alive.Swap(false)
 	s.mu.Lock()
@@ -349,7 +344,7 @@ func (s *socket) ping() {
 		if s.try == nil {
 			_ = s.write(pingFrame) // write ends the socket
 		} else {
-			s.hand(pingFrame) // a writer who is at work has its own deadline
+			s.hand(pingFrame) // a running writer has its own deadline
 		}
 	})
 }
