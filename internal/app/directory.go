@@ -17,7 +17,7 @@ import (
 	"agentsite/store"
 )
 
-// directory tells conversations of agents and people, with the asker's rights.
+// directory gives conversations the agents and people that the asker may see.
 type directory struct {
 	hub     *hub.Service
 	db      *store.DB

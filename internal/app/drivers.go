@@ -22,7 +22,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// drivers is what runs each kind of agent.
+// drivers run the agents of each kind.
 type drivers struct {
 	a2a    *remote.A2A
 	peer   *remote.Peer
@@ -38,7 +38,7 @@ func (d *drivers) byKind() map[hub.Kind]task.Agent {
 	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
 }
 
-// close ends what the drivers keep open.
+// close closes the drivers' connections.
 func (d *drivers) close() {
 	if d != nil {
 		d.link.Close()
@@ -100,14 +100,13 @@ func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	return p.remote.Probe(ctx, t)
 }
 
-// readers reads what an address says of itself, whatever lives there.
+// readers reads the description of the server at an address, of any kind.
 type readers struct {
 	remote *remote.Reader
 	mcp    *mcp.Reader
 }
 
-// Read implements hub.Reader: an A2A agent or a model first, which a GET
-// tells, then a server of tools.
+// Read implements hub.Reader: it tries an A2A agent or a model first, which takes one GET, then an MCP server.
 func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
 	ctx = task.WithBehalf(ctx, probing)
 	found, err := r.remote.Read(ctx, address)
@@ -122,7 +121,7 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 		return tools, nil
 	}
 	if !errors.Is(merr, mcp.ErrNoServer) {
-		return found, merr // there is one, and it says what it wants
+		return found, merr // an MCP server is there, and its error states its demand
 	}
 	return found, err
 }

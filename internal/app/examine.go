@@ -15,7 +15,7 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 		Own:       p.ownAgents,
 		Databases: func(ctx context.Context, r *doctor.Report) { control.CheckDatabases(ctx, p.db, p.replica, r) }}
 	if n := p.node; n != nil {
-		n.Syncer.Newest(ctx) // Standing knows then what others hold of this portal
+		n.Syncer.Newest(ctx) // after this Standing knows the records that others hold of this portal
 		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers.Exports, n.Client
 		s.Standing, s.Published = p.keyring().Keys, n.Publisher.Published
 		if n.Gossip != nil {

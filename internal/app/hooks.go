@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// hookURL is what says, in words for a form, why an address may not be told of
-// events. What is told is for its owner's eyes, so that it goes by https,
-// unless the portal itself is on this machine only or the operator named the
-// very network.
+// hookURL returns the check of webhook addresses, with errors for a form. Events are private to their owner, so an
+// address must use https, unless the portal itself is only on this machine or the operator allowed the exact
+// network.
 func (p *Portal) hookURL(loopback bool, allow []netip.Prefix) func(string) error {
 	return func(address string) error {
 		if err := p.checkURL(address); err != nil {

@@ -37,7 +37,7 @@ func (p *Portal) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// measure writes what is counted, for whom may see it.
+// measure answers with the metrics, to actors who may see them.
 func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	stats, err := p.peers.Stats(r.Context(), actor)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
-// gauges writes what every portal has.
+// gauges writes the metrics of every portal.
 func (p *Portal) gauges(t *meter.Text) {
 	t.Gauge("agentsite_info", "Which portal this is; always 1.")
 	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.NetworkName)
@@ -78,7 +78,7 @@ func whether(b bool) float64 {
 	return 0
 }
 
-// networkGauges writes what the federation counted.
+// networkGauges writes the metrics of the federation.
 func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	n := p.node
 	states := map[string]int64{}
@@ -211,8 +211,8 @@ func (p *Portal) serveMetrics(ctx context.Context) error {
 	return err
 }
 
-// knownHost refuses names that nobody gave this address: a foreign name that
-// leads here (DNS rebinding) reaches nothing. Addresses are not names.
+// knownHost refuses requests with a host name other than the configured one, because a foreign name that resolves
+// to this address (DNS rebinding) must reach nothing. IP addresses are accepted.
 func (p *Portal) knownHost(next http.Handler) http.Handler {
 	given, _, _ := net.SplitHostPort(p.set.MetricsListen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,9 +23,9 @@ import (
 	"agentsite/store/replica"
 )
 
-// openNetwork makes the portal one of its network, if it is of one. It comes
-// before the hub, which shows agents of others. A portal in no network has the
-// service that knows other portals too: it has what was known when it was in one.
+// openNetwork joins the portal to its network, if it has one. It runs before the hub is made, because the hub shows
+// agents of other portals. A portal without a network also has the service for other portals, which keeps the state
+// of an earlier network.
 func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, directory catalog.Directory) (err error) {
 	agents := hubAgents{p}
 	if p.set.NetworkName != "" && !record.ValidOrigin(p.url.String()) {
@@ -70,8 +70,8 @@ func (a hubAgents) Anywhere(ctx context.Context, actor ident.Actor, name string)
 	return a.p.hub.Anywhere(ctx, actor, name)
 }
 
-// connectHub adds what the hub asks the network to its ports; a portal in none
-// asks nothing. Tests give another network.
+// connectHub adds the network to the hub's ports. Without a network the hub asks no other portal. Tests use another
+// network.
 func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
 	ports.Ways = noWay{}
 	if n := p.node; n != nil {
@@ -83,8 +83,7 @@ func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
 	}
 }
 
-// newCallers returns what knows who asks: in a network, people of other portals
-// too.
+// newCallers returns the value that identifies callers. In a network it also accepts people of other portals.
 func (p *Portal) newCallers() *request.Callers {
 	if p.node == nil {
 		return request.NewCallers(p.accounts, nil)
@@ -111,7 +110,7 @@ func (p *Portal) peerRoutes(r chi.Router) {
 	d.Routes(r)
 }
 
-// toPortal is what sends requests to a portal, signed.
+// toPortal returns the transport that sends signed requests to a portal.
 func (p *Portal) toPortal(portal, origin string) http.RoundTripper {
 	return p.node.Client.Transport(record.PortalID(portal), origin)
 }
@@ -157,8 +156,7 @@ func (p *Portal) publishes() func(a hub.Agent) federation.Published {
 	return p.node.Publisher.Published
 }
 
-// keyring is what the command line may change of the portal's keys; nil in no
-// network.
+// keyring returns the key operations of the command line, or nil without a network.
 func (p *Portal) keyring() *control.Keyring {
 	if p.node == nil {
 		return nil

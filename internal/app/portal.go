@@ -93,7 +93,7 @@ type clients struct {
 	model  *egress.Client // for the portal's own model
 }
 
-// services are what a portal does.
+// services are the services of a portal.
 type services struct {
 	accounts *account.Service
 	hub      *hub.Service
@@ -107,7 +107,7 @@ type services struct {
 	teller   *teller
 }
 
-// endpoints are what a portal answers requests with.
+// endpoints are the handlers of a portal's requests.
 type endpoints struct {
 	callers     *request.Callers
 	portalCalls *peer.Calls // of people of other portals; nil in no network
@@ -304,14 +304,12 @@ func manual(url string) []builtin.Section {
 	return out
 }
 
-// loadWait is how long a start waits for the search index before it answers
-// with what is there so far.
+// loadWait is how long a start waits for the search index before requests are answered with the part loaded so far.
 const loadWait = 300 * time.Millisecond
 
-// Run serves until ctx ends or something fails for good, then stops in order:
-// requests under way are finished, running agents are told to stop (their
-// tasks go on at the next start), and the database is closed. It prints
-// "ready URL" on stdout once the portal accepts requests.
+// Run serves until ctx ends or a part fails for good, then stops in order: requests under way are finished, running
+// agents are stopped (their tasks continue at the next start), and the database is closed. It prints "ready URL" on
+// stdout once the portal accepts requests.
 func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer p.Close()
 	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.Redacted()...)...)
@@ -395,7 +393,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return errors.Join(err, werr)
 }
 
-// endWork stops what disabled accounts asked for.
+// endWork stops the tasks of disabled accounts.
 func (p *Portal) endWork(ctx context.Context) {
 	for {
 		select {
@@ -419,7 +417,7 @@ func (p *Portal) endWork(ctx context.Context) {
 	}
 }
 
-// expectLinks tells the driver of linked agents whom to expect back.
+// expectLinks gives the driver of linked agents the ids of the agents that may reconnect.
 func (p *Portal) expectLinks(ctx context.Context) error {
 	ids, err := p.db.Hub.AgentsOfKind(ctx, hub.Link)
 	if err != nil {

@@ -47,7 +47,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 	return out, nil
 }
 
-// trier lets agents be tried, and says so to those who must know.
+// trier tries agents. It puts the person that tries one into the context, for promptTools.owner.
 type trier struct{ agentruntime.Trier }
 
 type triedBy struct{}
@@ -57,8 +57,8 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
 }
 
-// owner returns the actor whose rights an agent uses for tools: its owner, or
-// before registration the person who tries it.
+// owner returns the actor whose rights an agent uses for tools: its owner, or before registration the person that
+// tries it.
 func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, error) {
 	a, err := t.portal.db.Hub.AgentByID(ctx, call.Agent.ID)
 	if fault.Is(err, fault.NotFound) {

@@ -19,7 +19,7 @@ import (
 	"agentsite/web"
 )
 
-// router is what the portal answers with.
+// router returns the handler of all requests of the portal.
 func (p *Portal) router() http.Handler {
 	dir := link.Directory{Hub: p.hub}
 	agents := link.New(link.Config{Authenticate: p.callers.AuthenticateToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})

@@ -14,7 +14,7 @@ const (
 	TierAuto       = settings.TierAuto
 )
 
-// Defaults returns the settings of a portal nobody configured.
+// Defaults returns the settings of a portal without configuration.
 func Defaults() Config { return settings.Defaults() }
 
 // Version is the release with the revision it was built from.

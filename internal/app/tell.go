@@ -35,7 +35,7 @@ func newTeller(mail account.Mailer, db *store.DB, url string, log *slog.Logger) 
 	return &teller{mail: mail, db: db, url: url, log: log, queue: make(chan letter, 256)}
 }
 
-// told is hub.Config.Told.
+// told queues a notice for mailing. It is the function of hub.Config.Told.
 func (t *teller) told(n hub.Notice, accounts []string) {
 	if t.mail == nil || !slices.Contains(urgent, n.Kind) {
 		return

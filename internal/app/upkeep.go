@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// wordsEvery is how soon a search finds what was said without having to
-	// read it then.
+	// wordsEvery is how soon a new message is in the search index. Until then a search has to read the message
+	// itself.
 	wordsEvery = 2 * time.Second
 	// wordsRest is how many times as long as it reads it then rests.
 	wordsRest = 3
@@ -20,7 +20,7 @@ const (
 	sweepBatch = 200
 )
 
-// words makes what is said findable, a little at a time, until ctx ends.
+// words adds new messages to the search index, a few at a time, until ctx ends.
 func (p *Portal) words(ctx context.Context) error {
 	wait := time.NewTimer(wordsEvery)
 	defer wait.Stop()
@@ -42,8 +42,7 @@ func (p *Portal) words(ctx context.Context) error {
 			if !more {
 				break
 			}
-			// Who waits for an answer goes first; a search reads what it needs
-			// itself.
+			// Callers that wait for an answer come first. A search reads the missing messages itself.
 			wait.Reset(wordsRest * time.Since(began))
 			select {
 			case <-wait.C:

@@ -15,7 +15,7 @@ const usageFor = 5 * time.Minute
 type usage struct {
 	p *Portal
 
-	mu   sync.Mutex // held while it is counted, or all who ask would
+	mu   sync.Mutex // held while the portal counts, so that concurrent callers do not count too
 	at   time.Time
 	last ard.Usage
 }
