@@ -1,5 +1,5 @@
-// Package control is what the command line may do to a portal's data: over the
-// socket of a portal that runs, or on the data folder of one that does not.
+// Package control contains the command line's operations on a portal's data: over the socket of a running portal,
+// or on the data folder of a stopped one.
 package control
 
 import (
@@ -22,16 +22,15 @@ import (
 	"agentsite/store/replica"
 )
 
-// Control is what the command line may do to a portal's data, whether the
-// portal runs or not. Whoever can read the data folder holds this right.
+// Control is the command line's operations on a portal's data, whether the portal runs or not. Read access to the
+// data folder is the permission for all of them.
 type Control interface {
 	AddUser(ctx context.Context, name, password string, operator bool) error
 	Users(ctx context.Context) ([]User, error)
 	SetUserDisabled(ctx context.Context, name string, disabled bool) error
 	ResetLink(ctx context.Context, name string) (string, error)
 	AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error)
-	// Backup writes a verified copy of everything to w; when it fails, what w
-	// got is useless.
+	// Backup writes a verified copy of everything to w. If it fails, the bytes written to w are useless.
 	Backup(ctx context.Context, w io.Writer, passphrase string) error
 	Verify(ctx context.Context) (store.Report, error)
 	// Peers answers the API about other portals, below http://portal/api/v1.
@@ -110,7 +109,7 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	if o.set, err = cfg.Parse(); err != nil {
 		return nil, err
 	}
-	o.set.Level = 8 // only errors: a command says itself what it did
+	o.set.Level = 8 // only errors: a command reports its own result
 	o.release, err = LockData(cfg.Data)
 	if errors.Is(err, ErrInUse) {
 		// It is starting or stopping: its socket comes or its lock goes.
@@ -141,14 +140,14 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	case o.url == "":
 		if o.url = "http://" + cfg.Listen; o.set.NetworkName != "" {
 			if card := lastCard(ctx, o.db, o.set.NetworkName); card != nil {
-				o.url = card.Origin // nobody gave one when it ran last
+				o.url = card.Origin // the address of its last run, which had none configured
 			}
 		}
 	}
 	return o, nil
 }
 
-// lastCard is what the portal last said of itself in a network; nil for nothing.
+// lastCard returns the last card that the portal signed in a network, or nil if there is none.
 func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
 	_, wire, err := db.Peers.LastCard(ctx, network)
 	if err != nil || wire == nil {
@@ -290,9 +289,8 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Re
 	return store.VerifyBackup(ctx, r, passphrase)
 }
 
-// VerifyData checks the data folder: through the portal that runs on it, or
-// itself when none does. It changes nothing but the replica, of which it lets go
-// what is damaged and can be fetched again.
+// VerifyData checks the data folder: through the portal that runs on it, or directly if none does. It changes only
+// the replica, from which it removes damaged parts that can be fetched again.
 func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if c, ok := dialControl(ctx, dir); ok {
 		defer c.Close()
@@ -319,5 +317,5 @@ func SchemaVersion() int64 { return store.SchemaVersion() }
 // asFault keeps the sentence of an error that crossed the control socket.
 func asFault(kind, message string) error { return fault.New(fault.Kind(kind), "%s", message) }
 
-// Report is what a check of data or of a backup found.
+// Report is the result of a check of data or of a backup.
 type Report = store.Report

@@ -20,7 +20,7 @@ import (
 	"agentsite/store/replica"
 )
 
-// Diagnosis is what a look at a portal showed.
+// Diagnosis is the result of an examination of a portal.
 type Diagnosis = doctor.Report
 
 const (
@@ -77,9 +77,8 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 	return c.Doctor(ctx, q)
 }
 
-// lookAt looks at the databases of a folder that nobody uses, and reports whether
-// they may be opened: opening would upgrade an older one and move a damaged
-// replica aside.
+// lookAt examines the databases of a folder that no portal uses, and reports whether they may be opened. Opening
+// would upgrade an older one and move a damaged replica aside.
 func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()

@@ -26,8 +26,7 @@ type KeyControl interface {
 	// DetachRoot writes the root key to a file and takes it out of the data
 	// folder.
 	DetachRoot(ctx context.Context, path string) error
-	// DraftCard is the card that the root key should sign, as JSON; TakeCard
-	// puts what was signed in use.
+	// DraftCard returns the card that the root key should sign, as JSON. TakeCard puts the signed card in use.
 	DraftCard(ctx context.Context) (json.RawMessage, error)
 	TakeCard(ctx context.Context, wire []byte) error
 }

@@ -64,7 +64,7 @@ func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, lo
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	save := func() error { // what Add heard of is kept by Run alone
+	save := func() error { // only Run stores the portals that Add discovers
 		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel()
 		return peers.Run(ended)

@@ -28,8 +28,8 @@ import (
 // user may open it.
 const controlSocket = "control.sock"
 
-// maxSocketPath is what a unix socket's address can hold; a longer path is
-// reached through the folder's descriptor.
+// maxSocketPath is the longest path in a unix socket's address, in bytes. A longer path is reached through the
+// folder's descriptor.
 const maxSocketPath = 100
 
 func socketPath(dir string) (path string, done func(), err error) {
