@@ -25,7 +25,7 @@ type mailer struct {
 	from *mail.Address
 }
 
-// mailTimeout bounds how long somebody waits for a mail to be taken.
+// mailTimeout bounds the wait for the mail server to accept a mail.
 const mailTimeout = 15 * time.Second
 
 // ParseMail reads smtp://user:password@host:587.

@@ -45,12 +45,11 @@ type Config struct {
 	// Tier is how much is kept of other portals: TierAuto, record.TierReplica,
 	// record.TierSummary or record.TierIndex.
 	Tier string
-	// Gossip is how portals tell each other who is there: GossipHTTPS, GossipOff,
-	// or where to use UDP and TCP.
+	// Gossip is how portals announce changes to each other: GossipHTTPS, GossipOff, or an address for UDP and TCP.
 	Gossip string
 	// found, when set, knows the agents of other portals: tests set it.
 	RemoteAgents hub.Network
-	// Conformance adds what the official test suites ask for.
+	// Conformance adds the behaviour that the official test suites require.
 	Conformance bool
 	// MetricsListen is an address where scrapers read without a token; empty
 	// for none.
@@ -65,13 +64,12 @@ type Config struct {
 	PeerIdle int
 }
 
-// Defaults returns the settings of a portal nobody configured.
+// Defaults returns the settings of a portal without configuration.
 func Defaults() Config {
 	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork, Tier: TierAuto, Gossip: GossipHTTPS}
 }
 
-// DefaultNetwork is the network of portals nobody configured; NoNetwork keeps a
-// portal to itself.
+// DefaultNetwork is the network of a portal without configuration. NoNetwork turns the network off.
 const (
 	DefaultNetwork = "agentsite-main"
 	NoNetwork      = "off"
@@ -108,7 +106,7 @@ type Settings struct {
 	FixedTier     string        // empty: as it chooses
 }
 
-// Validate checks every setting and says what is wrong with the first that is.
+// Validate checks every setting and returns the error of the first invalid one.
 func (c Config) Validate() error {
 	_, err := c.Parse()
 	return err
