@@ -40,8 +40,7 @@ func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	return messages, respond.Status(f.Kind), true
 }
 
-// FieldErrors is errorsOf for a form that is about to be shown again: it also tells
-// when to come back.
+// FieldErrors is FormErrors for a form that is shown again. It also sets Retry-After.
 func FieldErrors(w http.ResponseWriter, err error) (messages templates.FieldErrors, code int, ok bool) {
 	respond.RetryAfter(w.Header(), fault.As(err).RetryAfter)
 	return FormErrors(err)

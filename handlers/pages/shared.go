@@ -17,28 +17,28 @@ import (
 // sharedBytes bounds the pages kept for visitors.
 const sharedBytes = 4 << 20
 
-// shared keeps pages that are the same for every visitor who is nobody yet,
-// all but their nonce. It is for lists, which cost the most and are asked for
-// most; a page is kept for one state of what it shows and never longer.
+// shared caches pages that are the same for every visitor without a session, except for the nonce. It is for lists,
+// which are the most expensive and most requested pages. A page is cached for one state of its contents and never
+// longer.
 type shared struct {
 	pages *markup.Cache[string]
-	// nonce stands in kept pages where each answer has its own. Nobody is ever
-	// told it, so nothing that people wrote can hold it.
+	// nonce is the placeholder in cached pages for the nonce of each answer. It is never sent to a client, so no
+	// text of a user can contain it.
 	nonce string
 }
 
 func newShared() shared {
 	var raw [16]byte
 	rand.Read(raw[:])
-	// It begins with what pages hardly have, so that it is found quickly.
+	// It begins with a byte that is rare in pages, so that the search for it is fast.
 	return shared{markup.NewCache[string](sharedBytes), "~" + hex.EncodeToString(raw[:])}
 }
 
 // Anonymous reports whether pages show the actor nothing of their own.
 func Anonymous(actor ident.Actor) bool { return actor.Kind == ident.Guest && actor.ID == "" }
 
-// SharedKey names a page of a state; the state is read before what the page
-// shows, so that a change meanwhile keeps nothing old under a new name.
+// SharedKey returns the cache key of a page in a state. The state must be read before the contents of the page, so
+// that a change in between cannot store old contents under a new key.
 func SharedKey(state uint64, address string) string {
 	return strconv.FormatUint(state, 36) + " " + address
 }

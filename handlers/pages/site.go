@@ -1,5 +1,5 @@
-// Package pages has what the pages of all packages below share: the frame around
-// a page, pages of errors, agents on cards, and the forms of numbers and times.
+// Package pages contains the parts shared by the page packages below it: the frame around a page, error pages,
+// agent cards, and the format of numbers and times.
 package pages
 
 import (
@@ -41,7 +41,7 @@ func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Servi
 	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer, shared: newShared(), log: log}
 }
 
-// Frame fills what every page has around its content.
+// Frame fills in the parts of every page around its content.
 func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates.Page {
 	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
 		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.portal.Version}
@@ -65,7 +65,7 @@ func (d *Site) Render(w http.ResponseWriter, r *http.Request, code int, c templ.
 	return nil
 }
 
-// PageError shows what went wrong as a page of its own.
+// PageError shows an error as a page of its own.
 func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
 	f, _ := respond.PrepareError(w, r, d.log, err)
 	id := middleware.GetReqID(r.Context())
@@ -74,8 +74,7 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return
 	}
 	code := respond.Status(f.Kind)
-	// When the request was given up, nobody waits for a page and none can be
-	// rendered.
+	// After the request was canceled no client waits for a page, and none can be rendered.
 	if r.Context().Err() == nil {
 		v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
 		if err = d.Render(w, r, code, templates.Error(d.Frame(r, actor, "Error"), v)); err == nil {

@@ -15,8 +15,7 @@ import (
 type kindText struct {
 	Label string // in lists
 	Help  string // on the profile
-	// Of the form: its name there, when to choose it, what an address looks
-	// like.
+	// Texts of the form: its name, when to choose it, an example address.
 	Choice, When, Example string
 }
 
@@ -139,12 +138,11 @@ func (d *Site) NoTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 	return "", false
 }
 
-// Describe splits a description into its first sentence and what else there
-// is to read.
+// Describe splits a description into its first sentence and the rest.
 func (d *Site) Describe(text string) (tagline string, rest templates.SafeHTML) {
 	text = strings.TrimSpace(text)
 	tagline = d.markup.Line(text)
-	// What is underlined is a heading, which must keep its line.
+	// An underlined line is a heading, which must keep its line.
 	if after, ok := strings.CutPrefix(text, tagline); ok && !strings.HasPrefix(after, "\n=") && !strings.HasPrefix(after, "\n-") {
 		text = strings.TrimSpace(after)
 	}

@@ -70,7 +70,7 @@ var expiries = []struct {
 
 const usualExpiry = "90d"
 
-// scopeTexts say what a token of that scope may do.
+// scopeTexts describe the permissions of a token with a scope.
 var scopeTexts = map[ident.Scope][2]string{
 	ident.AgentsRead:  {"Find agents", "Search, profiles, your own agents"},
 	ident.AgentsWrite: {"Change agents", "Register, change and remove your agents"},
@@ -88,7 +88,7 @@ func (d *Pages) account(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.showAccount(w, r, actor, http.StatusOK, templates.AccountView{}, tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
-// tokenForm is what was chosen for a new token.
+// tokenForm holds the chosen values of a new token.
 type tokenForm struct {
 	scopes  []string
 	expires string

@@ -12,17 +12,17 @@ import (
 	"agentsite/templates"
 )
 
-// prefsView is when somebody wants to be told, as the form shows it.
+// prefsView shows the notification settings in the form.
 func prefsView(j api.PrefsJSON) templates.PrefsView {
 	return templates.PrefsView{Notify: string(j.Notify), QuietFrom: j.QuietFrom, QuietTo: j.QuietTo, Zone: j.Zone}
 }
 
-// hasPrefs reports whether the form of prefs is what is shown again.
+// hasPrefs reports whether the form with errors is the one of the notification settings.
 func hasPrefs(errs templates.FieldErrors) bool {
 	return errs["notify"] != "" || errs["quiet_from"] != "" || errs["quiet_to"] != "" || errs["zone"] != ""
 }
 
-// setPrefs changes when the actor is told of messages.
+// setPrefs changes the actor's notification settings for messages.
 func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"agentsite/templates"
 )
 
-// hubSections fills what an account page shows of the directory: offers,
-// saved searches, domains.
+// hubSections fills in the directory's sections of an account page: offers, saved searches, domains.
 func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.AccountView) error {
 	ctx := r.Context()
 	offers, err := d.hub.Offers(ctx, actor)
@@ -73,7 +72,7 @@ func (d *Pages) removeDomain(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/account?done=domain-removed#domains")
 }
 
-// notices lists what the actor is told, newest first.
+// notices lists the actor's notifications, newest first.
 func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Notices(r.Context(), actor)
 	if err != nil {

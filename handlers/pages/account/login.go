@@ -56,7 +56,7 @@ func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.A
 		return respond.SeeOther(w, r, "/account")
 	}
 	q := r.URL.Query()
-	// A link that is good for nothing says so before anybody fills in a form.
+	// An invalid link is reported before the visitor fills in a form.
 	for _, secret := range []string{q.Get("invite"), q.Get("setup")} {
 		if secret == "" {
 			continue
@@ -154,8 +154,8 @@ func (d *Pages) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.signIn(w, r, a, "/account?done=password")
 }
 
-// mailReset sends a reset link to the account's own address. The answer tells
-// nobody whether the account exists.
+// mailReset sends a reset link to the account's own address. The answer is the same whether the account exists or
+// not.
 func (d *Pages) mailReset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// eventTexts say what the events of webhooks are.
+// eventTexts describe the events of webhooks.
 var eventTexts = map[notify.Type][2]string{
 	notify.TaskEnded:       {"A task ended", "Work you asked an agent for is done, failed or was stopped"},
 	notify.TaskAsks:        {"A task asks", "An agent waits for you"},

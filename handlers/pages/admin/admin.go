@@ -38,7 +38,7 @@ type Pages struct {
 	site     *pages.Site
 }
 
-// Config is what the pages need of a portal.
+// Config holds the parts of a portal that the pages need.
 type Config struct {
 	Portal   address.Portal
 	Accounts *account.Service
@@ -57,8 +57,7 @@ func New(cfg Config, examine func(ctx context.Context, q doctor.Question) (docto
 // adminPage is how many rows a list of the operator shows.
 const adminPage = 100
 
-// operatorOnly keeps everybody else away from pages that ask no service that
-// would. Services check again.
+// operatorOnly restricts a page to operators, where no service of the page does so. Services check again.
 func operatorOnly(h request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		if !actor.IsPerson() {
@@ -274,7 +273,7 @@ func (d *Pages) Routes(r chi.Router) {
 	d.declarePeers(r)
 }
 
-// Stats counts what is stored, for the operator.
+// Stats counts the stored rows, for the operator.
 type Stats interface {
 	Stats(ctx context.Context) (map[string]int64, error)
 }

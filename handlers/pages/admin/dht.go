@@ -17,9 +17,8 @@ import (
 	"agentsite/templates"
 )
 
-// dhtView is how this portal stands in the DHT and, where the page was asked to
-// look for something there, what that brought. What was wrong with it is said
-// beside the field, and by the code.
+// dhtView shows the state of this portal in the DHT and the result of a lookup, if the page asked for one. The
+// error of a lookup is shown beside its field, and by the code.
 func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int, err error) {
 	code = http.StatusOK
 	if q := r.URL.Query(); q.Has("lookup") {

@@ -29,8 +29,7 @@ const (
 	portalAgents = 12
 )
 
-// network shows the portals there are: a map and a table, as seen from here.
-// With part=live it is what of that changes.
+// network shows the known portals as a map and a table. With part=live it returns only the changing parts.
 func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	net := d.peers.Map(r.Context())
@@ -105,7 +104,7 @@ func sortPeers(list []federation.Peer, by string) {
 	})
 }
 
-// stateOrder puts first what needs a look.
+// stateOrder sorts the states that need the operator's attention first.
 func stateOrder(s federation.State) int {
 	return slices.Index([]federation.State{federation.Quarantined, federation.Pending, federation.Denied, federation.Stale, federation.Silent, federation.Joining, federation.Active}, s)
 }
@@ -128,8 +127,8 @@ func stateText(s federation.State) string {
 	return "joining"
 }
 
-// agentsOf is how many agents a portal has: of one whose agents are not all kept
-// here as many as it says.
+// agentsOf returns the number of agents of a portal. For a portal that is not fully replicated it is the number
+// that the portal states.
 func agentsOf(p federation.Peer) int {
 	if p.Partly() && unshown(p) == "" {
 		return p.Listed
@@ -161,7 +160,7 @@ func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
 	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: address.NetworkPath(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
 		Agents: pages.FormatNumber(int64(agentsOf(p))), RTT: pages.FormatLatency(p.RTT), Seen: pages.FormatMoment(p.LastSeen), Version: p.Version}
 	if p.State == federation.Silent || p.State == federation.Stale {
-		row.RTT = "" // what it was says nothing now
+		row.RTT = "" // a former value is meaningless now
 	}
 	row.Unshown = unshown(p)
 	row.Asked = p.Partly() && row.Unshown == ""

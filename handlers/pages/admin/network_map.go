@@ -19,8 +19,7 @@ const (
 	mapWidth, mapHeight = 960, 560
 	// mapMost is how many have a place; the table has all.
 	mapMost = 42
-	// namedWhole is up to how many have their whole name and what they have
-	// written beside them.
+	// namedWhole is the largest number of portals on a map with full names and the texts beside them.
 	namedWhole = 14
 	// maxVouches bounds the lines between portals.
 	maxVouches = 200
@@ -67,7 +66,7 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 		slices.SortStableFunc(list, func(a, b federation.Peer) int {
 			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
 		})
-		// What needs a look does not push the others off the map.
+		// Portals that need attention do not displace the others from the map.
 		odd := slices.IndexFunc(list, func(p federation.Peer) bool { return p.State == federation.Active })
 		if odd < 0 {
 			odd = len(list)

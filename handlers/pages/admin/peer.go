@@ -24,8 +24,8 @@ func (d *Pages) adminPeer(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showPeer(w, r, actor, http.StatusOK, nil, "")
 }
 
-// showPeer shows one portal; in is a rule that could not be stored, with what
-// is wrong with it in messages, and release why a release was refused.
+// showPeer shows one portal. in is a rejected rule with its errors in messages; release is the reason of a refused
+// release.
 func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, in *ruleForm, release string) error {
 	d.peers.Watch()
 	name := api.PeerName(r)
@@ -79,7 +79,7 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "peers", Peer: &v})
 }
 
-// recordText says what a record is, for operators.
+// recordText describes a record type for operators.
 func recordText(t record.Type) string {
 	switch t {
 	case record.TypeHead:

@@ -150,7 +150,7 @@ func ruleText(stand string) string {
 	return ""
 }
 
-// faultText says what was refused, most first.
+// faultText lists the kinds of refused records or requests, the most frequent first.
 func faultText(faults map[string]int) string {
 	kinds := slices.SortedFunc(maps.Keys(faults), func(a, b string) int { return cmp.Or(faults[b]-faults[a], cmp.Compare(a, b)) })
 	parts := make([]string, 0, 3)
@@ -179,7 +179,7 @@ func modeText(p federation.Policy) string {
 	return text
 }
 
-// advice is what an operator had better look at.
+// advice returns recommendations for the operator.
 func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advice {
 	out := adviceOf(list, d.hub.Coverage(hub.Query{}).Tier == record.TierSummary)
 	if e, ok := d.peers.Elsewhere(); ok {
@@ -213,8 +213,8 @@ func advise(out []templates.Advice, p federation.Peer, text, link string) []temp
 	return out
 }
 
-// adviceOf is what follows from how portals stand. With summing this portal
-// keeps all agents of none of them, as its operator wants it.
+// adviceOf derives recommendations from the states of the portals. With summing, this portal keeps only summaries,
+// as its operator configured.
 func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 	waiting, silent, barring := 0, 0, 0
 	for _, p := range list {

@@ -13,7 +13,7 @@ import (
 	"agentsite/templates"
 )
 
-// reports lists what people reported, open or closed.
+// reports lists the reports of people, open or closed.
 func (d *Pages) reports(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showReports(w, r, actor, http.StatusOK, templates.AdminReports{Closed: r.URL.Query().Get("closed") != ""})
 }

@@ -46,15 +46,12 @@ func New(portal address.Portal, accounts *account.Service, agents *hub.Service, 
 	return &Embed{portal: portal, accounts: accounts, hub: agents, chat: chats, live: streams, messages: messages, site: site, log: log}
 }
 
-// The chat with an agent as other sites show it, in a frame. Whoever talks
-// there is a visitor: these routes read no cookie and no token, so that nobody
-// who is logged in acts inside a page of somebody else, also not where that
-// page is of the same site and the browser sends our cookie along. The frame
-// keeps the secret of its visitor itself and sends it in a header, which no
-// page of another origin can do, and which needs no third-party cookies.
+// The chat with an agent in a frame on other sites. Its user is always a visitor: these routes read no cookie and
+// no token, so that a logged-in person never acts inside the page of another site, even if that page is same-site
+// and the browser sends the cookie along. The frame keeps the secret of its visitor itself and sends it in a
+// header. No page of another origin can do that, and it needs no third-party cookies.
 
-// visitorHeader holds the secret of a frame's visitor: in requests, and in the
-// answer that makes somebody one.
+// visitorHeader holds the secret of a frame's visitor: in requests, and in the answer that creates the visitor.
 const visitorHeader = "Agentsite-Visitor"
 
 // Routes declares the routes of the chat in a frame.
@@ -65,14 +62,13 @@ func (d *Embed) Routes(r chi.Router) {
 	r.Get("/agents/{name}/embed/live", d.embedded(d.embedLive))
 }
 
-// stranger is everybody whom the routes of the frame know nothing of.
+// stranger is the actor of a frame without a visitor's secret.
 func stranger(r *http.Request) ident.Actor {
 	return ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
 }
 
-// embedPolicy is the policy of the page in the frame: that of all pages, but
-// for who may frame it. The origins were checked when they were stored, and
-// hold nothing that would begin another directive.
+// embedPolicy is the policy of the page in the frame: the policy of all pages with other frame ancestors. The
+// origins were checked when they were stored, and cannot begin another directive.
 func embedPolicy(nonce string, origins []string) string {
 	return strings.Replace(respond.PagePolicy(nonce), "frame-ancestors 'none'", "frame-ancestors "+strings.Join(origins, " "), 1)
 }
@@ -103,13 +99,12 @@ func (d *Embed) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	if err := templates.Embed(v).Render(templ.WithNonce(r.Context(), nonce), buf); err != nil {
 		return err
 	}
-	w.Header().Del("X-Frame-Options") // it knows no list; the policy says who may
+	w.Header().Del("X-Frame-Options") // it has no list of origins; the policy replaces it
 	respond.WritePageWith(w, http.StatusOK, embedPolicy(nonce, a.EmbedOrigins), buf)
 	return nil
 }
 
-// embedded adapts a handler of what the frame asks for: errors are those of
-// the API.
+// embedded adapts a handler of the frame's requests. Its errors are those of the API.
 func (d *Embed) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Agent) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := d.hub.Embeddable(r.Context(), request.PathName(r))
@@ -126,7 +121,7 @@ func (d *Embed) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Ag
 	}
 }
 
-// frameVisitor is who talks in the frame.
+// frameVisitor returns the visitor of the frame.
 func (d *Embed) frameVisitor(r *http.Request) (ident.Actor, error) {
 	return d.accounts.AuthenticateGuest(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))
 }
@@ -142,8 +137,7 @@ type embedSaidJSON struct {
 	Seq          int64  `json:"seq"`
 }
 
-// embedSay asks the agent something. Who begins becomes a visitor by it,
-// within the limits of their address.
+// embedSay sends a message to the agent. The first message creates the visitor, within the limits of the address.
 func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) error {
 	var in embedSayBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -153,7 +147,7 @@ func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) er
 	if in.Conversation == "" && r.Header.Get(visitorHeader) == "" {
 		var secret string
 		if secret, actor, err = d.accounts.StartGuest(r.Context(), stranger(r)); err == nil {
-			w.Header().Set(visitorHeader, secret) // also when what follows is refused
+			w.Header().Set(visitorHeader, secret) // also if the request is refused below
 		}
 	}
 	if err != nil {
@@ -274,8 +268,8 @@ func (d *Embed) embedEvent(ctx context.Context, actor ident.Actor, a hub.Agent, 
 // stillQuiet is a comment, which readers skip.
 var stillQuiet = []byte(":\n\n")
 
-// embedMessage renders a message for the frame. What leads to the pages of the
-// conversation is left out: they are not open to whoever reads there.
+// embedMessage renders a message for the frame. Links to the pages of the conversation are left out, because the
+// visitor of the frame may not open them.
 func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent, m chat.Message) (string, error) {
 	who := func(s chat.Sender) templates.Sender {
 		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind, Person: s.Kind != "agent", Provenance: d.site.Provenance(a)}

@@ -98,7 +98,7 @@ func (d *Pages) about(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.site.Render(w, r, http.StatusOK, templates.About(d.site.Frame(r, actor, "About"), v))
 }
 
-// Routes declares the routes of the manual, the page about the portal, and what crawlers ask for.
+// Routes declares the routes of the manual, the page about the portal, and the files for crawlers.
 func (d *Pages) Routes(r chi.Router) {
 	r.Get("/about", d.site.Page(d.about))
 	r.Get("/docs", d.site.Page(d.manual))
@@ -108,8 +108,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/favicon.ico", favicon)
 }
 
-// robots keeps crawlers out of what is personal or endless, and tells those
-// that look for agents where the catalog is.
+// robots excludes crawlers from personal or endless pages, and points crawlers for agents to the catalog.
 func (d *Pages) robots(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")

@@ -22,8 +22,7 @@ import (
 	"agentsite/templates"
 )
 
-// Renderer renders messages, and keeps the result for all who see a message
-// alike. Create it with New.
+// Renderer renders messages, and caches the result for all readers who see a message alike. Create it with New.
 type Renderer struct {
 	hub    *hub.Service
 	site   *pages.Site
@@ -36,8 +35,8 @@ func New(agents *hub.Service, site *pages.Site, renderer *markup.Renderer, log *
 	return &Renderer{hub: agents, site: site, markup: renderer, log: log}
 }
 
-// Speakers tells how pages show whoever said something. It remembers agents
-// it has looked up, so it serves one page only.
+// Speakers returns the sender of a message as pages show it. It caches the agents it has looked up, so it serves
+// one page only.
 type Speakers func(chat.Sender) templates.Sender
 
 func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
@@ -53,7 +52,7 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 		if _, portal, elsewhere := strings.Cut(s.Handle, "@"); elsewhere {
 			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown), LiveReason: "This portal shows nothing of it now."}
 		}
-		// One that was removed, or is private to somebody else, keeps its handle.
+		// The handle is shown for an agent that was removed, or is private to another account.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
 			v.Title, v.Provenance = a.Title, d.site.Provenance(a)
 		}
@@ -62,8 +61,7 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 	}
 }
 
-// MessageView is a message as every reader sees it; what depends on the
-// reader is left out.
+// MessageView returns the parts of a message that are the same for every reader.
 func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageView {
 	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: pages.FormatMoment(m.CreatedAt), TaskID: m.TaskID, ChatID: m.ConversationID}
 	if m.Sender.Kind == "agent" {
@@ -132,8 +130,7 @@ func (d *Renderer) event(m chat.Message, who Speakers) string {
 	return text
 }
 
-// RowHTML renders a message as those see it who know its sender, and what it
-// quotes, by the same words.
+// RowHTML renders a message for readers that see its sender and the quoted message with the same names.
 func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today string, who Speakers) templates.SafeHTML {
 	s := who(m.Sender)
 	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text}, "\x00")
@@ -183,7 +180,7 @@ func Mark(m chat.Message) string {
 	switch m.TaskState {
 	case task.Failed:
 		if m.Kind == chat.Text {
-			return "interrupted" // what there was of the answer is shown
+			return "interrupted" // the partial answer is shown
 		}
 		return "failed"
 	case task.Canceled, task.Rejected, task.InputRequired, task.AuthRequired:
@@ -209,7 +206,7 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 	if h, ok := d.markup.Fragments.Get(key); ok {
 		return h
 	}
-	// As somebody without rights: what one reader alone may know stays out.
+	// The message is rendered for a guest, so that no private detail of one reader is in it.
 	return d.fragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
 }
 

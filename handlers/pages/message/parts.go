@@ -18,7 +18,7 @@ import (
 	"agentsite/templates"
 )
 
-// Part adds one piece of content to what is shown.
+// Part adds one part to the shown content.
 func (d *Renderer) Part(body *templates.SafeHTML, data *[]templates.DataPart, files *[]templates.FilePart, p task.Part) {
 	switch {
 	case p.URL != "":
@@ -151,7 +151,7 @@ func ToolPart(data json.RawMessage) (templates.DataPart, bool) {
 		var text string
 		if json.Unmarshal(args[name], &text) == nil {
 			if value = text; strings.TrimSpace(text) != a2a.Text(text, len(text)+1) {
-				value = strconv.QuoteToGraphic(text) // what does not show is named
+				value = strconv.QuoteToGraphic(text) // invisible characters are escaped
 			}
 		}
 		b.WriteString(a2a.Line(name, MaxLabel) + ": " + value + "\n")
