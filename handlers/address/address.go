@@ -40,7 +40,7 @@ func (p Portal) LinkURL(kind chat.LinkKind, secret string) string {
 // IconPath is where an agent's picture is; it changes with the picture.
 func IconPath(a hub.Agent) string { return "/agents/" + a.Handle() + "/icon?v=" + a.Icon }
 
-// PeerRef is what a portal is named by in addresses.
+// PeerRef returns the name of a portal in the addresses of pages.
 func PeerRef(p federation.Peer) string {
 	if p.ID == "" {
 		return p.Host()

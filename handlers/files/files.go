@@ -67,8 +67,8 @@ func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Ac
 	return servePreview(w, r, hash, png, err)
 }
 
-// serveFile answers with what a file holds, or a range of it. A browser never
-// shows it: it is a stranger's, and saved under the name that ?name= gives.
+// serveFile answers with the contents of a file, or a range of them. A browser never displays it, because it is
+// untrusted; it is saved under the name in ?name=.
 func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.ReadSeekCloser, err error) error {
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func servePreview(w http.ResponseWriter, r *http.Request, hash string, png []byt
 	return nil
 }
 
-// quarantine keeps what an answer holds from doing anything in a browser, and
-// from being kept without asking whether the reader still may.
+// quarantine sets headers so that the contents cannot act in a browser, and are not cached without a check that the
+// reader still has access.
 func quarantine(h http.Header, tag string) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -111,8 +111,8 @@ func quarantine(h http.Header, tag string) {
 	h.Set("Cache-Control", "private, no-cache")
 }
 
-// inert is the type a file is served as: what a browser would run is only
-// bytes.
+// inert returns the type under which a file is served: application/octet-stream for a type that a browser could
+// execute.
 func inert(mediaType string) string {
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {

@@ -61,7 +61,7 @@ func (f Filters) Without(param string) hub.Query {
 	return f.Q
 }
 
-// title names a search for those who keep it; "" when it is all agents.
+// title returns the name of a saved search, or "" if it lists all agents.
 func (f Filters) title() string {
 	var out []string
 	if f.Q.Text != "" {
@@ -195,8 +195,8 @@ func (f Filters) Facets(counts map[string][]hub.FacetCount) []templates.Facet {
 	for _, n := range FilterNames {
 		on := f.Of(n.Param)
 		values := counts[n.Param]
-		// A skill is as particular as an agent, and one portal is no choice.
-		// So is what all of them have.
+		// A skill is as specific as an agent, and a single value is no choice. A value that all results have is no
+		// choice either.
 		single := n.Param == "portal" || n.Param == "language" || n.Param == "modality" || n.Param == "proof" || n.Param == "signed"
 		if len(on) == 0 && (n.Param == "skill" || single && len(values) < 2) {
 			continue

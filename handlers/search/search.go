@@ -29,8 +29,7 @@ func New(portal address.Portal, agents *hub.Service) *Searches {
 // FeedEntries is how many agents a feed holds.
 const FeedEntries = 50
 
-// CountNew counts what a saved search finds that was registered after a time,
-// up to a feed's worth.
+// CountNew counts the results of a saved search that were registered after a time, up to the length of a feed.
 func (d *Searches) CountNew(r *http.Request, query string, since time.Time) int {
 	q, err := d.ParseQuery(r, query)
 	if err != nil {
@@ -57,7 +56,7 @@ func (d *Searches) ParseQuery(r *http.Request, query string) (hub.Query, error) 
 	return d.Query(probe)
 }
 
-// Save keeps a search, named by what it asks for unless it has a title.
+// Save stores a search. Without a title its name is made from its filters.
 func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string) (hub.Saved, error) {
 	if title == "" {
 		q, err := d.ParseQuery(r, query)
