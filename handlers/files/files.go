@@ -76,12 +76,12 @@ func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.R
 	defer content.Close()
 	name := r.URL.Query().Get("name")
 	if name == "" {
-		name = f.Hash[:12] + extension(f.MediaType)
+		name = f.Hash[:12] + typeExtension(f.MediaType)
 	}
 	h := w.Header()
-	h.Set("Content-Type", inert(f.MediaType))
+	h.Set("Content-Type", inertType(f.MediaType))
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": chat.FileName(name)}))
-	quarantine(h, f.Hash)
+	setQuarantine(h, f.Hash)
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(UploadTime))
 	http.ServeContent(w, r, "", time.Time{}, content)
 	return nil
@@ -96,14 +96,14 @@ func servePreview(w http.ResponseWriter, r *http.Request, hash string, png []byt
 	h := w.Header()
 	h.Set("Content-Type", "image/png")
 	h.Set("Content-Disposition", "inline")
-	quarantine(h, hash+"-small")
+	setQuarantine(h, hash+"-small")
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(png))
 	return nil
 }
 
-// quarantine sets headers so that the contents cannot act in a browser, and are not cached without a check that the
+// setQuarantine sets headers so that the contents cannot act in a browser, and are not cached without a check that the
 // reader still has access.
-func quarantine(h http.Header, tag string) {
+func setQuarantine(h http.Header, tag string) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -111,9 +111,9 @@ func quarantine(h http.Header, tag string) {
 	h.Set("Cache-Control", "private, no-cache")
 }
 
-// inert returns the type under which a file is served: application/octet-stream for a type that a browser could
+// inertType returns the type under which a file is served: application/octet-stream for a type that a browser could
 // execute.
-func inert(mediaType string) string {
+func inertType(mediaType string) string {
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {
 	case err != nil, strings.HasSuffix(kind, "xml"), strings.Contains(kind, "html"), strings.Contains(kind, "script"), kind == "image/svg+xml", kind == "application/pdf":
@@ -124,8 +124,8 @@ func inert(mediaType string) string {
 	return mediaType
 }
 
-// extension is how names of files of a type end.
-func extension(mediaType string) string {
+// typeExtension is how names of files of a type end.
+func typeExtension(mediaType string) string {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	switch kind {
 	case "text/plain":

@@ -21,12 +21,12 @@ const (
 	htmlEvent
 )
 
-// encoded is updates in one form, as they are sent. An update that cannot be
+// encodeAll is updates in one form, as they are sent. An update that cannot be
 // encoded is left out.
-func (d *Streams) encoded(form int, list []chat.Update) []byte {
+func (d *Streams) encodeAll(form int, list []chat.Update) []byte {
 	var all []byte
 	for i, u := range list {
-		b, err := u.Encoded(form, func(u chat.Update) ([]byte, error) { return d.encode(form, u) })
+		b, err := u.Encoded(form, func(u chat.Update) ([]byte, error) { return d.encodeUpdate(form, u) })
 		if err != nil {
 			d.log.Error("encode live update", "error", err)
 			continue
@@ -42,9 +42,9 @@ func (d *Streams) encoded(form int, list []chat.Update) []byte {
 	return all
 }
 
-// encode makes one form of an update. It runs in goroutines that belong to no request, so it recovers from a panic:
+// encodeUpdate makes one form of an update. It runs in goroutines that belong to no request, so it recovers from a panic:
 // a bad message ends nothing else.
-func (d *Streams) encode(form int, u chat.Update) (out []byte, err error) {
+func (d *Streams) encodeUpdate(form int, u chat.Update) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())

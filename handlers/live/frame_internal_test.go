@@ -22,8 +22,8 @@ func TestEncoded_APanicLeavesOneOut(t *testing.T) {
 	d := New(nil, nil, nil, message.New(agents, site, renderer, log), log)
 	good := chat.Update{Message: &chat.Message{Seq: 1, Kind: chat.Text, Parts: []task.Part{task.TextPart("hi")}}}
 	for _, form := range []int{plainFrame, htmlFrame, plainEvent, htmlEvent} {
-		want := string(d.encoded(form, []chat.Update{good}))
-		if got := string(d.encoded(form, []chat.Update{{}, good})); got != want || want == "" {
+		want := string(d.encodeAll(form, []chat.Update{good}))
+		if got := string(d.encodeAll(form, []chat.Update{{}, good})); got != want || want == "" {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

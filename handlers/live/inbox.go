@@ -14,7 +14,7 @@ import (
 // or as server-sent events, until their right ends. A reader has nothing to
 // say here.
 func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	sse, err := streams(r)
+	sse, err := wantsEvents(r)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 	if !sse {
 		base = serverContext(r)
 	}
-	ctx, stop, err := d.guarded(base, r, actor)
+	ctx, stop, err := d.guardRequest(base, r, actor)
 	if err != nil {
 		return err
 	}
@@ -53,13 +53,13 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 		return nil // it was answered
 	}
 	s.frame = func([]byte) bool { return false }
-	go s.serve(ctx, base, func(ctx context.Context) error {
+	go s.serveSocket(ctx, base, func(ctx context.Context) error {
 		for {
 			b, err := nextNews(ctx, inbox)
 			if err != nil {
 				return err
 			}
-			if err := s.write(textFrame(b)); err != nil {
+			if err := s.writeFrames(textFrame(b)); err != nil {
 				return err
 			}
 		}

@@ -48,19 +48,19 @@ const (
 
 // Routes declares the routes of live delivery.
 func (d *Streams) Routes(r chi.Router) {
-	r.Get("/conversations/{id}/live", d.sessions.API(d.live))
+	r.Get("/conversations/{id}/live", d.sessions.API(d.serveLive))
 	r.Get("/live", d.sessions.API(d.liveInbox))
 }
 
-// live streams a conversation from ?after=SEQ on, over a WebSocket, or as
+// serveLive streams a conversation from ?after=SEQ on, over a WebSocket, or as
 // server-sent events when the request accepts those. It ends when the reader's
 // right does.
-func (d *Streams) live(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	after, err := request.QueryInt(r, "after", -1)
 	if err != nil {
 		return err
 	}
-	sse, err := streams(r)
+	sse, err := wantsEvents(r)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (d *Streams) live(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	id, html := chi.URLParam(r, "id"), r.URL.Query().Get("html") == "1"
 	if sse {
-		ctx, stop, err := d.guarded(r.Context(), r, actor)
+		ctx, stop, err := d.guardRequest(r.Context(), r, actor)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (d *Streams) live(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		return d.liveSSE(ctx, w, sub, html)
 	}
 	base := serverContext(r)
-	ctx, stop, err := d.guarded(base, r, actor)
+	ctx, stop, err := d.guardRequest(base, r, actor)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (d *Streams) live(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	s.sub = sub
 	s.frame = func(b []byte) bool { return d.liveFrame(ctx, actor, id, b) }
-	go s.serve(ctx, base, s.follow, end)
+	go s.serveSocket(ctx, base, s.followRoom, end)
 	return nil
 }
 
@@ -121,8 +121,8 @@ func serverContext(r *http.Request) context.Context {
 	return context.Background()
 }
 
-// streams says which of the two kinds of stream a request asks for.
-func streams(r *http.Request) (sse bool, err error) {
+// wantsEvents says which of the two kinds of stream a request asks for.
+func wantsEvents(r *http.Request) (sse bool, err error) {
 	sse = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if !sse && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false, fault.New(fault.Invalid, "Open a WebSocket here, or ask for server-sent events with Accept: text/event-stream.")
@@ -130,14 +130,14 @@ func streams(r *http.Request) (sse bool, err error) {
 	return sse, nil
 }
 
-// guarded returns a context that ends with base and with the actor's right.
-func (d *Streams) guarded(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context, stop func(), err error) {
+// guardRequest returns a context that ends with base and with the actor's right.
+func (d *Streams) guardRequest(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context, stop func(), err error) {
 	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
 }
 
-// GuardedBy is guarded for an actor that prove returns.
+// GuardedBy is guardRequest for an actor that prove returns.
 func (d *Streams) GuardedBy(base context.Context, actor ident.Actor, prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
-	leave, err := d.visits.enter(actor)
+	leave, err := d.visits.enterVisit(actor)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -64,7 +64,7 @@ func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, e
 	s := &socket{door: d, log: d.log}
 	pings := bucket{rate: 1, burst: 10}
 	conn, err := websocket.Accept(&hijacked{ResponseWriter: w, socket: s}, r, &websocket.AcceptOptions{
-		OnPingReceived: func(context.Context, []byte) bool { return pings.take(1) },
+		OnPingReceived: func(context.Context, []byte) bool { return pings.takeTokens(1) },
 	})
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (l *library) Read(b []byte) (n int, err error) {
 	}
 	if n > 0 {
 		l.socket.alive.Store(true)
-		if !l.bytes.take(float64(n)) {
+		if !l.bytes.takeTokens(float64(n)) {
 			return 0, errChatter
 		}
 	}
@@ -121,15 +121,15 @@ func (l *library) Read(b []byte) (n int, err error) {
 }
 
 func (l *library) Write(b []byte) (int, error) {
-	if err := l.socket.put(b, true); err != nil {
+	if err := l.socket.putFrames(b, true); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// serve runs the socket until either side ends it, then calls end. write sends the waiting updates first. ctx ends
+// serveSocket runs the socket until either side ends it, then calls end. write sends the waiting updates first. ctx ends
 // with the reader's permission, base, its parent, with the server.
-func (s *socket) serve(ctx, base context.Context, write func(context.Context) error, end func()) {
+func (s *socket) serveSocket(ctx, base context.Context, write func(context.Context) error, end func()) {
 	defer end()
 	defer func() {
 		if p := recover(); p != nil { // as in a request, it ends nothing else
@@ -141,7 +141,7 @@ func (s *socket) serve(ctx, base context.Context, write func(context.Context) er
 	defer cancel()
 	s.base = base
 	s.resume = func() {
-		s.start(func() {
+		s.startGoroutine(func() {
 			if err := write(ctx); err != nil {
 				s.End(err)
 			}
@@ -149,10 +149,10 @@ func (s *socket) serve(ctx, base context.Context, write func(context.Context) er
 	}
 	stop := context.AfterFunc(ctx, func() { s.End(ctx.Err()) })
 	s.mu.Lock()
-	s.timer = time.AfterFunc(livePing, s.ping)
+	s.timer = time.AfterFunc(livePing, s.sendPing)
 	s.mu.Unlock()
 	s.resume()
-	s.read()
+	s.readFrames()
 	stop()
 	s.mu.Lock()
 	s.over = true
@@ -168,8 +168,8 @@ func (s *socket) serve(ctx, base context.Context, write func(context.Context) er
 	s.wg.Wait()
 }
 
-// start runs f as a goroutine of the socket, unless that is over.
-func (s *socket) start(f func()) {
+// startGoroutine runs f as a goroutine of the socket, unless that is over.
+func (s *socket) startGoroutine(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -177,36 +177,36 @@ func (s *socket) start(f func()) {
 	}
 }
 
-// read takes frames until the connection ends.
-func (s *socket) read() {
+// readFrames takes frames until the connection ends.
+func (s *socket) readFrames() {
 	frames := bucket{rate: 5, burst: 40}
 	for {
 		kind, in, err := s.conn.Reader(context.Background())
 		var b []byte
 		if err == nil {
-			s.until(s.raw.SetReadDeadline, liveFrameTime)
+			s.setDeadline(s.raw.SetReadDeadline, liveFrameTime)
 			b, err = io.ReadAll(io.LimitReader(in, LiveFrameLimit+1))
-			s.until(s.raw.SetReadDeadline, 0)
+			s.setDeadline(s.raw.SetReadDeadline, 0)
 		}
 		switch {
 		case errors.Is(err, errChatter):
-			s.shut(websocket.StatusPolicyViolation, "too much is said here")
+			s.closeWith(websocket.StatusPolicyViolation, "too much is said here")
 			return
 		case err != nil:
 			return
-		case !frames.take(1):
-			s.shut(websocket.StatusPolicyViolation, "too much is said here")
+		case !frames.takeTokens(1):
+			s.closeWith(websocket.StatusPolicyViolation, "too much is said here")
 			return
 		case kind != websocket.MessageText || len(b) > LiveFrameLimit || !s.frame(b):
-			s.shut(websocket.StatusPolicyViolation, "this is not understood here")
+			s.closeWith(websocket.StatusPolicyViolation, "this is not understood here")
 			return
 		}
 	}
 }
 
-// until sets a deadline from now on, 0 for none. One that the closing
+// setDeadline sets a deadline from now on, 0 for none. One that the closing
 // handshake has set stays.
-func (s *socket) until(set func(time.Time) error, d time.Duration) {
+func (s *socket) setDeadline(set func(time.Time) error, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shutting {
@@ -219,8 +219,8 @@ func (s *socket) until(set func(time.Time) error, d time.Duration) {
 	_ = set(t) // the next read or write fails too
 }
 
-// shut says why the socket ends, and ends it.
-func (s *socket) shut(code websocket.StatusCode, reason string) {
+// closeWith says why the socket ends, and ends it.
+func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.shutting {
@@ -234,29 +234,29 @@ func (s *socket) shut(code websocket.StatusCode, reason string) {
 	})
 }
 
-func (s *socket) ended() bool {
+func (s *socket) hasEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shutting || s.over
 }
 
-// write sends whole frames, waiting for the reader as long as it goes on.
-func (s *socket) write(b []byte) error { return s.put(b, false) }
+// writeFrames sends whole frames, waiting for the reader as long as it goes on.
+func (s *socket) writeFrames(b []byte) error { return s.putFrames(b, false) }
 
-func (s *socket) put(b []byte, control bool) error {
+func (s *socket) putFrames(b []byte, control bool) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if !control && s.ended() {
+	if !control && s.hasEnded() {
 		return net.ErrClosed
 	}
 	if len(s.rest)+len(b) == 0 {
 		return nil
 	}
-	defer s.until(s.raw.SetWriteDeadline, 0)
+	defer s.setDeadline(s.raw.SetWriteDeadline, 0)
 	for _, part := range [][]byte{s.rest, b} {
 		for len(part) > 0 {
 			n := min(len(part), liveChunk)
-			s.until(s.raw.SetWriteDeadline, liveWriteTimeout)
+			s.setDeadline(s.raw.SetWriteDeadline, liveWriteTimeout)
 			if _, err := s.raw.Write(part[:n]); err != nil {
 				s.raw.Close() // it may be in the middle of a frame
 				return err
@@ -268,13 +268,13 @@ func (s *socket) put(b []byte, control bool) error {
 	return nil
 }
 
-// hand sends frames if the connection takes them at once.
-func (s *socket) hand(b []byte) chat.Taken {
+// handFrames sends frames if the connection takes them at once.
+func (s *socket) handFrames(b []byte) chat.Taken {
 	if s.try == nil || !s.writing.TryLock() {
 		return chat.None
 	}
 	defer s.writing.Unlock()
-	if s.rest != nil || s.ended() {
+	if s.rest != nil || s.hasEnded() {
 		return chat.None
 	}
 	n, err := s.try.try(b)
@@ -293,19 +293,19 @@ func (s *socket) hand(b []byte) chat.Taken {
 
 // Push implements chat.Sink.
 func (s *socket) Push(b *chat.Batch) chat.Taken {
-	return s.hand(b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encoded(s.form, list) }))
+	return s.handFrames(b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encodeAll(s.form, list) }))
 }
 
 // Behind implements chat.Sink.
 func (s *socket) Behind() { s.resume() }
 
 // End implements chat.Sink.
-func (s *socket) End(err error) { s.shut(closeCode(s.base, err)) }
+func (s *socket) End(err error) { s.closeWith(closeCode(s.base, err)) }
 
-// follow sends the waiting updates until the reader is up to date. After that the room sends them.
-func (s *socket) follow(ctx context.Context) error {
+// followRoom sends the waiting updates until the reader is up to date. After that the room sends them.
+func (s *socket) followRoom(ctx context.Context) error {
 	for {
-		if err := s.write(nil); err != nil { // the rest of a frame
+		if err := s.writeFrames(nil); err != nil { // the rest of a frame
 			return err
 		}
 		list, err := s.sub.Take(ctx)
@@ -313,7 +313,7 @@ func (s *socket) follow(ctx context.Context) error {
 			return err
 		}
 		if len(list) > 0 {
-			if err := s.write(s.door.encoded(s.form, list)); err != nil {
+			if err := s.writeFrames(s.door.encodeAll(s.form, list)); err != nil {
 				return err
 			}
 		} else if s.sub.Attach(s) {
@@ -325,9 +325,9 @@ func (s *socket) follow(ctx context.Context) error {
 // pingFrame is a whole ping without a payload.
 var pingFrame = []byte{0x89, 0}
 
-// ping disconnects readers that no longer respond. It uses the runtime's timers, so that no socket needs a
+// sendPing disconnects readers that no longer respond. It uses the runtime's timers, so that no socket needs a
 // goroutine for it.
-func (s *socket) ping() {
+func (s *socket) sendPing() {
 	gone := !s.alive.Swap(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,9 +342,9 @@ func (s *socket) ping() {
 	s.timer.Reset(livePing)
 	s.wg.Go(func() {
 		if s.try == nil {
-			_ = s.write(pingFrame) // write ends the socket
+			_ = s.writeFrames(pingFrame) // write ends the socket
 		} else {
-			s.hand(pingFrame) // a running writer has its own deadline
+			s.handFrames(pingFrame) // a running writer has its own deadline
 		}
 	})
 }
@@ -369,7 +369,7 @@ type bucket struct {
 	at          time.Time
 }
 
-func (b *bucket) take(n float64) bool {
+func (b *bucket) takeTokens(n float64) bool {
 	now := time.Now()
 	if !b.at.IsZero() {
 		b.used = max(0, b.used-b.rate*now.Sub(b.at).Seconds())

@@ -22,7 +22,7 @@ func (d *Streams) liveSSE(ctx context.Context, w http.ResponseWriter, sub *chat.
 		if err != nil {
 			return nil, err
 		}
-		return d.encoded(form, []chat.Update{u}), nil
+		return d.encodeAll(form, []chat.Update{u}), nil
 	})
 	return nil
 }

@@ -75,7 +75,7 @@ func timed(t *testing.T) (s *chat.Service, id string, reader func() net.Conn) {
 		}
 		so.form, so.sub = plainFrame, sub
 		so.frame = func(b []byte) bool { return d.liveFrame(r.Context(), ada, id, b) }
-		so.serve(r.Context(), r.Context(), so.follow, sub.Close)
+		so.serveSocket(r.Context(), r.Context(), so.followRoom, sub.Close)
 	})}
 	served := make(chan struct{})
 	go func() { defer close(served); srv.Serve(l) }()

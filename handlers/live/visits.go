@@ -19,8 +19,8 @@ type visits struct {
 	open map[string]int
 }
 
-// enter counts a stream of the actor; leave is called once, when it ends.
-func (v *visits) enter(actor ident.Actor) (leave func(), err error) {
+// enterVisit counts a stream of the actor; leave is called once, when it ends.
+func (v *visits) enterVisit(actor ident.Actor) (leave func(), err error) {
 	if actor.Kind != ident.Guest {
 		return func() {}, nil
 	}

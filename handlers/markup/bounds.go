@@ -24,8 +24,8 @@ const (
 	maxDepth = 64
 )
 
-// bounded reports whether parsing source costs little.
-func bounded(source string) bool {
+// isBounded reports whether parsing source costs little.
+func isBounded(source string) bool {
 	if len(source) > maxSource {
 		return false
 	}
@@ -36,12 +36,12 @@ func bounded(source string) bool {
 			brackets, targets, delimiters = 0, 0, 0
 			continue
 		}
-		if markers(line) > maxMarkers {
+		if countMarkers(line) > maxMarkers {
 			return false
 		}
 		brackets += strings.Count(line, "[")
 		targets += strings.Count(line, "](")
-		delimiters += runs(line)
+		delimiters += countRuns(line)
 		if brackets > maxBrackets || targets > maxTargets || delimiters > maxDelimiters {
 			return false
 		}
@@ -52,8 +52,8 @@ func bounded(source string) bool {
 	return columns*lines <= maxCells
 }
 
-// markers counts the quotes and list items that begin on a line.
-func markers(line string) int {
+// countMarkers counts the quotes and list items that begin on a line.
+func countMarkers(line string) int {
 	s := strings.TrimSpace(line)
 	if strings.Trim(s, "- \t") == "" || strings.Trim(s, "* \t") == "" {
 		return 0 // a line drawn across the page
@@ -65,9 +65,9 @@ func markers(line string) int {
 		switch {
 		case strings.HasPrefix(s, ">"):
 			s = s[1:]
-		case digits > 0 && digits < len(s) && (s[digits] == '.' || s[digits] == ')') && ends(s[digits+1:]):
+		case digits > 0 && digits < len(s) && (s[digits] == '.' || s[digits] == ')') && endsMarker(s[digits+1:]):
 			s = s[digits+1:]
-		case s != "" && strings.IndexByte("-+*", s[0]) >= 0 && ends(s[1:]):
+		case s != "" && strings.IndexByte("-+*", s[0]) >= 0 && endsMarker(s[1:]):
 			s = s[1:]
 		default:
 			return n
@@ -76,11 +76,11 @@ func markers(line string) int {
 	}
 }
 
-func ends(s string) bool { return s == "" || s[0] == ' ' || s[0] == '\t' }
+func endsMarker(s string) bool { return s == "" || s[0] == ' ' || s[0] == '\t' }
 
-// runs counts characters that may begin or end emphasis. An underscore inside
+// countRuns counts characters that may begin or end emphasis. An underscore inside
 // a word, as code is full of, does neither.
-func runs(line string) int {
+func countRuns(line string) int {
 	n := 0
 	for i := range len(line) {
 		switch line[i] {
@@ -99,8 +99,8 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
-// depth is how deep the nodes of a text are nested.
-func depth(doc ast.Node) int {
+// nestingDepth is how deep the nodes of a text are nested.
+func nestingDepth(doc ast.Node) int {
 	deepest, now := 0, 0
 	for n := doc.FirstChild(); n != nil; {
 		deepest = max(deepest, now+1)

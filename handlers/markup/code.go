@@ -20,8 +20,8 @@ const (
 // languageName is how a fence may name one.
 var languageName = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,40}$`)
 
-// colour gives the blocks of code below doc their spans.
-func colour(doc ast.Node, source []byte) {
+// colourCode gives the blocks of code below doc their spans.
+func colourCode(doc ast.Node, source []byte) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		b, ok := n.(*ast.FencedCodeBlock)
 		if !ok || !entering {
@@ -47,8 +47,8 @@ func linesLen(lines *text.Segments) (n int) {
 	return n
 }
 
-// fenced writes a block of code with its language and, if it got them, spans.
-func fenced(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+// writeFenced writes a block of code with its language and, if it got them, spans.
+func writeFenced(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}

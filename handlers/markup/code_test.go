@@ -33,7 +33,7 @@ func textOf(t testing.TB, fragment string) string {
 // sameText fails unless the code is what a reader sees of it.
 func sameText(t testing.TB, r *Renderer, lang, code string) {
 	t.Helper()
-	h := r.render("```" + lang + "\n" + code + "\n```")
+	h := r.renderMarkdown("```" + lang + "\n" + code + "\n```")
 	check(t, code, h)
 	if got, want := strings.TrimSpace(textOf(t, h)), strings.TrimSpace(Clean(code)); got != want {
 		t.Errorf("%s: %q is shown as %q", lang, want, got)
@@ -64,17 +64,17 @@ func TestColour_LeavesTheTextAsItIs(t *testing.T) {
 func TestColour_IsBounded(t *testing.T) {
 	r := New()
 	code := strings.Repeat("1,", maxColourSpans) + "\n"
-	h := r.render("```go\n" + code + "```")
+	h := r.renderMarkdown("```go\n" + code + "```")
 	if strings.Contains(h, "<span") || textOf(t, h) != code+"\n" {
 		t.Errorf("%d pieces became spans: %.100s", maxColourSpans, h)
 	}
-	if h := r.render("```go\n" + code[:200] + "\n```"); !strings.Contains(h, "<span") {
+	if h := r.renderMarkdown("```go\n" + code[:200] + "\n```"); !strings.Contains(h, "<span") {
 		t.Errorf("few pieces have no colour: %.100s", h)
 	}
 	for size, want := range map[int]bool{maxColourBlock: true, maxColourBlock + 1: false} {
 		source := []byte("```go\n" + strings.Repeat("a", size-1) + "\n```")
 		doc := r.message.Parser().Parse(text.NewReader(source))
-		colour(doc, source)
+		colourCode(doc, source)
 		if _, got := doc.FirstChild().AttributeString(spansAttribute); got != want {
 			t.Errorf("a block of %d bytes has spans: %v", size, got)
 		}

@@ -2,16 +2,16 @@ package markup
 
 import "strings"
 
-// differences marks the added and removed lines of a diff.
-func (s *scanner) differences() {
+// scanDiff marks the added and removed lines of a diff.
+func (s *scanner) scanDiff() {
 	for heading := false; s.at < len(s.code); {
 		end := s.lineEnd(s.at)
 		class := ""
 		// A line that is taken away may begin with two strokes of its own.
-		header := s.ahead("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading && s.ahead("+++ ")
-		heading = header && s.ahead("-")
+		header := s.hasPrefix("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading && s.hasPrefix("+++ ")
+		heading = header && s.hasPrefix("-")
 		switch c := s.code[s.at]; {
-		case header, c == '@', s.ahead("diff "), s.ahead("index "), s.ahead("Index: "), s.ahead("==="):
+		case header, c == '@', s.hasPrefix("diff "), s.hasPrefix("index "), s.hasPrefix("Index: "), s.hasPrefix("==="):
 			class = hlKeyword
 		case c == '+', c == '>':
 			class = hlString
@@ -27,22 +27,22 @@ func (s *scanner) differences() {
 	}
 }
 
-// tex marks commands, comments and the names of environments.
-func (s *scanner) tex() {
+// scanTeX marks commands, comments and the names of environments.
+func (s *scanner) scanTeX() {
 	for s.at < len(s.code) {
 		switch s.code[s.at] {
 		case '%':
 			s.mark(s.lineEnd(s.at), hlComment)
 		case '\\':
 			from := s.at + 1
-			to := s.skip(from, wordPart)
+			to := s.skipKind(from, wordPart)
 			if to == from {
 				s.mark(min(from+1, len(s.code)), hlKeyword)
 				continue
 			}
 			s.mark(to, hlKeyword)
 			if w := s.code[from:to]; (w == "begin" || w == "end") && s.byteAt(to) == '{' {
-				if i := s.skip(to+1, wordPart); i > to+1 {
+				if i := s.skipKind(to+1, wordPart); i > to+1 {
 					s.at = to + 1
 					s.mark(i, hlName)
 				}
@@ -59,8 +59,8 @@ func (s *scanner) tex() {
 	}
 }
 
-// elements marks HTML and XML.
-func (s *scanner) elements() {
+// scanElements marks HTML and XML.
+func (s *scanner) scanElements() {
 	for s.at < len(s.code) && !s.paint.full {
 		n := strings.IndexAny(s.code[s.at:], "<&")
 		if n < 0 {
@@ -72,15 +72,15 @@ func (s *scanner) elements() {
 		next := s.peek(1)
 		switch {
 		case s.code[s.at] == '&':
-			s.entity()
-		case s.ahead("<!--"):
-			s.mark(s.after(s.at+4, "-->"), hlComment)
-		case s.ahead("<![CDATA["):
-			s.mark(s.after(s.at, "]]>"), hlString)
+			s.takeEntity()
+		case s.hasPrefix("<!--"):
+			s.mark(s.indexAfter(s.at+4, "-->"), hlComment)
+		case s.hasPrefix("<![CDATA["):
+			s.mark(s.indexAfter(s.at, "]]>"), hlString)
 		case next == '!':
-			s.mark(s.after(s.at, ">"), hlKeyword)
-		case letter(next), next == '?', next == '/' && letter(s.peek(2)):
-			s.element()
+			s.mark(s.indexAfter(s.at, ">"), hlKeyword)
+		case isLetter(next), next == '?', next == '/' && isLetter(s.peek(2)):
+			s.takeElement()
 		default:
 			s.at++
 		}
@@ -91,7 +91,7 @@ func (s *scanner) elements() {
 // letters.
 const maxEntity = 32
 
-func (s *scanner) entity() {
+func (s *scanner) takeEntity() {
 	rest := s.code[s.at+1 : min(s.at+2+maxEntity, len(s.code))]
 	n := strings.IndexByte(rest, ';')
 	if n < 1 || strings.Trim(strings.ToLower(rest[:n]), "#abcdefghijklmnopqrstuvwxyz0123456789") != "" {
@@ -101,12 +101,12 @@ func (s *scanner) entity() {
 	s.mark(s.at+n+2, hlNumber)
 }
 
-// element takes a tag with its attributes, and the code of a script or style
+// takeElement takes a tag with its attributes, and the code of a script or style
 // after it.
-func (s *scanner) element() {
+func (s *scanner) takeElement() {
 	from := s.at + 1
 	closes := s.code[from] == '/'
-	to := s.skip(from+1, wordPart)
+	to := s.skipKind(from+1, wordPart)
 	inner := ""
 	if s.with&scripts != 0 && !closes {
 		switch strings.ToLower(s.code[from:min(to, from+maxWord)]) {
@@ -125,7 +125,7 @@ func (s *scanner) element() {
 		case '>':
 			s.mark(i+1, hlKeyword)
 			if inner != "" {
-				s.inner(inner, s.code[from:to])
+				s.takeInner(inner, s.code[from:to])
 			}
 			return
 		case '/', '?':
@@ -136,12 +136,12 @@ func (s *scanner) element() {
 		case '<':
 			return
 		case '"', '\'':
-			if !s.quoted(i, i, "") {
+			if !s.takeQuoted(i, i, "") {
 				s.at++
 			}
 		case '=':
 			s.at++
-			i = s.blanks(s.at)
+			i = s.skipBlanks(s.at)
 			end := i
 			for end < len(s.code) && strings.IndexByte(" \t\n\r>\"'", s.code[end]) < 0 {
 				s.paint.steps++
@@ -160,8 +160,8 @@ func (s *scanner) element() {
 	}
 }
 
-// inner takes the content of an element that holds code, up to its end tag.
-func (s *scanner) inner(lang, name string) {
+// takeInner takes the content of an element that holds code, up to its end tag.
+func (s *scanner) takeInner(lang, name string) {
 	end := s.at
 	for ; end < len(s.code); end++ {
 		n := strings.Index(s.code[end:], "</")
@@ -176,12 +176,12 @@ func (s *scanner) inner(lang, name string) {
 			break
 		}
 	}
-	languages()[lang].scan(s.paint, s.at, end)
+	languages()[lang].scanRange(s.paint, s.at, end)
 	s.at = end
 }
 
-// sheet marks CSS and similar languages.
-func (s *scanner) sheet() {
+// scanSheet marks CSS and similar languages.
+func (s *scanner) scanSheet() {
 	const selector, property, value = 0, 1, 2
 	state, known := selector, -1 // state is valid up to the index known
 	for s.at < len(s.code) && !s.paint.full {
@@ -191,29 +191,29 @@ func (s *scanner) sheet() {
 			continue
 		}
 		if i > known && c != '}' {
-			state, known = property, s.statement(i)
+			state, known = property, s.statementEnd(i)
 			if s.byteAt(known) == '{' {
 				state = selector
 			}
 		}
 		kind := s.bytes[c]
 		switch {
-		case kind&opens != 0 && (s.comment() || s.quoted(i, i, "")):
+		case kind&opens != 0 && (s.takeComment() || s.takeQuoted(i, i, "")):
 		case c == '{' || c == '}' || c == ';':
 			s.at++
 		case c == '#' && state == value && s.bytes[s.peek(1)]&plainPart != 0:
-			s.mark(s.skip(i+1, plainPart), hlNumber)
-		case digit(c), (c == '.' || c == '-' || c == '+') && (digit(s.peek(1)) || c != '.' && s.peek(1) == '.'):
+			s.mark(s.skipKind(i+1, plainPart), hlNumber)
+		case isDigit(c), (c == '.' || c == '-' || c == '+') && (isDigit(s.peek(1)) || c != '.' && s.peek(1) == '.'):
 			end := i + 1
-			for digit(s.byteAt(end)) || s.byteAt(end) == '.' {
+			for isDigit(s.byteAt(end)) || s.byteAt(end) == '.' {
 				end++
 			}
-			if end = s.skip(end, wordPart); s.byteAt(end) == '%' {
+			if end = s.skipKind(end, wordPart); s.byteAt(end) == '%' {
 				end++
 			}
 			s.mark(end, hlNumber)
 		case c == '@' || c == '$':
-			end := s.skip(i+1, wordPart)
+			end := s.skipKind(i+1, wordPart)
 			class := hlName
 			if c == '@' && s.byteAt(end) != ':' && state != value {
 				class, state = hlKeyword, value // the rest of the statement is no selector
@@ -222,21 +222,21 @@ func (s *scanner) sheet() {
 			}
 			s.mark(max(end, i+1), class)
 		case c == '!':
-			s.mark(s.skip(i+1, wordPart), hlKeyword)
+			s.mark(s.skipKind(i+1, wordPart), hlKeyword)
 		case c == ':' && state == selector && s.peek(1) == ':':
-			s.mark(s.skip(i+2, wordPart), hlKeyword)
+			s.mark(s.skipKind(i+2, wordPart), hlKeyword)
 		case kind&wordPart != 0 && (c != '-' || s.bytes[s.peek(1)]&wordPart != 0):
-			end := s.skip(i+1, wordPart)
+			end := s.skipKind(i+1, wordPart)
 			class := ""
 			switch {
 			case state == selector:
 				class = hlKeyword
-			case state == property || s.ahead("--") || s.byteAt(end) == '(':
+			case state == property || s.hasPrefix("--") || s.byteAt(end) == '(':
 				class = hlName
 			}
 			s.mark(end, class)
 		case (c == '.' || c == '#' || c == ':') && state == selector && s.bytes[s.peek(1)]&wordPart != 0:
-			s.mark(s.skip(i+1, wordPart), hlKeyword)
+			s.mark(s.skipKind(i+1, wordPart), hlKeyword)
 		default:
 			if (c == ':' || c == '(') && state == property {
 				state = value
@@ -246,9 +246,9 @@ func (s *scanner) sheet() {
 	}
 }
 
-// statement returns the index of the first of { } ; from i on that ends a statement. The ones in #{a} or url(a;b)
+// statementEnd returns the index of the first of { } ; from i on that ends a statement. The ones in #{a} or url(a;b)
 // do not.
-func (s *scanner) statement(i int) int {
+func (s *scanner) statementEnd(i int) int {
 	within, round := 0, 0
 	for ; i < len(s.code); i++ {
 		s.paint.steps++
@@ -278,12 +278,12 @@ func (s *scanner) statement(i int) int {
 	return i
 }
 
-// yaml marks YAML.
-func (s *scanner) yaml() {
+// scanYAML marks YAML.
+func (s *scanner) scanYAML() {
 	flow, column, block := 0, 0, -1 // block is the column that lines of a long text stand behind
 	for s.at < len(s.code) && !s.paint.full {
 		s.line = s.at
-		begin, end := s.blanks(s.at), s.lineEnd(s.at)
+		begin, end := s.skipBlanks(s.at), s.lineEnd(s.at)
 		if begin < end && block >= 0 && begin-s.line <= block {
 			block = -1
 		}
@@ -294,9 +294,9 @@ func (s *scanner) yaml() {
 			continue
 		}
 		column = begin - s.line - 1
-		if s.ahead("%") {
+		if s.hasPrefix("%") {
 			s.mark(end, hlKeyword)
-		} else if s.ahead("---") || s.ahead("...") {
+		} else if s.hasPrefix("---") || s.hasPrefix("...") {
 			s.mark(s.at+3, hlKeyword)
 		}
 		for s.at < end {
@@ -320,16 +320,16 @@ func (s *scanner) yaml() {
 				s.at++
 			case c == '"' || c == '\'':
 				here := i - s.line
-				if !s.quoted(i, i, "") {
+				if !s.takeQuoted(i, i, "") {
 					s.at++
-				} else if s.byteAt(s.blanks(s.at)) == ':' {
+				} else if s.byteAt(s.skipBlanks(s.at)) == ':' {
 					column = here
 				}
 				if s.at > end {
 					end = s.lineEnd(s.at)
 				}
 			case (c == '&' || c == '*') && !apart:
-				s.mark(s.skip(i+1, wordPart), hlName)
+				s.mark(s.skipKind(i+1, wordPart), hlName)
 			case c == '!':
 				to := i + 1
 				for to < end && s.code[to] > ' ' && (flow == 0 || strings.IndexByte(",[]{}", s.code[to]) < 0) {
@@ -344,7 +344,7 @@ func (s *scanner) yaml() {
 					s.at++
 				}
 			default:
-				to, class := s.scalar(end, flow > 0)
+				to, class := s.scalarEnd(end, flow > 0)
 				if class == hlName {
 					column = i - s.line
 				}
@@ -362,8 +362,8 @@ func longText(rest string) bool {
 	return bare == "" || bare[0] == '#' && len(bare) < len(rest)
 }
 
-// scalar is where a plain value of YAML ends, and its class.
-func (s *scanner) scalar(end int, flow bool) (to int, class string) {
+// scalarEnd is where a plain value of YAML ends, and its class.
+func (s *scanner) scalarEnd(end int, flow bool) (to int, class string) {
 	from := s.at
 	to = from
 	for ; to < end; to++ {
@@ -378,7 +378,7 @@ func (s *scanner) scalar(end int, flow bool) (to int, class string) {
 	}
 	word := strings.TrimSpace(s.code[from:to])
 	switch {
-	case numeric(word):
+	case isNumeric(word):
 		class = hlNumber
 	default:
 		class = s.classOf(word)
@@ -386,10 +386,10 @@ func (s *scanner) scalar(end int, flow bool) (to int, class string) {
 	return to, class
 }
 
-// numeric reports whether a plain value is a number or a date.
-func numeric(w string) bool {
+// isNumeric reports whether a plain value is a number or a date.
+func isNumeric(w string) bool {
 	d := strings.TrimLeft(w, "+-.")
-	if len(w)-len(d) > 2 || d == "" || !digit(d[0]) {
+	if len(w)-len(d) > 2 || d == "" || !isDigit(d[0]) {
 		return false
 	}
 	if strings.HasPrefix(d, "0x") {

@@ -25,11 +25,11 @@ type span struct{ class, text string }
 // consumes the bytes it looked at, looks at a few bytes, looks at blanks that no other scanner looks at, or stores
 // how far it looked, so that it never looks at the same bytes again.
 func (l *language) highlight(code string, most int) []span {
-	return l.paint(&painter{code: code, most: most})
+	return l.paintCode(&painter{code: code, most: most})
 }
 
-func (l *language) paint(p *painter) []span {
-	l.scan(p, 0, len(p.code))
+func (l *language) paintCode(p *painter) []span {
+	l.scanRange(p, 0, len(p.code))
 	p.cut(len(p.code), "")
 	if p.full {
 		return nil
@@ -37,22 +37,22 @@ func (l *language) paint(p *painter) []span {
 	return p.list
 }
 
-// scan marks code[from:to] of the painter's code.
-func (l *language) scan(p *painter, from, to int) {
+// scanRange marks code[from:to] of the painter's code.
+func (l *language) scanRange(p *painter, from, to int) {
 	s := scanner{language: l, paint: p, code: p.code[:to], at: from, line: from, fresh: true, begins: true, looked: make([]look, len(l.quotes))}
 	switch l.family {
 	case yamlLike:
-		s.yaml()
+		s.scanYAML()
 	case markupLike:
-		s.elements()
+		s.scanElements()
 	case cssLike:
-		s.sheet()
+		s.scanSheet()
 	case diffs:
-		s.differences()
+		s.scanDiff()
 	case texLike:
-		s.tex()
+		s.scanTeX()
 	default:
-		s.program()
+		s.scanProgram()
 	}
 }
 
@@ -130,8 +130,8 @@ func (s *scanner) byteAt(i int) byte {
 	return s.code[i]
 }
 
-// ahead reports whether the code continues with what.
-func (s *scanner) ahead(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
+// hasPrefix reports whether the code continues with what.
+func (s *scanner) hasPrefix(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
 
 // lineEnd is where the line ends that i stands on.
 func (s *scanner) lineEnd(i int) int {
@@ -146,8 +146,8 @@ func (s *scanner) lineEnd(i int) int {
 	return end
 }
 
-// after returns the index behind the next occurrence of what from i on, or the end of the code.
-func (s *scanner) after(i int, what string) int {
+// indexAfter returns the index behind the next occurrence of what from i on, or the end of the code.
+func (s *scanner) indexAfter(i int, what string) int {
 	if i >= len(s.code) {
 		return len(s.code)
 	}
@@ -159,8 +159,8 @@ func (s *scanner) after(i int, what string) int {
 	return end
 }
 
-// skip is the first place from i on that does not hold a byte of the kind.
-func (s *scanner) skip(i int, kind byteKind) int {
+// skipKind is the first place from i on that does not hold a byte of the kind.
+func (s *scanner) skipKind(i int, kind byteKind) int {
 	for i < len(s.code) && s.bytes[s.code[i]]&kind != 0 {
 		s.paint.steps++
 		i++
@@ -168,7 +168,7 @@ func (s *scanner) skip(i int, kind byteKind) int {
 	return i
 }
 
-func (s *scanner) blanks(i int) int {
+func (s *scanner) skipBlanks(i int) int {
 	for i < len(s.code) && (s.code[i] == ' ' || s.code[i] == '\t') {
 		s.paint.steps++
 		i++
@@ -176,31 +176,31 @@ func (s *scanner) blanks(i int) int {
 	return i
 }
 
-func digit(c byte) bool    { return c >= '0' && c <= '9' }
-func hexDigit(c byte) bool { return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
-func letter(c byte) bool   { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= utf8.RuneSelf }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func hexDigit(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= utf8.RuneSelf }
 
-// program is the scanner of programs, and of whatever is written like them.
-func (s *scanner) program() {
+// scanProgram is the scanner of programs, and of whatever is written like them.
+func (s *scanner) scanProgram() {
 	if s.with&inPages != 0 {
 		if t := strings.TrimLeft(s.code[s.at:], " \t\n"); strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "<?") {
-			s.page()
+			s.scanPage()
 		}
 	}
 	for s.at < len(s.code) && !s.paint.full {
 		switch c := s.code[s.at]; {
 		case c == '\n':
-			s.newline()
+			s.takeNewline()
 		case c <= ' ':
 			s.at++
 		default:
-			s.token(c)
+			s.takeToken(c)
 			s.fresh = false
 		}
 	}
 }
 
-func (s *scanner) newline() {
+func (s *scanner) takeNewline() {
 	s.at++
 	s.line, s.fresh, s.begins, s.declares = s.at, true, true, false
 	// Code within a text of one line ends with the line.
@@ -209,22 +209,22 @@ func (s *scanner) newline() {
 	}
 }
 
-func (s *scanner) token(c byte) {
+func (s *scanner) takeToken(c byte) {
 	kind := s.bytes[c]
 	switch {
 	case kind&wordStart != 0:
-		s.word()
+		s.takeWord()
 		return
-	case digit(c) || c == '.' && digit(s.peek(1)) && s.peek(-1) != '.':
-		s.number()
+	case isDigit(c) || c == '.' && isDigit(s.peek(1)) && s.peek(-1) != '.':
+		s.takeNumber()
 		return
 	}
 	declared := s.declares
 	s.declares = false
 	switch {
-	case kind&opens != 0 && (s.attribute() || s.comment() || s.quoted(s.at, s.at, "")):
-	case kind&sigil != 0 && s.variable():
-	case c == ':' && s.with&symbols != 0 && s.symbol():
+	case kind&opens != 0 && (s.takeAttribute() || s.takeComment() || s.takeQuoted(s.at, s.at, "")):
+	case kind&sigil != 0 && s.takeVariable():
+	case c == ':' && s.with&symbols != 0 && s.takeSymbol():
 	case c == '#' && s.with&hashLines != 0 && s.fresh && s.hashLine():
 	case c == '[' && s.with&sections != 0 && s.at == s.line:
 		end := s.lineEnd(s.at)
@@ -235,16 +235,16 @@ func (s *scanner) token(c byte) {
 			}
 		}
 		s.mark(end, hlKeyword)
-	case c == '/' && s.with&slashes != 0 && !s.operand && s.regexp():
+	case c == '/' && s.with&slashes != 0 && !s.operand && s.takeRegexp():
 	case c == '<' && s.with&tags != 0 && s.tagName():
-	case (c == '%' || c == '~') && s.with&percents != 0 && s.percent(c):
+	case (c == '%' || c == '~') && s.with&percents != 0 && s.takePercent(c):
 	case c == '\\' && s.with&lispLike != 0:
-		s.mark(s.skip(min(s.at+2, len(s.code)), wordPart), hlString)
-	case c == '?' && s.with&inPages != 0 && s.ahead("?>"):
+		s.mark(s.skipKind(min(s.at+2, len(s.code)), wordPart), hlString)
+	case c == '?' && s.with&inPages != 0 && s.hasPrefix("?>"):
 		s.mark(s.at+2, hlKeyword)
-		s.page()
-	case c == '<' && s.with&inPages != 0 && s.ahead("<?"):
-		to := s.skip(s.at+2, plainPart)
+		s.scanPage()
+	case c == '<' && s.with&inPages != 0 && s.hasPrefix("<?"):
+		to := s.skipKind(s.at+2, plainPart)
 		if s.byteAt(to) == '=' {
 			to++
 		}
@@ -252,12 +252,12 @@ func (s *scanner) token(c byte) {
 	default:
 		// Only these marks may stand between a declaring keyword and the declared name.
 		s.declares = declared && (c == '*' || c == '&')
-		s.punctuation(c)
+		s.takePunctuation(c)
 	}
 }
 
-// punctuation takes a byte that is nothing else.
-func (s *scanner) punctuation(c byte) {
+// takePunctuation takes a byte that is nothing else.
+func (s *scanner) takePunctuation(c byte) {
 	s.at++
 	s.operand = c == ')' || c == ']' || c == '}'
 	s.begins = c == ';' || c == '{' || c == '}'
@@ -273,16 +273,16 @@ func (s *scanner) punctuation(c byte) {
 	case c == f.close:
 		q, raw := f.quote, f.raw
 		s.frames = s.frames[:n-1]
-		s.text(s.at, q, raw, true)
+		s.takeText(s.at, q, raw, true)
 	}
 }
 
-// word takes a word, together with a text that the word is the prefix of.
-func (s *scanner) word() {
+// takeWord takes a word, together with a text that the word is the prefix of.
+func (s *scanner) takeWord() {
 	from := s.at
-	to := s.skip(from+1, wordPart)
+	to := s.skipKind(from+1, wordPart)
 	w, next := s.code[from:to], s.byteAt(to)
-	if s.bytes[next]&opens != 0 && to-from <= 4 && s.prefixes[w] && s.quoted(from, to, w) {
+	if s.bytes[next]&opens != 0 && to-from <= 4 && s.prefixes[w] && s.takeQuoted(from, to, w) {
 		return
 	}
 	if s.with&perlOps != 0 && s.perlOp(w, to) {
@@ -290,26 +290,26 @@ func (s *scanner) word() {
 	}
 	before := s.byteAt(from - 1)
 	class := s.classOf(w)
-	if class == hlKeyword && (s.glued(from) && w != "await" || s.softs[w] && !s.leads(to)) {
+	if class == hlKeyword && (s.isGlued(from) && w != "await" || s.softs[w] && !s.leads(to)) {
 		class = ""
 	}
 	declared := s.declares
 	s.declares = class == hlKeyword && declaring[w]
 	switch {
-	case (class != hlKeyword || s.with&keysFirst != 0) && !s.glued(from) && s.key(to):
+	case (class != hlKeyword || s.with&keysFirst != 0) && !s.isGlued(from) && s.isKey(to):
 		class = hlName
 	case class != "":
 	case declared:
 		class = hlName
 	case s.with&leading != 0 && s.begins:
 		class = hlKeyword
-	case next == '(' && s.with&lispLike == 0, before == '(' && s.with&lispLike != 0 && letter(w[0]):
+	case next == '(' && s.with&lispLike == 0, before == '(' && s.with&lispLike != 0 && isLetter(w[0]):
 		class = hlName
 	case next == '!' && s.with&bangs != 0 && (s.byteAt(to+1) == '(' || s.byteAt(to+1) == '[' || s.byteAt(to+1) == '{'):
 		class = hlName
 	case s.with&capitals != 0 && w[0] >= 'A' && w[0] <= 'Z':
 		class = hlName
-	case (w[0] == '-' || w[0] == '+' || w[0] == '.') && len(w) > 1 && digit(w[1]):
+	case (w[0] == '-' || w[0] == '+' || w[0] == '.') && len(w) > 1 && isDigit(w[1]):
 		class = hlNumber
 	}
 	s.operand, s.begins = class != hlKeyword, false
@@ -320,8 +320,8 @@ func (s *scanner) word() {
 	s.mark(to, class)
 }
 
-// glued reports whether the token at i is part of a longer word, a path or a qualified name. Two points separate.
-func (s *scanner) glued(i int) bool {
+// isGlued reports whether the token at i is part of a longer word, a path or a qualified name. Two points separate.
+func (s *scanner) isGlued(i int) bool {
 	c := s.byteAt(i - 1)
 	return s.bytes[c]&glue != 0 && (c != '.' || s.byteAt(i-2) != '.')
 }
@@ -341,16 +341,16 @@ func (s *scanner) classOf(w string) string {
 // keyword that may be a name too.
 func (s *scanner) leads(i int) bool {
 	c := s.byteAt(i + 1)
-	return s.byteAt(i) == ' ' && (letter(c) || digit(c) || strings.IndexByte("\"'`{[*", c) >= 0 && c != 0)
+	return s.byteAt(i) == ' ' && (isLetter(c) || isDigit(c) || strings.IndexByte("\"'`{[*", c) >= 0 && c != 0)
 }
 
-// key reports whether the token that ends at i is the name of a value.
-func (s *scanner) key(i int) bool {
+// isKey reports whether the token that ends at i is the name of a value.
+func (s *scanner) isKey(i int) bool {
 	if len(s.keyMarks) == 0 || s.with&keysFirst != 0 && !s.fresh || s.with&recipes != 0 && s.byteAt(s.line) == '\t' {
 		return false
 	}
 	if s.with&tight == 0 {
-		i = s.blanks(i)
+		i = s.skipBlanks(i)
 	}
 	for _, m := range s.keyMarks {
 		if strings.HasPrefix(s.code[min(i, len(s.code)):], m) {
@@ -361,8 +361,8 @@ func (s *scanner) key(i int) bool {
 	return false
 }
 
-// number takes a number with its unit, and 1.5e-3 as a whole.
-func (s *scanner) number() {
+// takeNumber takes a number with its unit, and 1.5e-3 as a whole.
+func (s *scanner) takeNumber() {
 	s.declares, s.begins = false, false
 	from, i := s.at, s.at
 	hex := s.code[i] == '0' && (s.peek(1)|0x20 == 'x')
@@ -370,13 +370,13 @@ func (s *scanner) number() {
 		s.paint.steps++
 		c, last := s.code[i], s.code[i-1]|0x20
 		switch {
-		case digit(c), letter(c) && c < utf8.RuneSelf:
-		case c == '.' && digit(s.byteAt(i+1)):
-		case (c == '-' || c == '+') && digit(s.byteAt(i+1)) && (!hex && last == 'e' || hex && last == 'p'):
+		case isDigit(c), isLetter(c) && c < utf8.RuneSelf:
+		case c == '.' && isDigit(s.byteAt(i+1)):
+		case (c == '-' || c == '+') && isDigit(s.byteAt(i+1)) && (!hex && last == 'e' || hex && last == 'p'):
 		case strings.IndexByte(s.digits, c) >= 0 && hexDigit(s.byteAt(i+1)):
 		default:
 			// A name that begins with digits, as files may have.
-			if to := s.skip(i, wordPart); to > i {
+			if to := s.skipKind(i, wordPart); to > i {
 				s.at, s.operand = to, true
 				return
 			}
@@ -389,16 +389,16 @@ func (s *scanner) number() {
 
 func (s *scanner) end(from, to int) {
 	s.operand = true
-	if s.byteAt(from-1) != '.' && s.glued(from) {
+	if s.byteAt(from-1) != '.' && s.isGlued(from) {
 		s.at = to // of a path or an option
 		return
 	}
 	s.mark(to, hlNumber)
 }
 
-// attribute takes #[derive(Debug)].
-func (s *scanner) attribute() bool {
-	if s.with&attributes == 0 || !s.ahead("#[") && !s.ahead("#![") {
+// takeAttribute takes #[derive(Debug)].
+func (s *scanner) takeAttribute() bool {
+	if s.with&attributes == 0 || !s.hasPrefix("#[") && !s.hasPrefix("#![") {
 		return false
 	}
 	i, depth := s.at+1, 0
@@ -417,14 +417,14 @@ func (s *scanner) attribute() bool {
 	return true
 }
 
-// comment takes a comment.
-func (s *scanner) comment() bool {
+// takeComment takes a comment.
+func (s *scanner) takeComment() bool {
 	for _, b := range s.blocks {
-		if !s.ahead(b[0]) || b[0][0] == '=' && s.at != s.line {
+		if !s.hasPrefix(b[0]) || b[0][0] == '=' && s.at != s.line {
 			continue
 		}
 		if s.with&nested == 0 {
-			s.mark(s.after(s.at+len(b[0]), b[1]), hlComment)
+			s.mark(s.indexAfter(s.at+len(b[0]), b[1]), hlComment)
 			return true
 		}
 		depth, i := 1, s.at+len(b[0])
@@ -445,7 +445,7 @@ func (s *scanner) comment() bool {
 		return true
 	}
 	for _, m := range s.lines {
-		if !s.ahead(m) {
+		if !s.hasPrefix(m) {
 			continue
 		}
 		switch before := s.byteAt(s.at - 1); {
@@ -459,8 +459,8 @@ func (s *scanner) comment() bool {
 	return false
 }
 
-// variable takes $name, ${name}, @name and other names with a mark before them.
-func (s *scanner) variable() bool {
+// takeVariable takes $name, ${name}, @name and other names with a mark before them.
+func (s *scanner) takeVariable() bool {
 	c, before := s.code[s.at], s.byteAt(s.at-1)
 	if s.bytes[before]&plainPart != 0 || (c == '%' || c == '&') && s.operand && !s.fresh {
 		return false
@@ -471,14 +471,14 @@ func (s *scanner) variable() bool {
 	}
 	next := s.byteAt(i)
 	switch {
-	case letter(next):
-		i = s.skip(i, plainPart)
-		for c == '@' && s.byteAt(i) == '.' && letter(s.byteAt(i+1)) {
-			i = s.skip(i+1, plainPart)
+	case isLetter(next):
+		i = s.skipKind(i, plainPart)
+		for c == '@' && s.byteAt(i) == '.' && isLetter(s.byteAt(i+1)) {
+			i = s.skipKind(i+1, plainPart)
 		}
-	case s.bracket(next) && letter(s.byteAt(i+1)):
-		i = s.skip(i+1, plainPart)
-		if s.byteAt(i) == closing(next) {
+	case s.isBracket(next) && isLetter(s.byteAt(i+1)):
+		i = s.skipKind(i+1, plainPart)
+		if s.byteAt(i) == closingBracket(next) {
 			i++
 		} else if n := len(s.frames); n > 0 && s.frames[n-1].open == next {
 			s.frames[n-1].depth++
@@ -497,22 +497,22 @@ func (s *scanner) variable() bool {
 	return true
 }
 
-// symbol takes :name.
-func (s *scanner) symbol() bool {
+// takeSymbol takes :name.
+func (s *scanner) takeSymbol() bool {
 	before := s.byteAt(s.at - 1)
-	if !letter(s.peek(1)) || before == ':' || s.bytes[before]&wordPart != 0 {
+	if !isLetter(s.peek(1)) || before == ':' || s.bytes[before]&wordPart != 0 {
 		return false
 	}
 	s.operand, s.begins = true, false
-	s.mark(s.skip(s.at+1, wordPart), hlString)
+	s.mark(s.skipKind(s.at+1, wordPart), hlString)
 	return true
 }
 
 // hashLine takes #include <stdio.h>, and of other lines of the preprocessor
 // their word.
 func (s *scanner) hashLine() bool {
-	from := s.blanks(s.at + 1)
-	to := s.skip(from, plainPart)
+	from := s.skipBlanks(s.at + 1)
+	to := s.skipKind(from, plainPart)
 	if to == from {
 		return false
 	}
@@ -520,7 +520,7 @@ func (s *scanner) hashLine() bool {
 	s.mark(to, hlKeyword)
 	s.operand, s.declares = false, w == "define"
 	if w == "include" || w == "import" {
-		if i := s.blanks(to); s.byteAt(i) == '<' {
+		if i := s.skipBlanks(to); s.byteAt(i) == '<' {
 			s.at = i
 			end := s.lineEnd(i)
 			if n := strings.IndexByte(s.code[i:end], '>'); n >= 0 {
@@ -541,7 +541,7 @@ func (s *scanner) tagName() bool {
 		return false
 	}
 	to := i
-	for letter(s.byteAt(to)) || to > i && (digit(s.byteAt(to)) || s.byteAt(to) == '.' || s.byteAt(to) == '-') {
+	for isLetter(s.byteAt(to)) || to > i && (isDigit(s.byteAt(to)) || s.byteAt(to) == '.' || s.byteAt(to) == '-') {
 		to++
 	}
 	if to == i && s.peek(1) != '/' {
@@ -553,13 +553,13 @@ func (s *scanner) tagName() bool {
 	return true
 }
 
-// page takes the HTML around a program up to where the program goes on.
-func (s *scanner) page() {
+// scanPage takes the HTML around a program up to where the program goes on.
+func (s *scanner) scanPage() {
 	end := len(s.code)
 	if n := strings.Index(s.code[s.at:], "<?"); n >= 0 {
 		end = s.at + n
 	}
 	s.paint.steps += end - s.at
-	languages()["html"].scan(s.paint, s.at, end)
+	languages()["html"].scanRange(s.paint, s.at, end)
 	s.at, s.line, s.operand = end, end, false
 }

@@ -130,7 +130,7 @@ func TestHighlight_TakesStepsInProportion(t *testing.T) {
 		slices.Sort(list)
 		for _, p := range slices.Compact(list) {
 			paint := &painter{code: strings.Repeat(p, 3<<10/len(p)) + "\n" + strings.Repeat(" ", 1<<10), most: math.MaxInt}
-			l.paint(paint)
+			l.paintCode(paint)
 			worst = max(worst, paint.steps/len(paint.code))
 			if paint.steps > most*len(paint.code) {
 				t.Errorf("%s: %q repeated takes %d steps for %d bytes", g.names, p, paint.steps, len(paint.code))

@@ -140,7 +140,7 @@ func setOf(list string) map[string]bool {
 var languages = sync.OnceValue(func() map[string]*language {
 	out := make(map[string]*language, 3*len(grammars))
 	for i := range grammars {
-		l := grammars[i].ready()
+		l := grammars[i].newLanguage()
 		for _, name := range strings.Fields(grammars[i].names) {
 			out[name] = l
 		}
@@ -148,28 +148,28 @@ var languages = sync.OnceValue(func() map[string]*language {
 	return out
 })
 
-// ready makes a grammar ready.
-func (g *grammar) ready() *language {
+// newLanguage makes a grammar ready.
+func (g *grammar) newLanguage() *language {
 	l := &language{family: g.family, with: g.with, digits: g.digits, brackets: g.brackets, special: g.special, lines: strings.Fields(g.lines), keyMarks: strings.Fields(g.keys),
 		prefixes: setOf(g.prefixes), formats: setOf(g.formats), raws: setOf(g.raws), softs: setOf(g.softs), words: make(map[string]string)}
 	for c := range 256 {
 		switch b := byte(c); {
-		case letter(b):
+		case isLetter(b):
 			l.bytes[c] = wordStart | wordPart | plainPart
-		case digit(b):
+		case isDigit(b):
 			l.bytes[c] = wordPart | plainPart
 		}
 	}
-	l.kind(g.starts, wordStart|wordPart)
-	l.kind(g.parts, wordPart)
-	l.kind(g.sigils, sigil)
-	l.kind(g.glue+".", glue)
+	l.addKind(g.starts, wordStart|wordPart)
+	l.addKind(g.parts, wordPart)
+	l.addKind(g.sigils, sigil)
+	l.addKind(g.glue+".", glue)
 	for _, m := range l.lines {
-		l.kind(m[:1], opens)
+		l.addKind(m[:1], opens)
 	}
 	for pairs := strings.Fields(g.blocks); len(pairs) > 1; pairs = pairs[2:] {
 		l.blocks = append(l.blocks, [2]string{pairs[0], pairs[1]})
-		l.kind(pairs[0][:1], opens)
+		l.addKind(pairs[0][:1], opens)
 	}
 	for _, q := range g.quotes {
 		if q.close == "" {
@@ -177,10 +177,10 @@ func (g *grammar) ready() *language {
 		}
 		q.marks = strings.Fields(q.into)
 		l.quotes = append(l.quotes, q)
-		l.kind(q.open[:1], opens)
+		l.addKind(q.open[:1], opens)
 	}
 	if g.with&attributes != 0 {
-		l.kind("#", opens)
+		l.addKind("#", opens)
 	}
 	for class, list := range map[string]string{hlName: g.known, hlKeyword: g.keywords + " " + g.softs} {
 		for _, w := range strings.Fields(list) {
@@ -192,7 +192,7 @@ func (g *grammar) ready() *language {
 	return l
 }
 
-func (l *language) kind(list string, kind byteKind) {
+func (l *language) addKind(list string, kind byteKind) {
 	for i := range len(list) {
 		if list[i] < utf8.RuneSelf {
 			l.bytes[list[i]] |= kind

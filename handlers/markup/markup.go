@@ -102,36 +102,36 @@ func (r *Renderer) Message(source string) templates.SafeHTML {
 	if h, ok := r.texts.Get(key); ok {
 		return templates.SafeHTML(h)
 	}
-	h := r.render(source)
+	h := r.renderMarkdown(source)
 	r.texts.Put(key, h)
 	return templates.SafeHTML(h)
 }
 
-func (r *Renderer) render(source string) (out string) {
+func (r *Renderer) renderMarkdown(source string) (out string) {
 	source = Clean(source)
 	// The parser is not ours and the text is hostile: a bug in it must cost
 	// the looks of one message, not the page.
 	defer func() {
 		if recover() != nil {
-			out = plain(source)
+			out = plainHTML(source)
 		}
 	}()
-	if !bounded(source) {
-		return plain(source)
+	if !isBounded(source) {
+		return plainHTML(source)
 	}
 	src := []byte(source)
 	doc := r.message.Parser().Parse(text.NewReader(src))
-	if depth(doc) > maxDepth {
-		return plain(source)
+	if nestingDepth(doc) > maxDepth {
+		return plainHTML(source)
 	}
-	colour(doc, src)
+	colourCode(doc, src)
 	raw := limited{max: maxOutput}
 	if err := r.message.Renderer().Render(&raw, src, doc); err != nil {
-		return plain(source)
+		return plainHTML(source)
 	}
 	safe := r.policy.SanitizeBytes(raw.buf.Bytes())
 	if len(safe) > maxOutput || len(bytes.TrimSpace(safe)) == 0 && strings.TrimSpace(source) != "" {
-		return plain(source)
+		return plainHTML(source)
 	}
 	return string(safe)
 }
@@ -145,7 +145,7 @@ func (r *Renderer) Doc(source string) templates.SafeHTML {
 	}
 	var buf bytes.Buffer
 	if err := r.manual.Convert([]byte(source), &buf); err != nil {
-		return templates.SafeHTML(plain(source))
+		return templates.SafeHTML(plainHTML(source))
 	}
 	r.texts.Put(key, buf.String())
 	return templates.SafeHTML(buf.String())
@@ -179,7 +179,7 @@ func (r *Renderer) Line(source string) string {
 		source = strings.ToValidUTF8(source[:maxLineSource], "")
 	}
 	line := source
-	if bounded(source) {
+	if isBounded(source) {
 		src := []byte(source)
 		doc := r.message.Parser().Parse(text.NewReader(src))
 		for n := doc.FirstChild(); n != nil; n = n.NextSibling() {

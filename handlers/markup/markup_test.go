@@ -109,7 +109,7 @@ func TestMessage_OrdinaryTextsStayWithinBounds(t *testing.T) {
 		"code": code, "table": table, "rule": "a\n\n- - - - - - - - - - - - - -\n\n* * * * * * * * * * *\n\nb",
 		"prose": strings.Repeat("A *few* words with [a link](https://e.example) and `code`. ", 200),
 	} {
-		if !bounded(s) {
+		if !isBounded(s) {
 			t.Errorf("%s: is shown as plain text", name)
 		}
 	}
@@ -136,12 +136,12 @@ func repeated(name string, size int) string {
 
 func TestMessage_RefusesQuadraticTexts(t *testing.T) {
 	for _, name := range quadratic {
-		if bounded(repeated(name, maxSource)) {
+		if isBounded(repeated(name, maxSource)) {
 			t.Errorf("%s: %d bytes are parsed", name, maxSource)
 		}
 	}
 	for name := range hostile {
-		if bounded(repeated(name, maxSource+1)) {
+		if isBounded(repeated(name, maxSource+1)) {
 			t.Errorf("%s: more than %d bytes are parsed", name, maxSource)
 		}
 	}
@@ -158,7 +158,7 @@ func TestMessage_StepsOfHostileTexts(t *testing.T) {
 	if name := os.Getenv(stepsOf); name != "" {
 		r := New()
 		for _, size := range []int{maxSource / 4, maxSource / 2, maxSource, 4 * maxSource} {
-			r.render(repeated(name, size))
+			r.renderMarkdown(repeated(name, size))
 		}
 		return
 	}

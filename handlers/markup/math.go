@@ -27,8 +27,8 @@ func (mathSpan) Trigger() []byte { return []byte{'$', '\\'} }
 
 func (mathSpan) CloseBlock(_ ast.Node, _ text.Reader, pc parser.Context) { pc.Set(unclosed, nil) }
 
-// delimiters are the ends of a formula that may begin with line.
-func delimiters(line []byte) (opening, closing string) {
+// mathDelimiters are the ends of a formula that may begin with line.
+func mathDelimiters(line []byte) (opening, closing string) {
 	switch {
 	case bytes.HasPrefix(line, []byte("$$")):
 		return "$$", "$$"
@@ -36,17 +36,17 @@ func delimiters(line []byte) (opening, closing string) {
 		return `\(`, `\)`
 	case bytes.HasPrefix(line, []byte(`\[`)):
 		return `\[`, `\]`
-	case len(line) > 1 && line[0] == '$' && !space(line[1]):
+	case len(line) > 1 && line[0] == '$' && !isSpace(line[1]):
 		return "$", "$"
 	}
 	return "", ""
 }
 
-func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, segment := block.PeekLine()
-	opening, closing := delimiters(line)
+	opening, closing := mathDelimiters(line)
 	// An amount of US$5 is no formula.
 	if before := block.PrecendingCharacter(); opening == "" || closing == "$" && (before == '$' || before < 0x80 && wordByte(byte(before))) {
 		return nil
@@ -60,7 +60,7 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	node.SetAttributeString("class", []byte(mathClass))
 	from := len(opening)
 	for line != nil {
-		if end := closes(line, from, closing); end >= 0 {
+		if end := closingIndex(line, from, closing); end >= 0 {
 			node.AppendChild(node, ast.NewRawTextSegment(segment.WithStop(segment.Start+end)))
 			block.Advance(end)
 			return node
@@ -79,12 +79,12 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	return nil
 }
 
-// closes returns the index behind the closing delimiter of a formula in a line, or -1 if there is none. A lone
+// closingIndex returns the index behind the closing delimiter of a formula in a line, or -1 if there is none. A lone
 // dollar closes where it could not open: after a byte that is no space and not before a digit or letter.
-func closes(line []byte, from int, closing string) int {
+func closingIndex(line []byte, from int, closing string) int {
 	for i := from; i < len(line); i++ {
 		switch {
-		case bytes.HasPrefix(line[i:], []byte(closing)) && (closing != "$" || i > 0 && !space(line[i-1]) && (i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
+		case bytes.HasPrefix(line[i:], []byte(closing)) && (closing != "$" || i > 0 && !isSpace(line[i-1]) && (i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
 			return i + len(closing)
 		case line[i] == '\\':
 			i++ // the next is escaped
@@ -124,12 +124,12 @@ func (mathLines) Open(_ ast.Node, reader text.Reader, pc parser.Context) (ast.No
 	if pos < 0 {
 		return nil, parser.NoChildren
 	}
-	opening, closing := delimiters(line[pos:])
+	opening, closing := mathDelimiters(line[pos:])
 	if len(opening) != 2 || opening == `\(` {
 		return nil, parser.NoChildren
 	}
 	b := &mathBlock{closing: []byte(closing)}
-	if end := closes(line, pos+2, closing); end >= 0 {
+	if end := closingIndex(line, pos+2, closing); end >= 0 {
 		if !util.IsBlank(line[end:]) {
 			return nil, parser.NoChildren
 		}
@@ -161,7 +161,7 @@ func (mathLines) Continue(node ast.Node, reader text.Reader, _ parser.Context) p
 		return parser.Close
 	}
 	b.Lines().Append(segment)
-	b.closed = closes(line, 0, string(b.closing)) >= 0
+	b.closed = closingIndex(line, 0, string(b.closing)) >= 0
 	reader.AdvanceToEOL()
 	return parser.Continue | parser.NoChildren
 }

@@ -59,15 +59,15 @@ func safeURL(address string) (string, bool) {
 type nodes struct{}
 
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
-	reg.Register(ast.KindLink, link)
-	reg.Register(ast.KindImage, image)
+	reg.Register(ast.KindLink, writeLink)
+	reg.Register(ast.KindImage, writeImage)
 	reg.Register(ast.KindAutoLink, autoLink)
-	reg.Register(extast.KindTaskCheckBox, box)
-	reg.Register(ast.KindFencedCodeBlock, fenced)
+	reg.Register(extast.KindTaskCheckBox, writeBox)
+	reg.Register(ast.KindFencedCodeBlock, writeFenced)
 	reg.Register(kindMath, mathBox)
 }
 
-func open(w util.BufWriter, address string) bool {
+func openLink(w util.BufWriter, address string) bool {
 	href, ok := safeURL(address)
 	if ok {
 		w.WriteString(`<a href="`)
@@ -77,24 +77,24 @@ func open(w util.BufWriter, address string) bool {
 	return ok
 }
 
-// destination is a link's address with Markdown's escapes resolved.
-func destination(b []byte) string { return string(util.URLEscape(b, true)) }
+// escapeDestination is a link's address with Markdown's escapes resolved.
+func escapeDestination(b []byte) string { return string(util.URLEscape(b, true)) }
 
-func link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
-	dest := destination(node.(*ast.Link).Destination)
+func writeLink(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	dest := escapeDestination(node.(*ast.Link).Destination)
 	if entering {
-		open(w, dest)
+		openLink(w, dest)
 	} else if _, ok := safeURL(dest); ok {
 		w.WriteString("</a>")
 	}
 	return ast.WalkContinue, nil
 }
 
-func image(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func writeImage(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	dest := destination(node.(*ast.Image).Destination)
+	dest := escapeDestination(node.(*ast.Image).Destination)
 	words := plainText(node, source)
 	if words == "" {
 		words = dest
@@ -103,7 +103,7 @@ func image(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.W
 	for p := node.Parent(); p != nil; p = p.Parent() {
 		inLink = inLink || p.Kind() == ast.KindLink
 	}
-	linked := !inLink && open(w, dest)
+	linked := !inLink && openLink(w, dest)
 	w.Write(util.EscapeHTML([]byte(words)))
 	if linked {
 		w.WriteString("</a>")
@@ -120,7 +120,7 @@ func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (as
 	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(dest), "mailto:") {
 		dest = "mailto:" + dest
 	}
-	linked := open(w, dest)
+	linked := openLink(w, dest)
 	w.Write(util.EscapeHTML(n.Label(source)))
 	if linked {
 		w.WriteString("</a>")
@@ -128,7 +128,7 @@ func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (as
 	return ast.WalkContinue, nil
 }
 
-func box(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func writeBox(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		if node.(*extast.TaskCheckBox).IsChecked {
 			w.WriteString("☑ ")

@@ -24,8 +24,8 @@ func Clean(s string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\n", "<br>")
 
-// plain shows a clean text as it is: paragraphs and line breaks, no markup.
-func plain(source string) string {
+// plainHTML shows a clean text as it is: paragraphs and line breaks, no markup.
+func plainHTML(source string) string {
 	var b strings.Builder
 	b.Grow(len(source) + len(source)/8)
 	var par []string

@@ -19,8 +19,8 @@ type look struct {
 	ok bool
 }
 
-// quoted takes a text whose opening mark is at open, after the prefix that begins at from.
-func (s *scanner) quoted(from, open int, prefix string) bool {
+// takeQuoted takes a text whose opening mark is at open, after the prefix that begins at from.
+func (s *scanner) takeQuoted(from, open int, prefix string) bool {
 	for i := range s.quotes {
 		q := &s.quotes[i]
 		if !strings.HasPrefix(s.code[open:], q.open) {
@@ -30,26 +30,26 @@ func (s *scanner) quoted(from, open int, prefix string) bool {
 			continue
 		}
 		if q.char {
-			return s.char(open)
+			return s.takeChar(open)
 		}
 		raw := s.raws[prefix]
 		within := (len(q.marks) > 0 || q.vars) && !raw && (len(s.formats) == 0 || s.formats[prefix])
 		if n := len(prefix); n > 0 && s.with&delimited != 0 && prefix[n-1] == 'R' {
 			return s.rawText(from, open)
 		}
-		if len(q.close) == 1 && !s.closed(i, open+1, raw) {
+		if len(q.close) == 1 && !s.isClosed(i, open+1, raw) {
 			continue
 		}
 		s.at, s.begins = from, false
-		s.text(open+len(q.open), q, raw, within)
+		s.takeText(open+len(q.open), q, raw, within)
 		return true
 	}
 	return false
 }
 
-// closed reports whether a text that begins at from has an end: a lonely mark
+// isClosed reports whether a text that begins at from has an end: a lonely mark
 // is no text, but an apostrophe or part of something unknown.
-func (s *scanner) closed(quote, from int, raw bool) bool {
+func (s *scanner) isClosed(quote, from int, raw bool) bool {
 	l, q := &s.looked[quote], &s.quotes[quote]
 	if from < l.to {
 		return l.ok
@@ -71,18 +71,18 @@ func (s *scanner) closed(quote, from int, raw bool) bool {
 	return false
 }
 
-// text takes a text, whose content continues at i, up to its end or up to code within it.
-func (s *scanner) text(i int, q *quote, raw, within bool) {
+// takeText takes a text, whose content continues at i, up to its end or up to code within it.
+func (s *scanner) takeText(i int, q *quote, raw, within bool) {
 	s.operand = true
 	for i < len(s.code) {
 		s.paint.steps++
 		c := s.code[i]
 		switch {
-		case within && c == '$' && q.vars && s.named(i) > 0:
+		case within && c == '$' && q.vars && s.nameEnd(i) > 0:
 			s.mark(i, hlString)
-			i = s.named(i)
+			i = s.nameEnd(i)
 			s.mark(i, hlName)
-		case within && s.enters(i, q, raw):
+		case within && s.enterCode(i, q, raw):
 			return
 		case c == q.esc && !raw:
 			i += 2
@@ -96,7 +96,7 @@ func (s *scanner) text(i int, q *quote, raw, within bool) {
 				continue
 			}
 			class := hlString
-			if s.key(i + n) {
+			if s.isKey(i + n) {
 				class = hlName
 			}
 			s.mark(i+n, class)
@@ -114,13 +114,13 @@ func (s *scanner) text(i int, q *quote, raw, within bool) {
 	s.mark(len(s.code), hlString)
 }
 
-// named is where $name or ${name} ends that begins at i, or 0.
-func (s *scanner) named(i int) int {
+// nameEnd is where $name or ${name} ends that begins at i, or 0.
+func (s *scanner) nameEnd(i int) int {
 	switch next := s.byteAt(i + 1); {
-	case letter(next):
-		return s.skip(i+1, plainPart)
-	case (next == '{' || s.bracket(next)) && letter(s.byteAt(i+2)):
-		if end := s.skip(i+2, plainPart); s.byteAt(end) == closing(next) {
+	case isLetter(next):
+		return s.skipKind(i+1, plainPart)
+	case (next == '{' || s.isBracket(next)) && isLetter(s.byteAt(i+2)):
+		if end := s.skipKind(i+2, plainPart); s.byteAt(end) == closingBracket(next) {
 			return end + 1
 		}
 	case next != 0 && strings.IndexByte(s.special, next) >= 0:
@@ -129,11 +129,11 @@ func (s *scanner) named(i int) int {
 	return 0
 }
 
-// bracket reports whether c may stand before the name of a variable.
-func (s *scanner) bracket(c byte) bool { return c != 0 && strings.IndexByte(s.brackets, c) >= 0 }
+// isBracket reports whether c may stand before the name of a variable.
+func (s *scanner) isBracket(c byte) bool { return c != 0 && strings.IndexByte(s.brackets, c) >= 0 }
 
-// enters goes into code within a text, if it begins at i.
-func (s *scanner) enters(i int, q *quote, raw bool) bool {
+// enterCode goes into code within a text, if it begins at i.
+func (s *scanner) enterCode(i int, q *quote, raw bool) bool {
 	for _, in := range q.marks {
 		if !strings.HasPrefix(s.code[i:], in) || in == "{" && (s.byteAt(i+1) == '{' || s.byteAt(i-1) == '{') {
 			continue
@@ -144,15 +144,15 @@ func (s *scanner) enters(i int, q *quote, raw bool) bool {
 		}
 		s.mark(i, hlString)
 		s.at = i + n
-		s.frames = append(s.frames, frame{quote: q, raw: raw, open: open, close: closing(open)})
+		s.frames = append(s.frames, frame{quote: q, raw: raw, open: open, close: closingBracket(open)})
 		s.operand, s.declares = false, false
 		return true
 	}
 	return false
 }
 
-// closing returns the bracket that closes open. Other bytes close themselves.
-func closing(open byte) byte {
+// closingBracket returns the bracket that closes open. Other bytes close themselves.
+func closingBracket(open byte) byte {
 	switch open {
 	case '(':
 		return ')'
@@ -166,9 +166,9 @@ func closing(open byte) byte {
 	return open
 }
 
-// char takes 'a' or '\u{61}'. If it is none, and names a lifetime as in Rust,
+// takeChar takes 'a' or '\u{61}'. If it is none, and names a lifetime as in Rust,
 // it takes that.
-func (s *scanner) char(open int) bool {
+func (s *scanner) takeChar(open int) bool {
 	end := 0
 	if s.byteAt(open+1) == '\\' {
 		if n := strings.IndexByte(s.code[open+2:min(open+14, len(s.code))], '\''); n == 0 && s.byteAt(open+3) == '\'' {
@@ -182,8 +182,8 @@ func (s *scanner) char(open int) bool {
 	switch {
 	case end > 0:
 		s.mark(end, hlString)
-	case s.with&lifetimes != 0 && letter(s.byteAt(open+1)):
-		s.mark(s.skip(open+1, plainPart), hlName)
+	case s.with&lifetimes != 0 && isLetter(s.byteAt(open+1)):
+		s.mark(s.skipKind(open+1, plainPart), hlName)
 	default:
 		return false
 	}
@@ -202,12 +202,12 @@ func (s *scanner) rawText(from, open int) bool {
 		return false
 	}
 	s.at, s.operand = from, true
-	s.mark(s.after(open+2+n, ")"+s.code[open+1:open+1+n]+`"`), hlString)
+	s.mark(s.indexAfter(open+2+n, ")"+s.code[open+1:open+1+n]+`"`), hlString)
 	return true
 }
 
-// regexp takes /a[/]b/i.
-func (s *scanner) regexp() bool {
+// takeRegexp takes /a[/]b/i.
+func (s *scanner) takeRegexp() bool {
 	if s.at < s.noRegexp || s.peek(1) == ' ' {
 		return false
 	}
@@ -224,19 +224,19 @@ func (s *scanner) regexp() bool {
 		case c == ']':
 			set = false
 		case c == '/' && !set:
-			s.mark(s.skip(i+1, plainPart), hlString)
+			s.mark(s.skipKind(i+1, plainPart), hlString)
 			s.operand, s.begins = true, false
 			return true
 		}
 	}
 }
 
-// between returns the end of a text whose opening mark is at i, and which may contain brackets of the same kind. It
+// bracketEnd returns the end of a text whose opening mark is at i, and which may contain brackets of the same kind. It
 // returns -1 if the line ends before, for marks that are no brackets. A text without an end reaches to the end of
 // the code.
-func (s *scanner) between(i int) int {
+func (s *scanner) bracketEnd(i int) int {
 	open := s.code[i]
-	end, depth := closing(open), 1
+	end, depth := closingBracket(open), 1
 	for i++; i < len(s.code); i++ {
 		s.paint.steps++
 		switch c := s.code[i]; {
@@ -256,20 +256,20 @@ func (s *scanner) between(i int) int {
 	return len(s.code)
 }
 
-// percent takes %w[a b] and ~r/a/.
-func (s *scanner) percent(c byte) bool {
+// takePercent takes %w[a b] and ~r/a/.
+func (s *scanner) takePercent(c byte) bool {
 	kind, i := s.peek(1), s.at+2
-	if s.operand || !letter(kind) || kind >= utf8.RuneSelf || c == '%' && strings.IndexByte("wWiIqQr", kind) < 0 {
+	if s.operand || !isLetter(kind) || kind >= utf8.RuneSelf || c == '%' && strings.IndexByte("wWiIqQr", kind) < 0 {
 		return false
 	}
 	if mark := s.byteAt(i); mark == 0 || strings.IndexByte("([{</|!\"'", mark) < 0 || s.at < s.noRegexp {
 		return false
 	}
-	end := s.between(i)
+	end := s.bracketEnd(i)
 	if end < 0 {
 		return false
 	}
-	s.mark(s.skip(end, plainPart), hlString)
+	s.mark(s.skipKind(end, plainPart), hlString)
 	s.operand, s.begins = true, false
 	return true
 }
@@ -285,23 +285,23 @@ func (s *scanner) perlOp(w string, to int) bool {
 		return false
 	}
 	mark, before := s.byteAt(to), s.byteAt(s.at-1)
-	if s.at < s.noRegexp || mark <= ' ' || letter(mark) || digit(mark) || strings.IndexByte(",;)=}>-.", mark) >= 0 || before != 0 && strings.IndexByte("->$@%&", before) >= 0 {
+	if s.at < s.noRegexp || mark <= ' ' || isLetter(mark) || isDigit(mark) || strings.IndexByte(",;)=}>-.", mark) >= 0 || before != 0 && strings.IndexByte("->$@%&", before) >= 0 {
 		return false
 	}
-	i := s.between(to)
+	i := s.bracketEnd(to)
 	if i >= 0 && parts == 2 {
-		if closing(mark) == mark {
-			if i = s.between(i - 1); i < 0 {
+		if closingBracket(mark) == mark {
+			if i = s.bracketEnd(i - 1); i < 0 {
 				return false
 			}
-		} else if i = s.blanks(i); i < len(s.code) && closing(s.code[i]) != s.code[i] {
-			i = s.between(i)
+		} else if i = s.skipBlanks(i); i < len(s.code) && closingBracket(s.code[i]) != s.code[i] {
+			i = s.bracketEnd(i)
 		}
 	}
 	if i < 0 {
 		return false
 	}
-	s.mark(s.skip(i, plainPart), hlString)
+	s.mark(s.skipKind(i, plainPart), hlString)
 	s.operand, s.begins = true, false
 	return true
 }

@@ -133,7 +133,7 @@ func TestMessage_LetsNothingThroughThatActsLoadsOrPoses(t *testing.T) {
 	}
 	for _, p := range list {
 		check(t, p, string(r.Message(p)))
-		check(t, p, plain(Clean(p)))
+		check(t, p, plainHTML(Clean(p)))
 		check(t, p, string(r.Link(p, p)))
 		for _, around := range []string{"> %s", "- %s", "| a |\n|---|\n| %s |", "**%s**", "a %s b", "# %s", "[%s](https://e.example)", "1. %s\n\n   %s"} {
 			s := strings.ReplaceAll(around, "%s", p)
@@ -148,7 +148,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	r := New()
 	f.Fuzz(func(t *testing.T, source string) {
-		h := r.render(source)
+		h := r.renderMarkdown(source)
 		check(t, source, h)
 		if len(source) <= maxSource && len(h) > 10*maxOutput {
 			t.Errorf("%d bytes became %d", len(source), len(h))

@@ -73,7 +73,7 @@ func FollowAsked(ctx context.Context, chats *chat.Service, actor ident.Actor, as
 		return Follow(ctx, chats, actor, asked.Task)
 	}
 	s := &Stream{chats: chats, actor: actor, task: asked.Task, done: true}
-	s.say([]byte(end.Text))
+	s.queueText([]byte(end.Text))
 	s.pending = append(s.pending, Event{End: &end})
 	return s, nil
 }
@@ -108,7 +108,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 			return Event{}, io.EOF
 		}
 		if s.answer != nil {
-			if err := s.end(ctx, *s.answer); err != nil {
+			if err := s.endWith(ctx, *s.answer); err != nil {
 				return Event{}, err
 			}
 			continue
@@ -117,7 +117,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 		if err != nil {
 			return Event{}, err
 		}
-		s.take(u)
+		s.takeUpdate(u)
 	}
 }
 
@@ -134,11 +134,11 @@ func (s *Stream) Wait(ctx context.Context) (End, error) {
 	}
 }
 
-// take converts an update of the conversation to events.
-func (s *Stream) take(u chat.Update) {
+// takeUpdate converts an update of the conversation to events.
+func (s *Stream) takeUpdate(u chat.Update) {
 	switch {
 	case u.Delta != nil && u.Delta.TaskID == s.task.ID:
-		s.delta(u.Delta)
+		s.takeDelta(u.Delta)
 	case u.Task != nil && u.Task.ID == s.task.ID && u.Task.State.Active():
 		s.pending = append(s.pending, Event{Task: u.Task})
 	case u.Message != nil && u.Message.TaskID == s.task.ID && u.Message.Sender.Kind == "agent" && !u.Message.Kind.Amends():
@@ -146,7 +146,7 @@ func (s *Stream) take(u chat.Update) {
 	}
 }
 
-func (s *Stream) delta(d *chat.Delta) {
+func (s *Stream) takeDelta(d *chat.Delta) {
 	if d.Offset > len(s.text) {
 		return // a piece is missing: a following update has the whole text
 	}
@@ -160,12 +160,12 @@ func (s *Stream) delta(d *chat.Delta) {
 	s.text = append(s.text[:d.Offset], d.Text...)
 	// An agent that begins anew often says the same again: that is awaited.
 	if !bytes.HasPrefix(s.said, s.text) {
-		s.say(s.text)
+		s.queueText(s.text)
 	}
 }
 
-// say queues the difference between the answer so far and the text already returned.
-func (s *Stream) say(text []byte) {
+// queueText queues the difference between the answer so far and the text already returned.
+func (s *Stream) queueText(text []byte) {
 	switch {
 	case bytes.Equal(text, s.said):
 		return
@@ -177,7 +177,7 @@ func (s *Stream) say(text []byte) {
 	s.said = bytes.Clone(text)
 }
 
-func (s *Stream) end(ctx context.Context, m chat.Message) error {
+func (s *Stream) endWith(ctx context.Context, m chat.Message) error {
 	t, err := s.chats.Task(ctx, s.actor, s.task.ID)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (s *Stream) end(ctx context.Context, m chat.Message) error {
 		text = task.PlainText(m.Parts)
 	}
 	was := len(s.pending)
-	if s.say([]byte(text)); len(s.pending) > was {
+	if s.queueText([]byte(text)); len(s.pending) > was {
 		s.pending[was].Whole = true
 	}
 	for i := range t.Artifacts {

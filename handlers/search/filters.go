@@ -28,10 +28,10 @@ type Filters struct{ Q hub.Query }
 var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"language", "Language"},
 	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Verified"}}
 
-func (f Filters) Of(param string) []string { return *field(&f.Q, param) }
+func (f Filters) Of(param string) []string { return *queryField(&f.Q, param) }
 
-// field is the filter of a query with that parameter.
-func field(q *hub.Query, param string) *[]string {
+// queryField is the filter of a query with that parameter.
+func queryField(q *hub.Query, param string) *[]string {
 	switch param {
 	case "kind":
 		return &q.Kinds
@@ -57,12 +57,12 @@ func field(q *hub.Query, param string) *[]string {
 
 // Without is the query without one of its filters.
 func (f Filters) Without(param string) hub.Query {
-	*field(&f.Q, param) = nil
+	*queryField(&f.Q, param) = nil
 	return f.Q
 }
 
-// title returns the name of a saved search, or "" if it lists all agents.
-func (f Filters) title() string {
+// searchTitle returns the name of a saved search, or "" if it lists all agents.
+func (f Filters) searchTitle() string {
 	var out []string
 	if f.Q.Text != "" {
 		out = append(out, f.Q.Text)
@@ -126,8 +126,8 @@ func (f Filters) Sorts() []templates.Option {
 	return out
 }
 
-// toggled is the address with one filter switched on, or off when it is on.
-func (f Filters) toggled(param, value string) string {
+// toggledAddress is the address with one filter switched on, or off when it is on.
+func (f Filters) toggledAddress(param, value string) string {
 	v := f.Values()
 	if i := slices.Index(v[param], value); i >= 0 {
 		v[param] = slices.Delete(v[param], i, i+1)
@@ -152,7 +152,7 @@ func (f Filters) Here() string {
 	return f.Address()
 }
 
-func (f Filters) everywhere() string {
+func (f Filters) everywhereAddress() string {
 	f.Q.Scope = ""
 	return f.Address()
 }
@@ -204,7 +204,7 @@ func (f Filters) Facets(counts map[string][]hub.FacetCount) []templates.Facet {
 		facet := templates.Facet{Name: n.Title}
 		add := func(value string, count int) {
 			facet.Options = append(facet.Options, templates.FacetOption{Label: FilterLabel(n.Param, value), Count: count,
-				Href: f.toggled(n.Param, value), Active: slices.Contains(on, value)})
+				Href: f.toggledAddress(n.Param, value), Active: slices.Contains(on, value)})
 		}
 		shown := make(map[string]bool)
 		for _, c := range values {
@@ -229,7 +229,7 @@ func (f Filters) Active() []templates.ActiveFilter {
 	var out []templates.ActiveFilter
 	for _, n := range FilterNames {
 		for _, value := range f.Of(n.Param) {
-			out = append(out, templates.ActiveFilter{Name: n.Title, Value: FilterLabel(n.Param, value), RemoveHref: f.toggled(n.Param, value)})
+			out = append(out, templates.ActiveFilter{Name: n.Title, Value: FilterLabel(n.Param, value), RemoveHref: f.toggledAddress(n.Param, value)})
 		}
 	}
 	if f.Q.Same != "" {
@@ -238,7 +238,7 @@ func (f Filters) Active() []templates.ActiveFilter {
 		out = append(out, templates.ActiveFilter{Name: "The same as", Value: f.Q.Same, RemoveHref: other.Address()})
 	}
 	if f.Q.Scope == hub.ScopePortal {
-		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhere()})
+		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhereAddress()})
 	}
 	return out
 }

@@ -63,7 +63,7 @@ func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string)
 		if err != nil {
 			return hub.Saved{}, err
 		}
-		title = Filters{q}.title()
+		title = Filters{q}.searchTitle()
 	}
 	return d.hub.SaveSearch(r.Context(), actor, title, query)
 }

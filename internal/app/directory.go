@@ -80,7 +80,7 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log, CheckURL: p.checkURL,
 		Kinds:    []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link},
-		Loopback: settings.LoopbackHost(p.url.Hostname()), Told: p.teller.told, Moved: p.drivers.link.Drop,
+		Loopback: settings.LoopbackHost(p.url.Hostname()), Told: p.notifier.queueNotice, Moved: p.drivers.link.Drop,
 		Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.connectHub(&ports, &cfg)
 	p.hub = hub.New(ports, cfg)

@@ -67,7 +67,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.monitor.Observe(ctx, id, l) }}),
 		build: builtin.New(builtin.Config{
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
-			Manual: manual(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
+			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}
 	if p.set.Conformance {

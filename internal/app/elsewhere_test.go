@@ -86,7 +86,7 @@ func TestElsewhere_IsShownWithItsSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := p.far(t, "harbour", true, tides())
-	handler := p.router()
+	handler := p.newRouter()
 	ask := func(method, path, body string, want int) string {
 		t.Helper()
 		r := httptest.NewRequest(method, p.URL()+path, strings.NewReader(body))
@@ -187,7 +187,7 @@ func TestElsewhere_NotProvedIsSaid(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", p.URL()+"/agents/tides@harbour.example", nil)
 	r.Host = p.url.Host
-	p.router().ServeHTTP(w, r)
+	p.newRouter().ServeHTTP(w, r)
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "is not verified") || strings.Contains(w.Body.String(), "badge-verified") {
 		t.Errorf("%d: it looks proved", w.Code)
 	}

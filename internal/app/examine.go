@@ -17,21 +17,21 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	if n := p.node; n != nil {
 		n.Syncer.Newest(ctx) // after this Standing knows the records that others hold of this portal
 		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers.Exports, n.Client
-		s.Standing, s.Published = p.keyring().Keys, n.Publisher.Published
+		s.Standing, s.Published = p.newKeyring().Keys, n.Publisher.Published
 		if n.Gossip != nil {
 			s.Gossip = n.Gossip.Standing
 		}
 		s.DHT, s.LookUp = n.Overlay.Standing, n.Overlay.Ask
 		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return n.Peers.Portals(ctx), nil }
 	} else {
-		s.Network = p.outside()
+		s.Network = p.unjoinedNetwork()
 	}
 	return doctor.Examine(ctx, s, q), nil
 }
 
-// outside is the network that a portal should be in and is not, because of its
+// unjoinedNetwork is the network that a portal should be in and is not, because of its
 // address.
-func (p *Portal) outside() string {
+func (p *Portal) unjoinedNetwork() string {
 	if record.ValidOrigin(p.URL()) {
 		return ""
 	}

@@ -24,11 +24,11 @@ import (
 // metricsPath is where scrapers ask, on either address.
 const metricsPath = "/metrics"
 
-// metrics answers scrapers on the portal's own address: operators, by a token.
-func (p *Portal) metrics(w http.ResponseWriter, r *http.Request) {
+// answerMetrics answers scrapers on the portal's own address: operators, by a token.
+func (p *Portal) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	actor, err := p.callers.Authenticate(r)
 	if err == nil {
-		err = p.measure(w, r, actor)
+		err = p.writeMetrics(w, r, actor)
 	}
 	if err != nil {
 		f, code := respond.PrepareError(w, r, p.log, err)
@@ -37,14 +37,14 @@ func (p *Portal) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// measure answers with the metrics, to actors who may see them.
-func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// writeMetrics answers with the metrics, to actors who may see them.
+func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	stats, err := p.peers.Stats(r.Context(), actor)
 	if err != nil {
 		return err
 	}
 	var t meter.Text
-	p.gauges(&t)
+	p.writeGauges(&t)
 	if p.node != nil {
 		p.networkGauges(&t, stats)
 	}
@@ -54,13 +54,13 @@ func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
-// gauges writes the metrics of every portal.
-func (p *Portal) gauges(t *meter.Text) {
+// writeGauges writes the metrics of every portal.
+func (p *Portal) writeGauges(t *meter.Text) {
 	t.Gauge("agentsite_info", "Which portal this is; always 1.")
 	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.NetworkName)
 	t.One(t.Gauge, "agentsite_start_time_seconds", "When the portal started, in seconds since 1970.", float64(p.started.UnixMilli())/1000)
 	t.One(t.Gauge, "agentsite_agents", "Agents of this portal that everybody finds.", float64(p.hub.Own()))
-	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.", whether(p.db.Err() != nil))
+	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	t.One(t.Gauge, "go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
@@ -71,7 +71,7 @@ func (p *Portal) gauges(t *meter.Text) {
 	t.One(t.Counter, "go_gc_cycles_total", "Garbage collections.", float64(gc.NumGC))
 }
 
-func whether(b bool) float64 {
+func gaugeBool(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -110,7 +110,7 @@ func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	t.One(t.Counter, "agentsite_peer_received_bytes_total", "Bytes of other portals' answers, decompressed.", float64(client.Received))
 	off, wrong := n.Client.ClockOff()
 	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three tell.", off.Seconds())
-	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", whether(wrong))
+	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
 
 	overlayGauges(t, n)
 	if n.Gossip != nil {
@@ -194,7 +194,7 @@ func (p *Portal) serveMetrics(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, r *http.Request) {
-		if err := p.measure(w, r, ident.Actor{Kind: ident.System}); err != nil {
+		if err := p.writeMetrics(w, r, ident.Actor{Kind: ident.System}); err != nil {
 			p.log.Error("write metrics", "error", err)
 			http.Error(w, "The metrics cannot be read; the log says why.", http.StatusInternalServerError)
 		}

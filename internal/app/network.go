@@ -145,19 +145,19 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 			p.log.Warn("store a notice", "account", id, "kind", note.Kind, "error", err)
 		}
 	}
-	p.teller.told(note, operators)
+	p.notifier.queueNotice(note, operators)
 }
 
-// publishes says how agents stand in the network; nil in none.
-func (p *Portal) publishes() func(a hub.Agent) federation.Published {
+// publishFunc says how agents stand in the network; nil in none.
+func (p *Portal) publishFunc() func(a hub.Agent) federation.Published {
 	if p.node == nil {
 		return nil
 	}
 	return p.node.Publisher.Published
 }
 
-// keyring returns the key operations of the command line, or nil without a network.
-func (p *Portal) keyring() *control.Keyring {
+// newKeyring returns the key operations of the command line, or nil without a network.
+func (p *Portal) newKeyring() *control.Keyring {
 	if p.node == nil {
 		return nil
 	}

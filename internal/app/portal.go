@@ -104,7 +104,7 @@ type services struct {
 	hooks    *notify.Service
 	worker   *agentruntime.Worker
 	drivers  *drivers
-	teller   *teller
+	notifier *notifier
 }
 
 // endpoints are the handlers of a portal's requests.
@@ -150,15 +150,15 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 		return p, err
 	}
 	public := keys.Public()
-	if err := p.address(ctx, public); err != nil {
+	if err := p.settleAddress(ctx, public); err != nil {
 		return p, err
 	}
-	return p, p.wire(ctx, keys, public)
+	return p, p.wireServices(ctx, keys, public)
 }
 
-// address settles the portal's URL: given, else remembered, else the
+// settleAddress settles the portal's URL: given, else remembered, else the
 // listening address.
-func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
+func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) error {
 	given := ""
 	if p.set.Address != nil {
 		given = p.set.Address.String()
@@ -181,9 +181,9 @@ func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
 	return err
 }
 
-// wire builds the services in the order of their needs: queue, prober and
+// wireServices builds the services in the order of their needs: queue, prober and
 // index before the services, the worker and the doors after.
-func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
+func (p *Portal) wireServices(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
 	loopback := settings.LoopbackHost(p.url.Hostname())
 	allow := p.set.AllowedNets
 	policy := p.set.AccountPolicy
@@ -227,7 +227,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		acfg.Mailer = m
 	}
 	p.accounts = account.New(p.db.Accounts, acfg)
-	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
+	p.notifier = newNotifier(acfg.Mailer, p.db, p.url.String(), p.log)
 	words := index.New()
 	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
-		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Notified: p.teller.told, Log: p.log})
+		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Notified: p.notifier.queueNotice, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
@@ -265,7 +265,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers(), Examine: p.Examine, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishFunc(), Peers: p.peers, Servers: p.newServers(), Examine: p.Examine, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
@@ -294,8 +294,8 @@ const callsPerHost = 64
 // modelFirstByte is how long an agent or model may think before it answers.
 const modelFirstByte = 5 * time.Minute
 
-// manual converts the manual for the guide.
-func manual(url string) []builtin.Section {
+// manualSections converts the manual for the guide.
+func manualSections(url string) []builtin.Section {
 	var out []builtin.Section
 	for _, s := range docs.Sections() {
 		out = append(out, builtin.Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor,
@@ -317,7 +317,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Examiner: p, Log: p.log}); err != nil {
+	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Log: p.log}); err != nil {
 		return err
 	}
 	// The workers outlive the server, so that requests under way are served.
@@ -343,10 +343,10 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 	workers.Go(func() error { return p.control.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
-	workers.Go(func() error { return p.teller.run(work) })
+	workers.Go(func() error { return p.notifier.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })
-	workers.Go(func() error { return p.words(work) })
-	workers.Go(func() error { return p.sweep(work) })
+	workers.Go(func() error { return p.indexMessages(work) })
+	workers.Go(func() error { return p.sweepData(work) })
 	if p.node == nil {
 		workers.Go(func() error { return p.peers.Run(work) })
 	} else {
@@ -358,7 +358,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer stopServing()
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
-		return web.Serve(serving, p.listener, p.router(), p.shun, p.log)
+		return web.Serve(serving, p.listener, p.newRouter(), p.shun, p.log)
 	})
 	group.Go(func() error { return p.serveMetrics(serving) })
 	group.Go(func() error {

@@ -22,7 +22,7 @@ type promptTools struct {
 
 // Offer implements prompt.Tools.
 func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) ([]prompt.Tool, error) {
-	owner, err := t.owner(ctx, call)
+	owner, err := t.toolOwner(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 		for _, tool := range tools {
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description, Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
 				Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
-					return t.call(ctx, owner, a.Name, tool.Name, args)
+					return t.callTool(ctx, owner, a.Name, tool.Name, args)
 				}})
 		}
 	}
@@ -57,9 +57,9 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
 }
 
-// owner returns the actor whose rights an agent uses for tools: its owner, or before registration the person that
+// toolOwner returns the actor whose rights an agent uses for tools: its owner, or before registration the person that
 // tries it.
-func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, error) {
+func (t promptTools) toolOwner(ctx context.Context, call task.Call) (ident.Actor, error) {
 	a, err := t.portal.db.Hub.AgentByID(ctx, call.Agent.ID)
 	if fault.Is(err, fault.NotFound) {
 		if actor, tried := ctx.Value(triedBy{}).(ident.Actor); tried {
@@ -73,8 +73,8 @@ func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, er
 	return ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName}, nil
 }
 
-// call runs one tool, if the owner still may and the tool's own limits allow.
-func (t promptTools) call(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string, bool, error) {
+// callTool runs one tool, if the owner still may and the tool's own limits allow.
+func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string, bool, error) {
 	if err := t.portal.hub.Admit(ctx, owner, name, len(args)); err != nil {
 		return "", false, err
 	}

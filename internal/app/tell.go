@@ -10,20 +10,20 @@ import (
 	"agentsite/store"
 )
 
-// teller sends notices that should not wait for the next visit by mail, to
+// notifier sends notices that should not wait for the next visit by mail, to
 // accounts that gave an address. A mail that cannot be sent is only logged:
 // the notice itself is stored.
-type teller struct {
+type notifier struct {
 	mail account.Mailer // nil: the operator configured none
 	db   *store.DB
 	url  string
 	log  *slog.Logger
 
-	queue chan letter
+	queue chan mailNotice
 }
 
-// letter is one notice for some accounts.
-type letter struct {
+// mailNotice is one notice for some accounts.
+type mailNotice struct {
 	notice   hub.Notice
 	accounts []string
 }
@@ -31,29 +31,29 @@ type letter struct {
 // urgent are the kinds of notices that are also mailed.
 var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticePeer, hub.NoticeWebhook}
 
-func newTeller(mail account.Mailer, db *store.DB, url string, log *slog.Logger) *teller {
-	return &teller{mail: mail, db: db, url: url, log: log, queue: make(chan letter, 256)}
+func newNotifier(mail account.Mailer, db *store.DB, url string, log *slog.Logger) *notifier {
+	return &notifier{mail: mail, db: db, url: url, log: log, queue: make(chan mailNotice, 256)}
 }
 
-// told queues a notice for mailing. It is the function of hub.Config.Told.
-func (t *teller) told(n hub.Notice, accounts []string) {
+// queueNotice queues a notice for mailing. It is the function of hub.Config.Told.
+func (t *notifier) queueNotice(n hub.Notice, accounts []string) {
 	if t.mail == nil || !slices.Contains(urgent, n.Kind) {
 		return
 	}
 	select {
-	case t.queue <- letter{n, accounts}:
+	case t.queue <- mailNotice{n, accounts}:
 	default:
 		t.log.Warn("too many notices wait to be mailed; one is only on the page", "kind", n.Kind)
 	}
 }
 
 // run mails notices until ctx ends.
-func (t *teller) run(ctx context.Context) error {
+func (t *notifier) run(ctx context.Context) error {
 	for {
 		select {
 		case l := <-t.queue:
 			for _, id := range l.accounts {
-				t.send(ctx, id, l.notice)
+				t.sendMail(ctx, id, l.notice)
 			}
 		case <-ctx.Done():
 			return nil
@@ -61,7 +61,7 @@ func (t *teller) run(ctx context.Context) error {
 	}
 }
 
-func (t *teller) send(ctx context.Context, accountID string, n hub.Notice) {
+func (t *notifier) sendMail(ctx context.Context, accountID string, n hub.Notice) {
 	if accountID == "" {
 		return
 	}

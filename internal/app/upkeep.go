@@ -20,8 +20,8 @@ const (
 	sweepBatch = 200
 )
 
-// words adds new messages to the search index, a few at a time, until ctx ends.
-func (p *Portal) words(ctx context.Context) error {
+// indexMessages adds new messages to the search index, a few at a time, until ctx ends.
+func (p *Portal) indexMessages(ctx context.Context) error {
 	wait := time.NewTimer(wordsEvery)
 	defer wait.Stop()
 	for {
@@ -54,9 +54,9 @@ func (p *Portal) words(ctx context.Context) error {
 	}
 }
 
-// sweep removes files that no message holds and no recent upload added, and the
+// sweepData removes files that no message holds and no recent upload added, and the
 // words of deleted messages from the index of the search, until ctx ends.
-func (p *Portal) sweep(ctx context.Context) error {
+func (p *Portal) sweepData(ctx context.Context) error {
 	wait := time.NewTimer(time.Minute)
 	defer wait.Stop()
 	for {

@@ -20,7 +20,7 @@ type usage struct {
 	last ard.Usage
 }
 
-func (u *usage) count(ctx context.Context) (ard.Usage, error) {
+func (u *usage) countUsage(ctx context.Context) (ard.Usage, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.at.IsZero() || time.Since(u.at) >= usageFor {

@@ -146,7 +146,7 @@ func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Re
 
 // Examine looks over a portal that does not run.
 func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
-	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + settings.Release()})
+	web := egress.New(egress.Config{AllowCIDR: o.reachableNets(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
 	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName, Web: web.RoundTripper(),
 		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.Hub.AllAgents}
@@ -176,8 +176,8 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	return doctor.Examine(ctx, s, q), nil
 }
 
-// reaches are the private addresses that the portal would call.
-func (o *folder) reaches() []netip.Prefix {
+// reachableNets are the private addresses that the portal would call.
+func (o *folder) reachableNets() []netip.Prefix {
 	allow := slices.Clone(o.set.AllowedNets)
 	if u, err := url.Parse(o.url); err == nil && settings.LoopbackHost(u.Hostname()) {
 		allow = append(allow, settings.LoopbackRanges...)

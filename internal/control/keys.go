@@ -192,8 +192,8 @@ func (k *Keyring) TakeCard(ctx context.Context, wire []byte) error {
 	return k.self.Take(ctx, wire)
 }
 
-// serve adds the operations of keys to the control socket.
-func (k *Keyring) serve(op func(name string, f func(context.Context, controlRequest) (any, error))) {
+// serveOps adds the operations of keys to the control socket.
+func (k *Keyring) serveOps(op func(name string, f func(context.Context, controlRequest) (any, error))) {
 	op("keys.list", func(ctx context.Context, _ controlRequest) (any, error) { return k.Keys(ctx) })
 	op("keys.rotate", func(ctx context.Context, _ controlRequest) (any, error) { return k.RotateKeys(ctx) })
 	op("keys.revoke", func(ctx context.Context, in controlRequest) (any, error) { return nil, k.RevokeKey(ctx, in.Name) })
@@ -206,35 +206,35 @@ func (k *Keyring) serve(op func(name string, f func(context.Context, controlRequ
 
 // Keys implements KeyControl.
 func (c *remoteControl) Keys(ctx context.Context) (out federation.SelfStanding, err error) {
-	err = c.call(ctx, "keys.list", controlRequest{}, &out)
+	err = c.callOp(ctx, "keys.list", controlRequest{}, &out)
 	return out, err
 }
 
 // RotateKeys implements KeyControl.
 func (c *remoteControl) RotateKeys(ctx context.Context) (id string, err error) {
-	err = c.call(ctx, "keys.rotate", controlRequest{}, &id)
+	err = c.callOp(ctx, "keys.rotate", controlRequest{}, &id)
 	return id, err
 }
 
 // RevokeKey implements KeyControl.
 func (c *remoteControl) RevokeKey(ctx context.Context, id string) error {
-	return c.call(ctx, "keys.revoke", controlRequest{Name: id}, nil)
+	return c.callOp(ctx, "keys.revoke", controlRequest{Name: id}, nil)
 }
 
 // DetachRoot implements KeyControl.
 func (c *remoteControl) DetachRoot(ctx context.Context, path string) error {
-	return c.call(ctx, "keys.detach", controlRequest{Name: path}, nil)
+	return c.callOp(ctx, "keys.detach", controlRequest{Name: path}, nil)
 }
 
 // DraftCard implements KeyControl.
 func (c *remoteControl) DraftCard(ctx context.Context) (out json.RawMessage, err error) {
-	err = c.call(ctx, "keys.draft", controlRequest{}, &out)
+	err = c.callOp(ctx, "keys.draft", controlRequest{}, &out)
 	return out, err
 }
 
 // TakeCard implements KeyControl.
 func (c *remoteControl) TakeCard(ctx context.Context, wire []byte) error {
-	return c.call(ctx, "keys.take", controlRequest{Name: string(wire)}, nil)
+	return c.callOp(ctx, "keys.take", controlRequest{Name: string(wire)}, nil)
 }
 
 // lazyKeys opens the keys of a stopped portal at first use: most commands sign no card.
@@ -245,7 +245,7 @@ type lazyKeys struct {
 	opened  bool
 }
 
-func (l *lazyKeys) keys(ctx context.Context) (k *Keyring, err error) {
+func (l *lazyKeys) loadKeys(ctx context.Context) (k *Keyring, err error) {
 	if !l.opened {
 		if l.ring, l.closing, err = l.open(ctx); err != nil {
 			return nil, err
@@ -264,7 +264,7 @@ func (l *lazyKeys) close() error {
 
 // Keys implements KeyControl.
 func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err error) {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -273,7 +273,7 @@ func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err e
 
 // RotateKeys implements KeyControl.
 func (l *lazyKeys) RotateKeys(ctx context.Context) (string, error) {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +282,7 @@ func (l *lazyKeys) RotateKeys(ctx context.Context) (string, error) {
 
 // RevokeKey implements KeyControl.
 func (l *lazyKeys) RevokeKey(ctx context.Context, id string) error {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (l *lazyKeys) RevokeKey(ctx context.Context, id string) error {
 
 // DetachRoot implements KeyControl.
 func (l *lazyKeys) DetachRoot(ctx context.Context, path string) error {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (l *lazyKeys) DetachRoot(ctx context.Context, path string) error {
 
 // DraftCard implements KeyControl.
 func (l *lazyKeys) DraftCard(ctx context.Context) (json.RawMessage, error) {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +309,7 @@ func (l *lazyKeys) DraftCard(ctx context.Context) (json.RawMessage, error) {
 
 // TakeCard implements KeyControl.
 func (l *lazyKeys) TakeCard(ctx context.Context, wire []byte) error {
-	k, err := l.keys(ctx)
+	k, err := l.loadKeys(ctx)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.AddToken(ctx, in.Name, in.Label, in.Scopes, in.Life)
 	})
-	cfg.Keyring.serve(op)
+	cfg.Keyring.serveOps(op)
 	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
 	op("doctor", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})
@@ -195,7 +195,7 @@ func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 	}}}, true
 }
 
-func (c *remoteControl) post(ctx context.Context, op string, in controlRequest) (*http.Response, error) {
+func (c *remoteControl) postOp(ctx context.Context, op string, in controlRequest) (*http.Response, error) {
 	b, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
@@ -215,8 +215,8 @@ func (c *remoteControl) post(ctx context.Context, op string, in controlRequest) 
 	return resp, nil
 }
 
-func (c *remoteControl) call(ctx context.Context, op string, in controlRequest, out any) error {
-	resp, err := c.post(ctx, op, in)
+func (c *remoteControl) callOp(ctx context.Context, op string, in controlRequest, out any) error {
+	resp, err := c.postOp(ctx, op, in)
 	if err != nil {
 		return err
 	}
@@ -235,30 +235,30 @@ func (c *remoteControl) call(ctx context.Context, op string, in controlRequest, 
 }
 
 func (c *remoteControl) AddUser(ctx context.Context, name, password string, operator bool) error {
-	return c.call(ctx, "user.add", controlRequest{Name: name, Password: password, Operator: operator}, nil)
+	return c.callOp(ctx, "user.add", controlRequest{Name: name, Password: password, Operator: operator}, nil)
 }
 
 func (c *remoteControl) Users(ctx context.Context) (out []User, err error) {
-	err = c.call(ctx, "user.list", controlRequest{}, &out)
+	err = c.callOp(ctx, "user.list", controlRequest{}, &out)
 	return out, err
 }
 
 func (c *remoteControl) SetUserDisabled(ctx context.Context, name string, disabled bool) error {
-	return c.call(ctx, "user.disable", controlRequest{Name: name, Disabled: disabled}, nil)
+	return c.callOp(ctx, "user.disable", controlRequest{Name: name, Disabled: disabled}, nil)
 }
 
 func (c *remoteControl) ResetLink(ctx context.Context, name string) (link string, err error) {
-	err = c.call(ctx, "user.reset", controlRequest{Name: name}, &link)
+	err = c.callOp(ctx, "user.reset", controlRequest{Name: name}, &link)
 	return link, err
 }
 
 func (c *remoteControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (secret string, err error) {
-	err = c.call(ctx, "token.add", controlRequest{Name: user, Label: label, Scopes: scopes, Life: life}, &secret)
+	err = c.callOp(ctx, "token.add", controlRequest{Name: user, Label: label, Scopes: scopes, Life: life}, &secret)
 	return secret, err
 }
 
 func (c *remoteControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {
-	resp, err := c.post(ctx, "backup", controlRequest{Passphrase: passphrase})
+	resp, err := c.postOp(ctx, "backup", controlRequest{Passphrase: passphrase})
 	if err != nil {
 		return err
 	}
@@ -270,13 +270,13 @@ func (c *remoteControl) Backup(ctx context.Context, w io.Writer, passphrase stri
 }
 
 func (c *remoteControl) Verify(ctx context.Context) (r store.Report, err error) {
-	err = c.call(ctx, "verify", controlRequest{}, &r)
+	err = c.callOp(ctx, "verify", controlRequest{}, &r)
 	return r, err
 }
 
 // Doctor implements Control.
 func (c *remoteControl) Doctor(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
-	err = c.call(ctx, "doctor", controlRequest{Name: q.Agent, Label: q.Portal}, &r)
+	err = c.callOp(ctx, "doctor", controlRequest{Name: q.Agent, Label: q.Portal}, &r)
 	return r, err
 }
 

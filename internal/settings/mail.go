@@ -68,14 +68,14 @@ func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	// net/smtp knows no context: the end of ours closes its connection.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := m.deliver(conn, to, body); err != nil {
+	if err := m.deliverMail(conn, to, body); err != nil {
 		return fmt.Errorf("send mail: %w", errors.Join(ctx.Err(), err))
 	}
 	return nil
 }
 
-// deliver speaks SMTP on conn and closes it.
-func (m *mailer) deliver(conn net.Conn, to, body string) error {
+// deliverMail speaks SMTP on conn and closes it.
+func (m *mailer) deliverMail(conn net.Conn, to, body string) error {
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
 		conn.Close()

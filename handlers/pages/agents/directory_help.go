@@ -13,8 +13,8 @@ import (
 // maxWays bounds the searches tried after a search without results.
 const maxWays = 8
 
-// why returns the reason of a match where the result does not show it.
-func why(list []hub.Match) string {
+// matchReason returns the reason of a match where the result does not show it.
+func matchReason(list []hub.Match) string {
 	var out []string
 	for _, m := range list {
 		if len(out) == 2 {

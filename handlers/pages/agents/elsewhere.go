@@ -50,7 +50,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	}
 	v.Health = templates.Health{Provenance: v.Provenance, Checked: pages.FormatMoment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
 		Latency: pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
-	d.voices(&v, a, now)
+	d.fillReports(&v, a, now)
 	if silent { // reports of other portals do not change that it cannot be reached from here
 		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), pages.NoAnswer
 		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now", pages.NoAnswer

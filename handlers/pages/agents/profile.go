@@ -84,7 +84,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
 		return err
 	}
-	d.voices(&v, a, clock.Now())
+	d.fillReports(&v, a, clock.Now())
 	if use, err := d.hub.Usage(r.Context(), a); err == nil {
 		v.Used = usedText(use)
 	} else if r.Context().Err() == nil {

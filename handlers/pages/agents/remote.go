@@ -71,7 +71,7 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	out := make([]templates.AgentCard, len(list))
 	for i, res := range list {
 		out[i] = d.site.Card(res.Agent, res.Matched...)
-		out[i].Why = why(res.Why)
+		out[i].Why = matchReason(res.Why)
 		if res.Copies > 0 {
 			out[i].Copies, out[i].CopiesHref = pages.FormatCounted(res.Copies, "other portal", "other portals"), search.SameAs(res.Agent.Handle())
 		}

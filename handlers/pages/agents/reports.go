@@ -8,16 +8,16 @@ import (
 	"agentsite/templates"
 )
 
-// voices puts the liveness reports on a profile. For an own agent they are shown only if another portal reported,
+// fillReports puts the liveness reports on a profile. For an own agent they are shown only if another portal reported,
 // because the profile shows this portal's own contacts already.
-func (d *Profile) voices(v *templates.AgentView, a hub.Agent, now time.Time) {
+func (d *Profile) fillReports(v *templates.AgentView, a hub.Agent, now time.Time) {
 	l, list := d.hub.Voices(a)
 	own := a.Portal == ""
 	if own && len(list) < 2 || len(list) == 0 {
 		return
 	}
 	for _, s := range list {
-		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: whose(s.Role, own), Live: string(s.State), What: saw(s.State),
+		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: reporterLabel(s.Role, own), Live: string(s.State), What: reachText(s.State),
 			Ago: agoWords(s.At, now), At: pages.FormatMoment(s.At), Called: s.Called, Counts: s.Role != ""})
 	}
 	if !own && l.State != a.Liveness.State { // it changed since it was listed
@@ -26,8 +26,8 @@ func (d *Profile) voices(v *templates.AgentView, a hub.Agent, now time.Time) {
 	}
 }
 
-// whose names the author of a liveness report.
-func whose(role string, own bool) string {
+// reporterLabel names the author of a liveness report.
+func reporterLabel(role string, own bool) string {
 	switch {
 	case role == hub.RoleHere:
 		return "(this portal)"
@@ -39,8 +39,8 @@ func whose(role string, own bool) string {
 	return ""
 }
 
-// saw describes a reported liveness in words.
-func saw(s hub.Live) string {
+// reachText describes a reported liveness in words.
+func reachText(s hub.Live) string {
 	switch s {
 	case hub.Alive:
 		return "reached it"

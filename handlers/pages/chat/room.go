@@ -140,7 +140,7 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	v.CanWrite = v.Role != chat.RoleReader
 	v.CanInvite = v.CanWrite && len(c.Members) < chat.MaxMembers
 	v.CanDelete = !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Kind != "agent" && !api.IsMe(actor, m) })
-	v.Private, v.Past, v.Settings = c.Private(), string(c.Settings.Past), spoken(c)
+	v.Private, v.Past, v.Settings = c.Private(), string(c.Settings.Past), answeringText(c)
 	v.Pinned, v.Archived, v.Notify = c.Mine.Pinned, c.Mine.Archived, string(c.Mine.Notify)
 	if c.BranchedFrom != "" {
 		v.BranchedHref = address.MessagePath(c.BranchedFrom, c.BranchedSeq)
@@ -156,8 +156,8 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	}
 }
 
-// spoken returns a sentence that names the agent that answers a message without an address.
-func spoken(c chat.Conversation) string {
+// answeringText returns a sentence that names the agent that answers a message without an address.
+func answeringText(c chat.Conversation) string {
 	agents := c.Agents()
 	if len(agents) == 0 {
 		return ""

@@ -69,15 +69,15 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 		_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: in.client, Parts: in.parts(text), Face: "page", Quotes: in.quotes(), Told: in.told, Share: in.share, MustTell: true})
 	}
 	if err == nil {
-		d.noteTold(r.Context(), actor, c, in)
+		d.noteDisclosed(r.Context(), actor, c, in)
 		return respond.SeeOther(w, r, address.ChatPath(id))
 	}
 	return d.sayAgain(w, r, actor, in, err)
 }
 
-// noteTold stores that the form showed the disclosures of agents that the message did not address, so that they are
+// noteDisclosed stores that the form showed the disclosures of agents that the message did not address, so that they are
 // not shown again with every message.
-func (d *Room) noteTold(ctx context.Context, actor ident.Actor, c chat.Conversation, in writing) {
+func (d *Room) noteDisclosed(ctx context.Context, actor ident.Actor, c chat.Conversation, in writing) {
 	for _, m := range c.Agents() {
 		if m.Remote == "" || !slices.Contains(in.told, m.Handle) {
 			continue

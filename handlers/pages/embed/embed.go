@@ -62,8 +62,8 @@ func (d *Embed) Routes(r chi.Router) {
 	r.Get("/agents/{name}/embed/live", d.embedded(d.embedLive))
 }
 
-// stranger is the actor of a frame without a visitor's secret.
-func stranger(r *http.Request) ident.Actor {
+// newVisitor is the actor of a frame without a visitor's secret.
+func newVisitor(r *http.Request) ident.Actor {
 	return ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
 }
 
@@ -77,7 +77,7 @@ func embedPolicy(nonce string, origins []string) string {
 // owner named. A browser shows it on no other.
 func (d *Embed) embedPage(w http.ResponseWriter, r *http.Request) {
 	if err := d.showEmbed(w, r); err != nil {
-		d.site.PageError(w, r, stranger(r), err)
+		d.site.PageError(w, r, newVisitor(r), err)
 	}
 }
 
@@ -89,7 +89,7 @@ func (d *Embed) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.site.Provenance(a), TextGoesTo: d.site.TextGoesTo(a),
 		Examples: pages.Examples(a, 3), Portal: d.portal.Name, Href: d.portal.URL + "/agents/" + a.Name}
 	v.Tagline, _ = d.site.Describe(a.Description)
-	v.NoTalk, _ = d.site.NoTalk(stranger(r), a)
+	v.NoTalk, _ = d.site.NoTalk(newVisitor(r), a)
 	if !d.accounts.Guests() {
 		v.NoTalk = "This portal lets only people with an account talk to its agents."
 	}
@@ -146,7 +146,7 @@ func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) er
 	actor, err := d.frameVisitor(r)
 	if in.Conversation == "" && r.Header.Get(visitorHeader) == "" {
 		var secret string
-		if secret, actor, err = d.accounts.StartGuest(r.Context(), stranger(r)); err == nil {
+		if secret, actor, err = d.accounts.StartGuest(r.Context(), newVisitor(r)); err == nil {
 			w.Header().Set(visitorHeader, secret) // also if the request is refused below
 		}
 	}

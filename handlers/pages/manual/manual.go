@@ -35,8 +35,8 @@ func New(portal address.Portal, accounts *account.Service, agents *hub.Service, 
 	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, markup: renderer}
 }
 
-// manual shows a page of the manual; /docs is its first.
-func (d *Pages) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// showManual shows a page of the manual; /docs is its first.
+func (d *Pages) showManual(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	stem := chi.URLParam(r, "page")
 	if stem == "" {
 		stem = "index"
@@ -84,7 +84,7 @@ func afterTitle(source string) string {
 	return ""
 }
 
-func (d *Pages) about(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	policy := map[account.Policy]string{account.Open: "open to everybody", account.Invite: "by invitation", account.Closed: "closed"}[d.accounts.Policy()]
 	visitors := "may talk to public agents without an account"
 	if !d.accounts.Guests() {
@@ -100,22 +100,22 @@ func (d *Pages) about(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 
 // Routes declares the routes of the manual, the page about the portal, and the files for crawlers.
 func (d *Pages) Routes(r chi.Router) {
-	r.Get("/about", d.site.Page(d.about))
-	r.Get("/docs", d.site.Page(d.manual))
-	r.Get("/docs/{page}", d.site.Page(d.manual))
-	r.Get("/robots.txt", d.robots)
-	r.Get("/favicon.svg", favicon)
-	r.Get("/favicon.ico", favicon)
+	r.Get("/about", d.site.Page(d.showAbout))
+	r.Get("/docs", d.site.Page(d.showManual))
+	r.Get("/docs/{page}", d.site.Page(d.showManual))
+	r.Get("/robots.txt", d.serveRobots)
+	r.Get("/favicon.svg", serveFavicon)
+	r.Get("/favicon.ico", serveFavicon)
 }
 
-// robots excludes crawlers from personal or endless pages, and points crawlers for agents to the catalog.
-func (d *Pages) robots(w http.ResponseWriter, r *http.Request) {
+// serveRobots excludes crawlers from personal or endless pages, and points crawlers for agents to the catalog.
+func (d *Pages) serveRobots(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
 	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /join\nDisallow: /shared\nDisallow: /files\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n\nAgentmap: "+d.portal.URL+"/.well-known/ard.json\n")
 }
 
-func favicon(w http.ResponseWriter, r *http.Request) {
+func serveFavicon(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=3600")
 	http.Redirect(w, r, static.URL("icons/mark.svg"), http.StatusFound)
 }

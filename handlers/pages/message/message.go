@@ -69,7 +69,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 	}
 	v.Mark = Mark(m)
 	if m.Kind == chat.Event && v.Mark == "" {
-		v.Event = d.event(m, who)
+		v.Event = d.eventText(m, who)
 		return v
 	}
 	v.Sender = who(m.Sender)
@@ -119,7 +119,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 // yesAsked is how an agent asks for a yes, in small letters.
 const yesAsked = "answer yes"
 
-func (d *Renderer) event(m chat.Message, who Speakers) string {
+func (d *Renderer) eventText(m chat.Message, who Speakers) string {
 	text := strings.TrimSpace(task.PlainText(m.Parts))
 	if m.Sender.Kind == "agent" {
 		if text == "" {
@@ -141,7 +141,7 @@ func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today stri
 	if v.Quote != nil {
 		v.Quote = &quote
 	}
-	return templates.SafeHTML(d.fragment(key, m.ID, v))
+	return templates.SafeHTML(d.renderFragment(key, m.ID, v))
 }
 
 // Said reports whether the actor is the sender.
@@ -207,11 +207,11 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 		return h
 	}
 	// The message is rendered for a guest, so that no private detail of one reader is in it.
-	return d.fragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
+	return d.renderFragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
 }
 
-// fragment renders a message and keeps it under key.
-func (d *Renderer) fragment(key, id string, v templates.MessageView) string {
+// renderFragment renders a message and keeps it under key.
+func (d *Renderer) renderFragment(key, id string, v templates.MessageView) string {
 	var buf bytes.Buffer
 	// The outcome is for others too, whoever goes away.
 	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {

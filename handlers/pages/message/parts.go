@@ -43,7 +43,7 @@ func dataPart(p task.Part) templates.DataPart {
 	}
 	var pretty bytes.Buffer
 	// Indenting deep data grows it by the square of its depth.
-	if depth(p.Data) > maxDataDepth || json.Indent(&pretty, p.Data, "", "  ") != nil {
+	if jsonDepth(p.Data) > maxDataDepth || json.Indent(&pretty, p.Data, "", "  ") != nil {
 		pretty.Reset()
 		pretty.Write(p.Data)
 	}
@@ -86,8 +86,8 @@ func PartSize(p task.Part) int64 {
 // maxDataDepth is how deep data may nest to be shown indented.
 const maxDataDepth = 32
 
-// depth bounds from above how deep JSON nests; brackets in its texts count.
-func depth(b []byte) int {
+// jsonDepth bounds from above how deep JSON nests; brackets in its texts count.
+func jsonDepth(b []byte) int {
 	at, most := 0, 0
 	for _, c := range b {
 		switch c {
