@@ -122,7 +122,7 @@ func sampleForm() AgentFormView {
 	return AgentFormView{Kinds: []KindOption{
 		{"a2a", "A2A agent", "It already speaks A2A at an address that can be reached from here.", "https://agent.example.org"},
 		{"openai", "Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.", "http://localhost:11434/v1"},
-		{"link", "Program without address", "It runs on a laptop or behind a firewall, and dials in by itself.", "agentsite agent run …"}},
+		{"link", "A program on my computer", "It connects out and needs no public address.", "agentsite agent run …"}},
 		Skills: []SkillRow{{}, {}, {}}, Visibility: "public"}
 }
 

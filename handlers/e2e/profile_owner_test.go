@@ -108,7 +108,7 @@ func TestOwner_WireLog(t *testing.T) {
 	if n := eval[int](a, `document.querySelectorAll("table.calls a").length`); n != 1 {
 		t.Errorf("%d wire logs for one call of the owner's", n)
 	}
-	a.says("somebody with an account")
+	a.says("a person with an account")
 	a.look("owner-calls")
 	a.press(`a[href="/agents/keyed/owner/calls/` + mine + `"]`)
 	a.says("what the owner asked")

@@ -36,8 +36,8 @@ func KindTexts(k hub.Kind) kindText {
 		return kindText{"prompt", "Instructions that this portal runs on a model.",
 			"Instructions", "You have no program: write what it shall do, and a model does it. The quickest way to an agent.", ""}
 	case hub.Link:
-		return kindText{"linked", "A program that dials in from wherever it runs.",
-			"Program without address", "It runs on a laptop or behind a firewall. It dials in, so nothing has to be reachable from outside.", "agentsite agent run …"}
+		return kindText{"linked", "A program on its owner's computer, which connects out to this portal.",
+			"A program on my computer", "It connects out and needs no public address, so it may run on a laptop or behind a firewall.", "agentsite agent run …"}
 	}
 	return kindText{Label: string(k), Choice: string(k)}
 }
@@ -111,7 +111,7 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 	case a.Publisher != "":
 		return fmt.Sprintf("What you write goes to %s, the address that %s published. This portal keeps the conversation.", host, a.Publisher)
 	case a.Portal == "":
-		return fmt.Sprintf("What you write goes to %s; nobody here says who runs it. This portal keeps the conversation.", host)
+		return fmt.Sprintf("What you write goes to %s, whose operator is unknown. This portal keeps the conversation.", host)
 	}
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
@@ -158,7 +158,7 @@ var ReasonTexts = map[string][2]string{
 	"misleading":    {"It is not what it says", "It does something else than its page promises."},
 	"harmful":       {"It does harm", "It says or does what hurts people, or asks for what it must not."},
 	"spam":          {"It is advertising", "It is there to sell or to fill the directory."},
-	"impersonation": {"It pretends to be somebody", "It uses a name, picture or domain that is not its owner's."},
+	"impersonation": {"It impersonates someone else", "It uses a name, picture or domain that is not its owner's."},
 	"other":         {"Something else", "Say what, below."},
 }
 

@@ -43,7 +43,7 @@ func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat
 	a, err := d.db.Accounts.AccountByName(ctx, h.Name)
 	if err != nil || a.Disabled() || h.Portal != "" {
 		if err == nil || fault.Is(err, fault.NotFound) {
-			err = fault.New(fault.NotFound, "There is nobody called %.80q here.", name)
+			err = fault.New(fault.NotFound, "There is no account %.80q here.", name)
 		}
 		return chat.Member{}, err
 	}

@@ -79,7 +79,7 @@ func TestGossip_MeetsThoseThatGossip(t *testing.T) {
 	}
 	ops[4].Must(http.MethodGet, "/api/v1/peers/gossip", nil, http.StatusServiceUnavailable)
 	page := ops[0].Must(http.MethodGet, "/admin/peers", nil, http.StatusOK)
-	if !strings.Contains(string(page.Body), "3 portals tell this one who is there") {
+	if !strings.Contains(string(page.Body), "3 portals announce to this one") {
 		t.Error("the page does not say who gossips")
 	}
 	// Who joins tells of its head, once there is somebody to tell.

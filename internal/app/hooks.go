@@ -25,6 +25,6 @@ func (p *Portal) hookURL(loopback bool, allow []netip.Prefix) func(string) error
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil && slices.ContainsFunc(allow, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) }) {
 			return nil
 		}
-		return errors.New("use https, because what is sent there is not for everybody")
+		return errors.New("use https, because the events are private")
 	}
 }

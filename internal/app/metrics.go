@@ -59,7 +59,7 @@ func (p *Portal) writeGauges(t *meter.Text) {
 	t.Gauge("agentsite_info", "Which portal this is; always 1.")
 	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.NetworkName)
 	t.One(t.Gauge, "agentsite_start_time_seconds", "When the portal started, in seconds since 1970.", float64(p.started.UnixMilli())/1000)
-	t.One(t.Gauge, "agentsite_agents", "Agents of this portal that everybody finds.", float64(p.hub.Own()))
+	t.One(t.Gauge, "agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
 	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -99,7 +99,7 @@ func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	t.Each(t.Counter, "agentsite_records_refused_total", "Records that were refused, by reason.", "reason", gate.Refused)
 
 	guard := n.Guard.Tally()
-	t.One(t.Counter, "agentsite_peer_requests_total", "Requests of other portals that were let in.", float64(guard.Verified))
+	t.One(t.Counter, "agentsite_peer_requests_total", "Accepted requests of other portals.", float64(guard.Verified))
 	t.Each(t.Counter, "agentsite_peer_requests_refused_total", "Requests of other portals that were refused, by reason.", "reason", guard.Refused)
 	t.One(t.Gauge, "agentsite_peer_requests_busy", "Requests of other portals that are worked on now.", float64(guard.Busy))
 	t.One(t.Gauge, "agentsite_nonces", "Nonces that are remembered.", float64(guard.Nonces))
@@ -109,7 +109,7 @@ func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	t.Each(t.Counter, "agentsite_peer_asked_total", "Requests to other portals, by outcome.", "outcome", client.Asked)
 	t.One(t.Counter, "agentsite_peer_received_bytes_total", "Bytes of other portals' answers, decompressed.", float64(client.Received))
 	off, wrong := n.Client.ClockOff()
-	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three tell.", off.Seconds())
+	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three portals report it.", off.Seconds())
 	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
 
 	overlayGauges(t, n)
@@ -120,7 +120,7 @@ func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": wide.Asked, "answered": wide.Answered})
 	t.Each(t.Counter, "agentsite_searches_wide_total", "Searches that asked other portals: all, those that ended before all had answered, and those that could not ask all.", "outcome", map[string]int64{"all": wide.Searches, "late": wide.Late, "limited": wide.Limited})
 	allowed, refused := p.portalCalls.Tally()
-	t.One(t.Counter, "agentsite_calls_in_total", "Requests about calls of other portals' people that were let in.", float64(allowed))
+	t.One(t.Counter, "agentsite_calls_in_total", "Accepted requests about calls of other portals' people.", float64(allowed))
 	t.Each(t.Counter, "agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason", refused)
 	reached, missed := n.RemoteCalls()
 	out := map[string]int64{"reached": reached, "unreachable": missed}
@@ -144,15 +144,15 @@ func overlayGauges(t *meter.Text, n *peering.Node) {
 	d := n.Overlay.Standing()
 	t.One(t.Gauge, "agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
 	t.One(t.Gauge, "agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
-	t.One(t.Gauge, "agentsite_dht_keys", "Keys of the DHT that this portal sees to.", float64(d.Keys))
-	t.One(t.Gauge, "agentsite_dht_round_seconds", "Time in which all of these are stored anew.", d.RoundS)
+	t.One(t.Gauge, "agentsite_dht_keys", "Entries that this portal stores in the DHT.", float64(d.Keys))
+	t.One(t.Gauge, "agentsite_dht_round_seconds", "Interval at which these are refreshed.", d.RoundS)
 	t.One(t.Gauge, "agentsite_dht_records", "Records of the DHT that are kept for others.", float64(d.Held))
 	t.One(t.Gauge, "agentsite_dht_records_bytes", "Their size.", float64(d.Bytes))
 	t.Each(t.Counter, "agentsite_dht_lookups_total", "Lookups in the DHT by outcome; second_path are those that took another path.", "outcome", map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
-	t.Each(t.Counter, "agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those that nobody answered, and those so late that somebody else was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
+	t.Each(t.Counter, "agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those without an answer, and those so late that another node was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
 	t.Each(t.Counter, "agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.", "reason", d.Refused)
 	r := n.Resolver.Tally()
-	t.Each(t.Counter, "agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because somebody asked for too many.", "outcome",
+	t.Each(t.Counter, "agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because a caller exceeded the limit.", "outcome",
 		map[string]int64{"found": r.Found, "absent": r.Absent, "failed": r.Failed, "limited": r.Limited})
 }
 
@@ -163,7 +163,7 @@ func peerGauges(t *meter.Text, list []federation.PeerStats) {
 		name, help string
 		of         func(federation.PeerStats) float64
 	}{
-		{t.Gauge, "agentsite_peer_rtt_seconds", "Round trip to a portal, smoothed; at most 64 portals are told of.", func(s federation.PeerStats) float64 { return s.RTT.Seconds() }},
+		{t.Gauge, "agentsite_peer_rtt_seconds", "Round trip to a portal, smoothed; for at most 64 portals.", func(s federation.PeerStats) float64 { return s.RTT.Seconds() }},
 		{t.Gauge, "agentsite_peer_failures", "How often in a row a portal has not answered.", func(s federation.PeerStats) float64 { return float64(s.Failures) }},
 		{t.Gauge, "agentsite_peer_lag_seconds", "For how long a newer state of a portal has waited.", func(s federation.PeerStats) float64 { return s.Lag.Seconds() }},
 		{t.Counter, "agentsite_peer_refused_total", "What a portal sent that was refused.", func(s federation.PeerStats) float64 { return float64(s.Faults) }},

@@ -66,9 +66,9 @@ func (p *Portal) sweepData(ctx context.Context) error {
 			return nil
 		}
 		if n, err := p.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			p.log.Error("remove files nobody needs", "error", err)
+			p.log.Error("remove unused files", "error", err)
 		} else if n > 0 {
-			p.log.Info("removed files nobody needs", "files", n)
+			p.log.Info("removed unused files", "files", n)
 		}
 		if err := p.db.Words.PurgeWords(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("remove the words of deleted messages", "error", err)

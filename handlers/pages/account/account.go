@@ -47,7 +47,7 @@ func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, ho
 var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
-	"told":          "Saved. You are told of messages as you chose.",
+	"told":          "Saved. You get notifications as you chose.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
 

@@ -96,7 +96,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		}
 		if m := messages["invite"]; m != "" && v.Setup != "" {
 			delete(messages, "invite")
-			messages["setup"] = m + "; it is printed anew when the portal starts without an operator"
+			messages["setup"] = m + "; a new one is printed when the portal starts without an operator"
 		}
 		v.Errors = messages
 		return d.showSignup(w, r, actor, code, v)

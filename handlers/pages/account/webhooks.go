@@ -28,7 +28,7 @@ var eventTexts = map[notify.Type][2]string{
 	notify.AgentChanged:    {"Agent changed", "An agent of yours has a new version"},
 	notify.AgentRemoved:    {"Agent removed", "An agent of yours was removed"},
 	notify.AgentLiveness:   {"Agent up or down", "An agent of yours answers otherwise than before"},
-	notify.AgentReported:   {"Agent reported", "Somebody reported an agent of this portal"},
+	notify.AgentReported:   {"Agent reported", "An agent of this portal was reported"},
 }
 
 // usualEvents are those a new form has chosen.

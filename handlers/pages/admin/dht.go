@@ -51,9 +51,9 @@ func dhtLines(s federation.DHTStanding) []string {
 	if s.Nodes > 0 {
 		first = pages.FormatCounted(s.Nodes, "portal is", "portals are") + " in its table, of about " + pages.FormatNumber(int64(max(s.Size, s.Nodes+1))) + " that take part, this one included."
 	}
-	first += " It sees to " + pages.FormatCounted(s.Keys, "key", "keys")
+	first += " It stores " + pages.FormatCounted(s.Keys, "entry", "entries")
 	if s.RoundS > 0 {
-		first += ", stored anew every " + pages.FormatAge(time.Duration(s.RoundS*float64(time.Second)))
+		first += ", refreshed every " + pages.FormatAge(time.Duration(s.RoundS*float64(time.Second)))
 	}
 	first += ", and keeps " + pages.FormatCounted(s.Held, "record", "records") + " for others"
 	if s.Held > 0 {

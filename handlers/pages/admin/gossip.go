@@ -25,19 +25,19 @@ func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error)
 // gossipLines say how a portal stands in its pool.
 func gossipLines(g federation.GossipStanding) []string {
 	if !g.Running {
-		return []string{"Gossip does not run now; the log says why. Others are heard of late, nothing is lost."}
+		return []string{"Gossip does not run now; the log states the reason. News of other portals arrives later, but none is lost."}
 	}
-	first := pages.FormatCounted(g.Members, "portal tells", "portals tell") + " this one who is there and whose agents changed"
+	first := pages.FormatCounted(g.Members, "portal announces", "portals announce") + " to this one which portals are online and which agents changed"
 	if g.By != "https" {
 		first += ", by UDP and TCP at " + g.By
 	}
 	if g.Gone > 0 {
-		first += "; " + pages.FormatCounted(g.Gone, "other", "others") + " went of late or are missed"
+		first += "; " + pages.FormatCounted(g.Gone, "other", "others") + " left recently or do not answer"
 	}
 	if g.Zone != "" {
-		first += ". The network is large: its zone are the portals whose ids begin with the bits " + g.Zone
+		first += ". The network is large: the zone of this portal is the portals with ids that begin with the bits " + g.Zone
 	}
-	second := "Since the start it told of " + pages.FormatCounted(int(g.Told), "change", "changes") + " and heard of " + pages.FormatNumber(g.Heard) + "; " + pages.FormatCounted(int(g.Sent), "request", "requests") + " went to others (" + pages.FormatBytes(g.Out) + "), "
+	second := "Since the start it sent news of " + pages.FormatCounted(int(g.Told), "change", "changes") + " and received " + pages.FormatNumber(g.Heard) + "; " + pages.FormatCounted(int(g.Sent), "request", "requests") + " went to others (" + pages.FormatBytes(g.Out) + "), "
 	if g.Failed == 0 {
 		second += "and all were answered"
 	} else {

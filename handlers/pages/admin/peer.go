@@ -83,7 +83,7 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 func recordText(t record.Type) string {
 	switch t {
 	case record.TypeHead:
-		return "its word for all of its agents,"
+		return "its signature of all of its agents,"
 	case record.TypeCard:
 		return "its card,"
 	case record.TypeAgent:

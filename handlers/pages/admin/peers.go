@@ -165,16 +165,16 @@ func faultText(faults map[string]int) string {
 
 func modeText(p federation.Policy) string {
 	text := map[string]string{
-		federation.ModeOpen:      "Everybody is let in who is not denied.",
-		federation.ModeVouched:   "Portals are let in for whom enough pinned ones vouch.",
-		federation.ModeAllowlist: "Only portals are let in that you allow.",
-		federation.ModeClosed:    "No other portal is let in.",
+		federation.ModeOpen:      "All portals are allowed except blocked ones.",
+		federation.ModeVouched:   "Portals are allowed if enough pinned portals vouch for them.",
+		federation.ModeAllowlist: "Only portals that you allow are allowed.",
+		federation.ModeClosed:    "No other portal is allowed.",
 	}[p.Mode]
 	switch p.Service {
 	case federation.ServiceReadOnly:
 		text += " This portal is read-only now."
 	case federation.ServiceOff:
-		text += " This portal is being worked on and deals with nobody now."
+		text += " This portal is in maintenance and serves no other portal now."
 	}
 	return text
 }
@@ -229,10 +229,10 @@ func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 			out = advise(out, p, name+" was proved to lie.", "Look at the proof")
 		case p.State == federation.Pending:
 			if waiting++; waiting <= 3 {
-				out = advise(out, p, name+" waits for your word.", "Decide")
+				out = advise(out, p, name+" waits for your decision.", "Decide")
 			}
 		case p.State == federation.Stale && p.Rule.Stand != "":
-			out = advise(out, p, name+" has not renewed its word for its agents; nobody finds them. Ask its operator, or forget it.", "Look")
+			out = advise(out, p, name+" has not renewed the signature of its agents, so they are not found. Ask its operator, or remove it.", "Look")
 		case p.State == federation.Silent:
 			if silent++; p.Rule.Stand == federation.Pin {
 				out = advise(out, p, name+" is pinned and does not answer.", "Look")
@@ -242,7 +242,7 @@ func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 		}
 	}
 	if waiting > 3 {
-		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals wait for your word.", waiting), Href: "/admin/peers?state=pending", Link: "See them"})
+		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals wait for your decision.", waiting), Href: "/admin/peers?state=pending", Link: "See them"})
 	}
 	if barring > 3 {
 		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals refuse this one. If that is new, look at what this portal did: agentsite doctor.", barring)})

@@ -43,7 +43,7 @@ func TestAdvice(t *testing.T) {
 		{"no agents are kept of any", []federation.Peer{full}, true, nil},
 		{"pinned and silent", []federation.Peer{pinned, peer(2, federation.Active)}, false, []string{"p1.example is pinned and does not answer."}},
 		{"silent", append(list(9, federation.Active), peer(9, federation.Silent)), false, nil},
-		{"gone, and allowed", []federation.Peer{gone}, false, []string{"p1.example has not renewed its word"}},
+		{"gone, and allowed", []federation.Peer{gone}, false, []string{"p1.example has not renewed the signature"}},
 		{"gone", list(1, federation.Stale), false, nil},
 		{"three wait", list(3, federation.Pending), false, []string{"p0.example waits", "p1.example waits", "p2.example waits"}},
 		{"more wait", list(4, federation.Pending), false, []string{"p0.example waits", "p1.example waits", "p2.example waits", "4 portals wait"}},

@@ -89,7 +89,7 @@ func took(t time.Duration) string {
 }
 
 // callerWords name the kinds of callers.
-var callerWords = map[string]string{"guest": "a visitor", "person": "somebody with an account", "operator": "the operator", "agent": "another agent", "portal": "somebody of another portal"}
+var callerWords = map[string]string{"guest": "a visitor", "person": "a person with an account", "operator": "the operator", "agent": "another agent", "portal": "a person of another portal"}
 
 // faceWords say by which door a call came.
 var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API", "embed": "a site that shows it"}

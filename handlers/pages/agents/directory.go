@@ -69,7 +69,7 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	p := d.site.Frame(r, actor, "Agents")
 	p.Feed = v.FeedHref
 	if actor.IsPerson() && r.URL.Query().Get("done") == "saved" {
-		p.Flash = "The search is saved. Your account page says when it finds somebody new."
+		p.Flash = "The search is saved. Your account page shows new results."
 	}
 	if len(v.Results) == 0 {
 		_, v.Guide = d.site.Guide(r.Context(), actor)

@@ -87,7 +87,7 @@ func kindElsewhere(k hub.Kind) string {
 	case hub.Prompt:
 		return "Instructions that its portal runs on a model."
 	case hub.Link:
-		return "A program that dials in to its portal."
+		return "A program that connects out to its portal."
 	}
 	return ""
 }
@@ -104,7 +104,7 @@ func liveElsewhere(l hub.Liveness) string {
 	case hub.Unreachable:
 		return "It did not answer"
 	}
-	return "Nobody has told lately"
+	return "Status unknown"
 }
 
 // fromView shows the origin of an agent and its evidence.

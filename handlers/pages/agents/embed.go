@@ -45,9 +45,9 @@ func (d *Owner) embedSettings(a hub.Agent, typed templates.EmbedSettings) templa
 	case a.Status.State == hub.StatusDraft:
 		v.Why = "It is shown nowhere while the agent is a draft."
 	case !d.accounts.Guests():
-		v.Why = "This portal lets no visitors in, so nobody can talk there: the frame says so and links here."
+		v.Why = "This portal admits no visitors, so the chat in the frame is off: the frame says so and links here."
 	case a.Limits.Callers != hub.AnyCaller:
-		v.Why = "Your limits allow calls only to people with an account, so nobody can talk there: the frame says so and links here."
+		v.Why = "Your limits allow calls only to people with an account, so the chat in the frame is off: the frame says so and links here."
 	}
 	return v
 }

@@ -26,7 +26,7 @@ func proofText(a hub.Agent) string {
 	case a.Kind == hub.Builtin:
 		return "It is part of this portal."
 	case a.Proof.State == hub.Hosted && a.Kind == hub.Link:
-		return "It dials in with its owner's token, so nobody else can answer for it."
+		return "It connects with its owner's token, so no other program can answer for it."
 	case a.Proof.State == hub.Hosted:
 		return "This portal runs it itself."
 	case a.Proof.State == hub.Proved && a.Proof.Method == hub.ProofCard:
@@ -36,7 +36,7 @@ func proofText(a hub.Agent) string {
 	case a.OwnerName == "" && a.Publisher != "":
 		return "Unproven: nothing at its address says that " + a.Publisher + " may list it."
 	case a.OwnerName == "":
-		return "Unproven: nobody says who published it, and nothing at its address says that they may list it."
+		return "Unproven: no publisher is proved, and nothing at its address confirms that its owner may list it."
 	}
 	return "Unproven: nothing at its address says that this owner may list it."
 }
@@ -49,9 +49,9 @@ func (d *Profile) limitTexts(a hub.Agent) []string {
 	var out []string
 	switch {
 	case a.Elsewhere():
-		return []string{"Its portal decides who may talk to it and how much. People from here are visitors there."}
+		return []string{"Its portal decides which callers may talk to it and how much. People from here are visitors there."}
 	case a.Status.State == hub.Withdrawn:
-		return []string{"Nobody can talk to it while it is withdrawn."}
+		return []string{"It takes no messages while it is withdrawn."}
 	case a.Visibility == hub.Private || a.Status.State == hub.StatusDraft:
 		out = append(out, "Only its owners may talk to it.")
 	case a.Limits.Callers == hub.ListedCallers:
@@ -59,7 +59,7 @@ func (d *Profile) limitTexts(a hub.Agent) []string {
 	case a.Limits.Callers == hub.AccountCallers || a.Visibility != hub.Public || !d.accounts.Guests():
 		out = append(out, "People with an account here may talk to it.")
 	default:
-		out = append(out, "Everybody may talk to it, also without an account.")
+		out = append(out, "Anyone may talk to it, also without an account.")
 	}
 	var rates []string
 	if n := a.Limits.PerMinute; n > 0 {

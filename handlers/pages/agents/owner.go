@@ -20,12 +20,12 @@ import (
 var ownerDone = map[string]string{
 	"shared":   "It is shared.",
 	"unshared": "It is no longer shared with them.",
-	"offered":  "It is offered. You are told when they answer.",
+	"offered":  "It is offered. You get a notification when they answer.",
 	"kept":     "The offer is taken back.",
 	"proved":   "The proof was found: its page says so now.",
 	"status":   "The status is set.",
 	"sites":    "The sites that may show it are set.",
-	"yours":    "It is yours now. Look whether everything is as you want it.",
+	"yours":    "It is yours now. Check its settings.",
 }
 
 // manageable returns the agent if the actor may see its owner's view.

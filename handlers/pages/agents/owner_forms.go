@@ -49,7 +49,7 @@ func (d *Owner) offerAgent() request.Handler {
 				if _, err := d.manageable(r, actor); err != nil {
 					return "", err
 				}
-				text := "say to whom"
+				text := "enter a name"
 				if to != "" {
 					text = "tick that you want to give it away"
 				}

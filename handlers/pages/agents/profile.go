@@ -20,7 +20,7 @@ import (
 
 // profileDone are the sentences a profile says after a form, by ?done=.
 var profileDone = map[string]string{
-	"published": "It is published: everybody you allow can find it now.",
+	"published": "It is published: everyone you allow can find it now.",
 	"left":      "You no longer share this agent.",
 }
 
@@ -154,7 +154,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 		h.Reason = "" // once is enough
 	}
 	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable && d.hub.MayEdit(actor, a) {
-		h.Reason = strings.TrimSpace(h.Reason + " Look whether it runs and whether its address is right, then check again.")
+		h.Reason = strings.TrimSpace(h.Reason + " Make sure that it runs and that its address is right, then check again.")
 	}
 	h.Picture = historyPicture(list)
 	h.Uptime = uptimeTexts(list, now)

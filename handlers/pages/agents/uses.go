@@ -13,7 +13,7 @@ func (d *Profile) tokenHint(a hub.Agent) string {
 	if d.accounts.Guests() && a.Visibility == hub.Public && a.Limits.Callers == hub.AnyCaller {
 		return "AGENTSITE_TOKEN stands for a token of yours. It may be left out, with its header: then you are a visitor, and bound by a visitor's limits."
 	}
-	return "AGENTSITE_TOKEN stands for a token of yours: nobody gets an answer without one."
+	return "AGENTSITE_TOKEN stands for a token of yours. It is required."
 }
 
 // uses returns the ways to reach an agent, one for each kind of program. Each command works unchanged once
@@ -24,7 +24,7 @@ func (d *Profile) uses(a hub.Agent, server string) []templates.Use {
 	at := base + "/agents/" + name
 	v1, card, mcp := base+"/v1", base+a2a.CardPath(name), at+"/mcp"
 	uses := []templates.Use{
-		{ID: "browser", Label: "Browser", Hint: "Open the link, or give it to somebody. With &text= and a question it is filled in; whoever opens it sends it, or not.",
+		{ID: "browser", Label: "Browser", Hint: "Open the link, or share it. With &text= it has a question filled in, which is sent only by the person that opens it.",
 			Commands: []templates.Command{{Label: "Link to ask it", Code: base + askPath(a, "")}}},
 		{ID: "terminal", Label: "Terminal", Hint: "With the agentsite command, which reads AGENTSITE_TOKEN by itself.", Commands: []templates.Command{
 			{Label: "Ask it once", Code: "agentsite chat --portal " + base + " " + name + " 'Hello'"},

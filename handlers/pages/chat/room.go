@@ -170,7 +170,7 @@ func answeringText(c chat.Conversation) string {
 	case chat.SpeaksAgent:
 		for _, m := range agents {
 			if m.ID == c.Settings.SpeakerID {
-				return "@" + m.Handle + " answers what addresses nobody."
+				return "@" + m.Handle + " answers messages without an address."
 			}
 		}
 	}

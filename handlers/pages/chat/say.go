@@ -83,7 +83,7 @@ func (d *Room) noteDisclosed(ctx context.Context, actor ident.Actor, c chat.Conv
 			continue
 		}
 		if err := d.chat.Disclose(ctx, actor, c.ID, m.Handle, in.share); err != nil {
-			d.log.Warn("note what somebody was told", "conversation", c.ID, "error", err)
+			d.log.Warn("store shown disclosures", "conversation", c.ID, "error", err)
 		}
 	}
 }

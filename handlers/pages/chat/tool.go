@@ -172,7 +172,7 @@ func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		f.seq, _ = strconv.ParseInt(form, 10, 64)
 		handle, ask, ok := d.askedBy(r.Context(), actor, id, f.seq)
 		if !ok {
-			return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: "Nobody asks for that any more."})
+			return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: "The agent no longer asks for that."})
 		}
 		f.agent, f.tool, inputs, title = handle, ask.Tool, ask.Schema, ask.Tool
 	}

@@ -85,7 +85,7 @@ func afterTitle(source string) string {
 }
 
 func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	policy := map[account.Policy]string{account.Open: "open to everybody", account.Invite: "by invitation", account.Closed: "closed"}[d.accounts.Policy()]
+	policy := map[account.Policy]string{account.Open: "open to everyone", account.Invite: "by invitation", account.Closed: "closed"}[d.accounts.Policy()]
 	visitors := "may talk to public agents without an account"
 	if !d.accounts.Guests() {
 		visitors = "may look around; talking takes an account"
