@@ -16,18 +16,16 @@ import (
 )
 
 const (
-	// shortTimeout is for questions with short answers, longTimeout for a
-	// piece of a log.
+	// shortTimeout bounds requests with short answers, longTimeout requests for a piece of a log.
 	shortTimeout = 10 * time.Second
 	longTimeout  = 30 * time.Second
 	// maxShort bounds a short answer, in bytes.
 	maxShort = 256 << 10
-	// maxLong bounds a piece of a log: what the other side keeps to, and a
-	// record more.
+	// maxLong bounds a piece of a log, in bytes: the limit that the other side observes plus one record.
 	maxLong = federation.MaxAnswer + 128<<10
 )
 
-// refusedError is an answer that is no answer.
+// refusedError is an answer with an error status.
 type refusedError struct {
 	status int
 	reason string
@@ -41,21 +39,21 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("it answered with status %d, %s", e.status, e.reason)
 }
 
-// errSkipped is of a portal that asked to be left alone for a while.
+// errSkipped is returned without a request while a portal that limits requests has asked for a pause.
 var errSkipped = errors.New("it asked to be left alone for a while")
 
-// ask asks a portal that is known by its card.
-func (s *Syncer) ask(ctx context.Context, portal record.PortalID, method, path string, body any, timeout time.Duration, limit int64) (*federation.Answer, error) {
+// askPortal sends a request to a portal with a known card.
+func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, path string, body any, timeout time.Duration, limit int64) (*federation.Answer, error) {
 	if !s.Registry.Decide(ctx, portal, "").In {
 		return nil, errors.New("rules or policy keep it out")
 	}
 	s.mu.Lock()
-	resting := clock.Now().Before(s.peer(portal).rest)
+	resting := clock.Now().Before(s.peerOf(portal).rest)
 	s.mu.Unlock()
 	if resting {
 		return nil, errSkipped
 	}
-	origin, err := s.origin(ctx, portal)
+	origin, err := s.originOf(ctx, portal)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func (s *Syncer) ask(ctx context.Context, portal record.PortalID, method, path s
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.peer(portal).down = true
+		s.peerOf(portal).down = true
 		s.mu.Unlock()
 		return nil, err
 	}
@@ -85,16 +83,16 @@ func (s *Syncer) ask(ctx context.Context, portal record.PortalID, method, path s
 	e := refusedBy(a)
 	if e.reason == string(federation.ReasonLimit) {
 		s.mu.Lock()
-		s.peer(portal).rest = clock.Now().Add(max(e.after, time.Second))
+		s.peerOf(portal).rest = clock.Now().Add(max(e.after, time.Second))
 		s.mu.Unlock()
 	}
 	return nil, e
 }
 
-// Met tells that a portal is there. After it was not, heads are compared.
+// Met reports that a portal answered. If it did not answer before, heads are compared with it.
 func (s *Syncer) Met(portal record.PortalID) {
 	s.mu.Lock()
-	p := s.peer(portal)
+	p := s.peerOf(portal)
 	back := p.down
 	p.down = false
 	if back {

@@ -11,31 +11,29 @@ import (
 )
 
 const (
-	// meetEvery is how often it is looked whom others have met: who is new or
-	// back is asked for heads.
+	// meetEvery is the interval at which the registry is read for portals that are new or reachable again;
+	// their heads are requested.
 	meetEvery = 2 * time.Second
-	// meetMost is how many of those are asked in roundEvery. Each brings its own
-	// head with its hello; others' heads a few know as well as all.
+	// meetMost is how many of those are asked within roundEvery. Each sends its own head with its
+	// handshake; for other heads a few portals are enough.
 	meetMost = 8
-	// maxHeard bounds the portals that were told of and are not met yet of
-	// which it is remembered who told, maxHeardFrom those that one told of. The
-	// registry bounds whom it looks up.
+	// maxHeard bounds the remembered portals that were named in hints and are not registered yet,
+	// maxHeardFrom those that one portal named. The registry bounds the lookups.
 	maxHeard     = 1024
 	maxHeardFrom = 100
-	// heardLife is for how long a portal is waited for.
+	// heardLife is how long a hint is kept for a portal that is not registered yet.
 	heardLife = 10 * time.Minute
 )
 
-// heard is who told of a portal that is not known, and of which head.
+// heard records which portal named a portal that is not known yet, and the head it gave.
 type heard struct {
 	from record.PortalID
 	head []byte
 	at   time.Time
 }
 
-// hearLocked remembers who told of a portal. There is always room for another:
-// who told of most makes it, and of theirs goes what came first. The caller
-// holds mu.
+// hearLocked remembers the portal that named another one. There is always room for a new entry: the
+// portal with the most entries loses its oldest. The caller holds mu.
 func (s *Syncer) hearLocked(portal, from record.PortalID, head []byte) {
 	now := clock.Now()
 	delete(s.heard, portal)
@@ -64,10 +62,9 @@ func (s *Syncer) hearLocked(portal, from record.PortalID, head []byte) {
 	s.heard[portal] = heard{from, slices.Clone(head), now}
 }
 
-// heardOf deals with a portal that nothing is known of. Its card signs for
-// itself, but anybody can make any number of them: before anything of it is
-// kept, its origin has to answer with that very card. That is the registry's to
-// find out, at its own pace.
+// heardOf handles a portal of which nothing is known. Its card is signed by its own key, but cards
+// cost nothing to make: before any part is kept, its origin has to answer with that very card. The
+// registry verifies this at its own pace.
 func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t federation.Told) error {
 	claim, err := record.Open(s.Self.Network(), t.Card)
 	if err != nil {
@@ -96,7 +93,7 @@ func (s *Syncer) runMeet(ctx context.Context) {
 		}
 		for _, p := range s.Registry.Portals(ctx) {
 			if p.ID != "" && p.ID != s.own && p.State == federation.Active {
-				s.meet(ctx, p.ID)
+				s.meetPortal(ctx, p.ID)
 			}
 		}
 		t := time.NewTimer(meetEvery)
@@ -115,10 +112,10 @@ func (s *Syncer) runMeet(ctx context.Context) {
 	}
 }
 
-// meet has heads compared with a portal that is there, unless they were.
-func (s *Syncer) meet(ctx context.Context, portal record.PortalID) {
+// meetPortal schedules a comparison of heads with a reachable portal, unless there was one.
+func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
 	s.mu.Lock()
-	p := s.peer(portal)
+	p := s.peerOf(portal)
 	known := p.met
 	p.met = true
 	h, told := s.heard[portal]
@@ -128,15 +125,15 @@ func (s *Syncer) meet(ctx context.Context, portal record.PortalID) {
 	}
 	s.mu.Unlock()
 	if told {
-		// Who told of it may have its log.
+		// The portal that sent the head may have its log.
 		if _, err := s.Take(ctx, h.from, []federation.Told{{Head: h.head}}); err != nil {
 			s.Log.Debug("head not taken", "portal", portal, "error", err)
 		}
 	}
 }
 
-// mayMeetLocked counts a portal that is asked because it is met; the caller
-// holds mu.
+// mayMeetLocked counts a portal that is asked because it is new, and reports whether the limit allows
+// it; the caller holds mu.
 func (s *Syncer) mayMeetLocked() bool {
 	if now := clock.Now(); now.Sub(s.metSince) >= roundEvery {
 		s.metSince, s.metCount = now, 0
@@ -145,8 +142,8 @@ func (s *Syncer) mayMeetLocked() bool {
 	return s.metCount <= meetMost
 }
 
-// newerCard takes in the card of a portal that is known, if it is newer than the
-// one that is held: it moved, or has other keys.
+// newerCard admits the card of a known portal if it is newer than the one held: the portal moved, or
+// has other keys.
 func (s *Syncer) newerCard(ctx context.Context, portal record.PortalID, wire []byte) error {
 	claim, err := s.claimOf(portal, wire)
 	if err != nil {
@@ -159,8 +156,8 @@ func (s *Syncer) newerCard(ctx context.Context, portal record.PortalID, wire []b
 	return s.takeCard(ctx, portal, wire)
 }
 
-// claimOf reads what came where the card of a portal should be, and nothing else
-// is taken in because it came there.
+// claimOf opens a card that came beside a head. A record of any other type or portal is refused,
+// because this path checks only cards.
 func (s *Syncer) claimOf(portal record.PortalID, wire []byte) (*record.Record, error) {
 	claim, err := record.Open(s.Self.Network(), wire)
 	if err != nil {
@@ -172,7 +169,7 @@ func (s *Syncer) claimOf(portal record.PortalID, wire []byte) (*record.Record, e
 	return claim, nil
 }
 
-// takeCard takes in a newer card of a portal that is known, whoever has it.
+// takeCard admits a newer card of a known portal, whichever portal sent it.
 func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []byte) error {
 	if _, err := s.claimOf(portal, wire); err != nil {
 		return err
@@ -184,7 +181,7 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 	r, fresh, err := s.gate.Admit(ctx, wire, clock.Now())
 	if err != nil {
 		if why := record.ReasonOf(err); why == record.Equivocation {
-			s.forked(ctx, portal)
+			s.handleFork(ctx, portal)
 		} else if why == record.Stale {
 			return nil // we hold a newer one
 		}
@@ -196,7 +193,7 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 	}
 	s.Registry.Learned(card, false)
 	if before.Ring != nil && dropsKey(before.Ring, card) {
-		// What the key signed is void; what there is now comes anew.
+		// Everything that the dropped key signed is void. Records with valid signatures are pulled anew.
 		s.mu.Lock()
 		if f := s.portals[portal]; f != nil {
 			f.nothingLeft()
@@ -212,7 +209,7 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 	return nil
 }
 
-// dropsKey reports whether a key that spoke for a portal does not any more.
+// dropsKey reports whether the new card lacks a key that signed for the portal before.
 func dropsKey(before *record.Ring, card *record.Card) bool {
 	now := card.Ring()
 	for _, id := range before.IDs() {

@@ -2,27 +2,23 @@ package replication
 
 import "agentsite/internal/record"
 
-// Directory is told which agents of other portals are held here, but for those
-// that the Replica held at the start, which it reads by itself. It decides
-// what of them is found, by the portal's card, head, rule and standing, and
-// folds away those of a portal whose head has ended; nobody has to tell it of
-// time. Its methods are safe for concurrent use; those about one portal are
-// called one after the other. None of them fails: what cannot be shown is left
-// out, and is read again from the Replica when its portal is told of with
-// Changed.
+// Directory receives the agents of other portals that are held here. It reads those that the Replica
+// held at the start by itself. It decides which of them are found, by the portal's card, head, rule
+// and standing, and hides the agents of a portal after its head has expired; it watches the time by
+// itself. Its methods are safe for concurrent use; those about one portal are called one after the
+// other. None of them fails: an agent that cannot be shown is left out, and is read again from the
+// Replica when Changed is called for its portal.
 type Directory interface {
-	// Put tells of agents' records of a portal that a Gate admitted, the Replica
-	// keeps, and a head covers. Tombstones take theirs out. Many at once are much
-	// faster than one by one.
+	// Put adds agents' records of a portal that a Gate admitted, the Replica keeps, and a head covers.
+	// Tombstones remove their agents. One call with many records is much faster than a call for each.
 	Put(portal record.PortalID, list []*record.Record)
-	// Remove tells that agents, by their ids in the network, are held no more:
-	// the head does not cover them, or the quota is less.
+	// Remove removes agents, by their ids in the network, that are no longer held: the head does not cover
+	// them, or the quota shrank.
 	Remove(portal record.PortalID, ids []string)
-	// Clear tells that what is held of a portal is another: all that was told of
-	// it is void, and what of it is covered is to be read again.
+	// Clear discards everything received for a portal, because the records held have been replaced. The
+	// covered records are read again.
 	Clear(portal record.PortalID)
-	// Changed tells that a portal's card, head, rule or standing may be another
-	// now: it moved, was renewed, denied, quarantined, released, forgotten.
-	// Without news it costs little.
+	// Changed reports that a portal's card, head, rule or standing may have changed: it moved, was
+	// renewed, denied, quarantined, released or forgotten. If nothing changed, the call is cheap.
 	Changed(portal record.PortalID)
 }

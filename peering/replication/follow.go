@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// wantLocked has a portal's log pulled; the caller holds mu.
-func (s *Syncer) wantLocked(portal record.PortalID, f *followed) {
+// requestPullLocked starts a pull of a portal's log; the caller holds mu.
+func (s *Syncer) requestPullLocked(portal record.PortalID, f *followed) {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -21,11 +21,11 @@ func (s *Syncer) wantLocked(portal record.PortalID, f *followed) {
 	}
 }
 
-// keepUp pulls a portal's log until it is whole.
+// keepUp pulls a portal's log until it is complete.
 func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed) {
 	for {
 		s.mu.Lock()
-		if f.truncated || !f.recheck && f.got == f.head.Version && (len(f.lacking) == 0 || clock.Now().Before(f.repairAt)) {
+		if f.overQuota || !f.recheck && f.got == f.head.Version && (len(f.missing) == 0 || clock.Now().Before(f.repairAt)) {
 			f.pulling = false
 			s.mu.Unlock()
 			return
@@ -53,9 +53,9 @@ func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed
 		f.fails++
 		fails := f.fails
 		s.mu.Unlock()
-		s.report(ctx, portal)
+		s.reportLog(ctx, portal)
 		s.Log.Debug("log not whole", "portal", portal, "error", err)
-		t := time.NewTimer(s.backoff(fails))
+		t := time.NewTimer(s.backoffFor(fails))
 		select {
 		case <-t.C:
 		case <-f.wake:
@@ -69,17 +69,17 @@ func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed
 	s.mu.Lock()
 	f.pulling = false
 	s.mu.Unlock()
-	s.dropDenied(ctx, portal) // what came while it was shut out
+	s.dropDenied(ctx, portal) // records may have arrived while the portal was shut out
 }
 
-// pullNow is pull that ends at once when it is called off.
+// pullNow runs pullLog and ends at once when the pull is called off.
 func (s *Syncer) pullNow(ctx context.Context, portal record.PortalID, f *followed) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
 	f.cancel, f.recheck = cancel, false
 	s.mu.Unlock()
-	err := s.pull(inner, portal, f)
+	err := s.pullLog(inner, portal, f)
 	s.mu.Lock()
 	f.cancel = nil
 	s.mu.Unlock()

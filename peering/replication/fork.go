@@ -7,17 +7,17 @@ import (
 	"agentsite/internal/record"
 )
 
-// forkLife is how long our word on a lie lives, in milliseconds. The proof in
-// it does not end.
+// forkLife is how long the signed report of a fork is valid, in milliseconds. The proof in it does not
+// expire.
 const forkLife = 365 * 24 * 60 * 60 * 1000
 
-// forked deals with a portal that was just seen to sign two heads of one
-// version. The gate has quarantined it; here the proof is made for others, and
-// what is shown of it ends.
-func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
+// handleFork handles a portal that was just seen to sign two heads of one version. The gate has
+// quarantined it; handleFork signs the proof for other portals and hides the portal's agents.
+func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 	s.Registry.Fault(portal, string(record.Equivocation))
 	s.mu.Lock()
-	if f := s.portals[portal]; f != nil { // once released it begins anew: which of the two it adds up to nobody knows
+	// after its release the log is pulled anew, because the records held may add up to either head
+	if f := s.portals[portal]; f != nil {
 		f.nothingLeft()
 	}
 	s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
 	}
 	body := c.Proof()
 	if body == nil {
-		return // not of heads: which of two agents counts is what the head covers
+		return // the records are agents, not heads: the head decides which of two agents counts, so there is no proof
 	}
 	now := clock.Now()
 	_, key, until, err := s.Self.Key(now)
@@ -37,8 +37,8 @@ func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
 		s.Log.Error("no key to sign a proof with", "error", err)
 		return
 	}
-	// The slot is of this subject alone and the epoch is now, so that no
-	// version is used twice, whatever was lost.
+	// The slot is of this subject alone and the epoch is the current time, so that no version is used
+	// twice, even after a loss of data.
 	body.Header = record.Header{Portal: s.own, Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.UnixMilli() + forkLife}
 	r, err := record.Sign(s.Self.Network(), body, key)
 	if err != nil {
@@ -50,8 +50,8 @@ func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
 	}
 }
 
-// signedByUs reports whether a claim bears a signature of this portal. A gate
-// that remembers nothing else tells.
+// signedByUs reports whether a claim bears a signature of this portal. It asks a gate without stored
+// versions, which checks the signature alone.
 func (s *Syncer) signedByUs(ctx context.Context, claim *record.Record) bool {
 	gate, err := record.NewGate(s.Self.Network(), ownMemory{s.Replica})
 	if err != nil {
@@ -61,8 +61,7 @@ func (s *Syncer) signedByUs(ctx context.Context, claim *record.Record) bool {
 	return err == nil
 }
 
-// ownMemory is a memory that knows only whose keys there are, and keeps
-// nothing.
+// ownMemory is a gate memory that knows the keys of portals and keeps nothing else.
 type ownMemory struct{ record.Memory }
 
 func (m ownMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {

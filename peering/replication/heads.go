@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// maxSources bounds how many portals are remembered that told of one head.
+	// maxSources bounds the remembered sources of one head.
 	maxSources = 8
-	// enoughSources is from how many on nobody is asked for a head again to have
-	// another source of its log.
+	// enoughSources is the number of sources from which on no portal is asked for a head again to find
+	// another source.
 	enoughSources = 2
-	// maxCompared is with how many portals heads are compared at once. When half
-	// of a network is back, the first have told of all that was missed before
-	// the next are asked.
+	// maxCompared is the number of portals with which heads are compared at once. When half of a network
+	// returns, the first comparisons deliver every missed head before the next portals are asked.
 	maxCompared = 4
 )
 
-// Take implements federation.Listener: it takes in heads that a portal told of,
-// in an answer or a hint.
+// Take implements federation.Listener: it accepts heads that a portal sent in an answer or a hint.
 func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federation.Told) (refused []federation.Unfit, err error) {
 	for n, t := range told[:min(len(told), federation.MaxHeads)] {
 		err := s.takeOne(ctx, from, t)
@@ -39,7 +37,7 @@ func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federati
 		refused = append(refused, federation.Unfit{N: n, Reason: string(why)})
 		switch why {
 		case record.NoPortal, record.NoKey, record.Expired, record.Quarantined, record.Unknown:
-			// It need not know what we know, or what the time is here.
+			// Not a fault of the sender: its knowledge and its clock may differ from ours.
 		default:
 			s.Registry.Fault(from, string(why))
 		}
@@ -47,8 +45,8 @@ func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federati
 	return refused, nil
 }
 
-// takeOne takes in one head. Its errors say why it is refused; what is not
-// wanted, or old news, is no error.
+// takeOne accepts one head. Its errors are refusals; a head that is unwanted or older than the one
+// held is no error.
 func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation.Told) error {
 	claim, err := record.Open(s.Self.Network(), t.Head)
 	if err != nil {
@@ -84,26 +82,27 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	case standing.Quarantined, !d.Take:
 		return nil
 	case claim.Version().Compare(standing.Head) < 0:
-		return nil // old news
+		return nil // older than the head held
 	}
 	if !t.Bare {
 		return s.takeHead(ctx, from, portal, t.Head)
 	}
-	err = s.takeHead(ctx, portal, portal, t.Head) // who told of it has not its log
+	// the sender does not have the log, so the portal itself is the source
+	err = s.takeHead(ctx, portal, portal, t.Head)
 	if err == nil {
-		s.noteBare(portal, from, claim.Version())
+		s.noteHeadOnly(portal, from, claim.Version())
 	}
 	return err
 }
 
-// takeHead takes in a head of a portal that is known.
+// takeHead admits a head of a known portal.
 func (s *Syncer) takeHead(ctx context.Context, from, portal record.PortalID, wire []byte) error {
 	r, fresh, err := s.admitHead(ctx, portal, wire)
 	if err != nil {
 		switch record.ReasonOf(err) {
 		case record.Equivocation:
-			s.forked(ctx, portal)
-			return nil // who told of it did well
+			s.handleFork(ctx, portal)
+			return nil // reporting a fork is no fault of the sender
 		case record.Stale:
 			return nil
 		}
@@ -113,13 +112,12 @@ func (s *Syncer) takeHead(ctx context.Context, from, portal record.PortalID, wir
 	if !ok {
 		return &record.Refused{Reason: record.NotConsistent, Text: "it is no head"}
 	}
-	s.want(ctx, from, head, fresh)
+	s.requestPull(ctx, from, head, fresh)
 	return nil
 }
 
-// admitHead admits what claims to be a head of a portal. With the first head of
-// a new epoch the Replica forgets the agents of those before, and so does the
-// directory.
+// admitHead admits a record that claims to be a head of a portal. With the first head of a new epoch
+// the Replica forgets the agents of earlier epochs, and so does the directory.
 func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []byte) (r *record.Record, fresh bool, err error) {
 	before, err := s.Replica.Standing(ctx, portal)
 	if err != nil {
@@ -132,11 +130,11 @@ func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []b
 	return r, fresh, err
 }
 
-// want notes the newest head of a portal and who has it, and has its log
-// pulled if anything is missing.
-func (s *Syncer) want(ctx context.Context, from record.PortalID, head *record.Head, fresh bool) {
+// requestPull notes the newest head of a portal and its source, and starts a pull if anything is
+// missing.
+func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *record.Head, fresh bool) {
 	s.mu.Lock()
-	f := s.follow(head.Portal)
+	f := s.followPortal(head.Portal)
 	if f == nil {
 		s.mu.Unlock()
 		return
@@ -147,22 +145,22 @@ func (s *Syncer) want(ctx context.Context, from record.PortalID, head *record.He
 		s.mu.Unlock()
 		return
 	case c > 0:
-		f.head, f.sources, f.bare, f.fails = row, nil, nil, 0
-		f.truncated = f.truncated && clock.Now().Before(f.truncatedUntil)
+		f.head, f.sources, f.headOnly, f.fails = row, nil, nil, 0
+		f.overQuota = f.overQuota && clock.Now().Before(f.overQuotaUntil)
 		if f.since.IsZero() {
 			f.since = clock.Now()
 		}
 	}
 	if !slices.Contains(f.sources, from) && len(f.sources) < maxSources && from != s.own {
 		f.sources = append(f.sources, from)
-		if f.got != f.head.Version && !f.truncated {
-			s.wantLocked(head.Portal, f)
+		if f.got != f.head.Version && !f.overQuota {
+			s.requestPullLocked(head.Portal, f)
 		}
 	}
 	s.mu.Unlock()
 	if fresh {
 		s.Directory.Changed(head.Portal)
-		s.report(ctx, head.Portal)
+		s.reportLog(ctx, head.Portal)
 		s.newHead(head.Portal)
 	}
 }
@@ -171,15 +169,15 @@ func rowOf(h *record.Head) federation.HeadRow {
 	return federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}
 }
 
-// ourOwn looks at a head of this portal that others hold.
+// ourOwn checks a head of this portal that another portal holds.
 func (s *Syncer) ourOwn(ctx context.Context, claim *record.Record) {
 	if s.Ahead != nil && s.unknownOwn(ctx, claim) {
 		s.Ahead(claim.Version())
 	}
 }
 
-// diffSoonLocked has heads compared with a portal soon, as soon as it allows
-// it; the caller holds mu.
+// diffSoonLocked schedules a comparison of heads with a portal, as soon as its limit allows it; the
+// caller holds mu.
 func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 	now := clock.Now()
 	at := p.diffed.Add(diffGap)
@@ -187,7 +185,7 @@ func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 		at = now
 	}
 	if at.Sub(now) > diffGap {
-		return // one is on its way
+		return // one is scheduled
 	}
 	p.diffed = at
 	wait := at.Sub(now)
@@ -195,16 +193,16 @@ func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 		if wait > 0 && !clock.Sleep(ctx, wait) {
 			return
 		}
-		err := s.compared.do(ctx, func() error { return s.diff(ctx, portal) })
+		err := s.compared.runTask(ctx, func() error { return s.diffHeads(ctx, portal) })
 		if err != nil && ctx.Err() == nil {
 			s.Log.Debug("heads not compared", "portal", portal, "error", err)
 		}
 	})
 }
 
-// vector returns which heads are held whole, of all or of a part of the
-// portals, and the marks that it is about when it is a part.
-func (s *Syncer) vector(ctx context.Context) (federation.DiffQuestion, error) {
+// buildVector returns the heads with complete logs, of all portals or a part of them, and the range of
+// marks if it is a part.
+func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, error) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
 		return federation.DiffQuestion{}, fmt.Errorf("heads that are held: %w", err)
@@ -213,8 +211,8 @@ func (s *Syncer) vector(ctx context.Context) (federation.DiffQuestion, error) {
 	s.mu.Lock()
 	for _, row := range rows {
 		at := row.Version
-		if f := s.portals[row.Portal]; f != nil && !f.truncated && row.Portal != s.own && (len(f.sources) < enoughSources || f.fails > 0) {
-			at = f.got // who has the newest is a source of it
+		if f := s.portals[row.Portal]; f != nil && !f.overQuota && row.Portal != s.own && (len(f.sources) < enoughSources || f.fails > 0) {
+			at = f.got // a portal that sends the newest head becomes a source
 		}
 		v = append(v, federation.Held{Mark: federation.MarkOf(row.Portal), Version: at})
 	}
@@ -239,15 +237,15 @@ func (s *Syncer) vector(ctx context.Context) (federation.DiffQuestion, error) {
 	return federation.DiffQuestion{Have: piece.Encode(), From: &from, To: &to}, nil
 }
 
-// diff compares heads with a portal: it takes what is newer there and tells it
-// what is newer here.
-func (s *Syncer) diff(ctx context.Context, portal record.PortalID) error {
-	q, err := s.vector(ctx)
+// diffHeads compares heads with a portal: it accepts heads that are newer there and sends a hint of those
+// that are newer here.
+func (s *Syncer) diffHeads(ctx context.Context, portal record.PortalID) error {
+	q, err := s.buildVector(ctx)
 	if err != nil {
 		return err
 	}
-	q.Bare = s.summing()
-	a, err := s.ask(ctx, portal, http.MethodPost, "/peering/v1/heads/diff", q, shortTimeout, federation.MaxAnswer+64<<10)
+	q.Bare = s.keepsSummaries()
+	a, err := s.askPortal(ctx, portal, http.MethodPost, "/peering/v1/heads/diff", q, shortTimeout, federation.MaxAnswer+64<<10)
 	if err != nil {
 		return err
 	}
@@ -266,27 +264,27 @@ func (s *Syncer) diff(ctx context.Context, portal record.PortalID) error {
 	s.hintBehind(ctx, portal, d.Behind)
 	if d.More && len(d.Heads) > 0 {
 		s.mu.Lock()
-		s.diffSoonLocked(portal, s.peer(portal))
+		s.diffSoonLocked(portal, s.peerOf(portal))
 		s.mu.Unlock()
 	}
 	return nil
 }
 
-// runRounds compares heads with others every minute: with one that is there and
-// one that may be back, with all when they are few.
+// runRounds compares heads with other portals every minute: with one that is reachable and one that
+// may be back, with all when they are few.
 func (s *Syncer) runRounds(ctx context.Context) {
 	first := true
 	for {
-		s.upkeep(ctx)
-		s.round(ctx, first)
+		s.runUpkeep(ctx)
+		s.antiEntropy(ctx, first)
 		first = false
-		if !clock.Sleep(ctx, s.jitter(roundEvery)) {
+		if !clock.Sleep(ctx, s.addJitter(roundEvery)) {
 			return
 		}
 	}
 }
 
-func (s *Syncer) round(ctx context.Context, first bool) {
+func (s *Syncer) antiEntropy(ctx context.Context, first bool) {
 	var up, down []record.PortalID
 	for _, p := range s.Registry.Portals(ctx) {
 		switch {
@@ -308,24 +306,23 @@ func (s *Syncer) round(ctx context.Context, first bool) {
 	defer s.mu.Unlock()
 	for _, list := range [][]record.PortalID{s.sampleLocked(up, n), s.sampleLocked(down, max(1, n-1))} {
 		for _, id := range list {
-			s.diffSoonLocked(id, s.peer(id))
+			s.diffSoonLocked(id, s.peerOf(id))
 		}
 	}
 }
 
-// sampleLocked returns n of list by chance, all when there are no more; the
-// caller holds mu.
+// sampleLocked returns n random elements of list, or all when there are no more; the caller holds mu.
 func (s *Syncer) sampleLocked(list []record.PortalID, n int) []record.PortalID {
 	s.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list[:min(n, len(list))]
 }
 
-// staleKept is for how long agents of a portal are kept whose head has ended.
+// staleKept is how long agents of a portal are kept after its head has expired.
 const staleKept = 7 * 24 * time.Hour
 
-// upkeep drops what is kept of portals that are denied or long gone, and goes
-// on with logs that are not whole.
-func (s *Syncer) upkeep(ctx context.Context) {
+// runUpkeep drops records of portals that are denied or expired for long, and resumes pulls of incomplete
+// logs.
+func (s *Syncer) runUpkeep(ctx context.Context) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -339,29 +336,28 @@ func (s *Syncer) upkeep(ctx context.Context) {
 			continue
 		}
 		d := s.Registry.Decide(ctx, row.Portal, "")
-		gone := dropped(d) || now.UnixMilli()-row.Expires > staleKept.Milliseconds()
+		gone := mustDrop(d) || now.UnixMilli()-row.Expires > staleKept.Milliseconds()
 		if gone {
-			s.drop(ctx, row.Portal)
+			s.tryDrop(ctx, row.Portal)
 			continue
 		}
 		if row.Expires <= now.UnixMilli() || !d.Take {
 			continue
 		}
 		s.mu.Lock()
-		f := s.follow(row.Portal)
+		f := s.followPortal(row.Portal)
 		if f != nil && f.head.Version.Compare(row.Version) < 0 {
-			f.head, f.sources = row, nil // it came on another way
+			f.head, f.sources = row, nil // it came by another path
 		}
-		if f != nil && f.got != f.head.Version && !f.truncated || f != nil && len(f.lacking) > 0 && now.After(f.repairAt) {
-			s.wantLocked(row.Portal, f)
+		if f != nil && f.got != f.head.Version && !f.overQuota || f != nil && len(f.missing) > 0 && now.After(f.repairAt) {
+			s.requestPullLocked(row.Portal, f)
 		}
 		s.mu.Unlock()
 	}
 }
 
-// Drop forgets at once what is held of a portal that may not be shown any more:
-// an operator denied it. What a gate must remember stays, and a pull that is
-// under way ends.
+// Drop deletes the records held of a portal that may not be shown any more, because an operator denied
+// it. The facts that a gate must remember stay, and a running pull ends.
 func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	s.callOff(portal)
 	n, _, err := s.Replica.Holding(ctx, portal)
@@ -375,22 +371,22 @@ func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	if n == 0 && clean {
 		return nil
 	}
-	if err := s.forget(ctx, portal); err != nil {
+	if err := s.forgetAgents(ctx, portal); err != nil {
 		return err
 	}
-	s.report(ctx, portal)
+	s.reportLog(ctx, portal)
 	return nil
 }
 
-// drop is Drop that is tried again later when it fails.
-func (s *Syncer) drop(ctx context.Context, portal record.PortalID) {
+// tryDrop calls Drop and logs a failure; the next upkeep tries again.
+func (s *Syncer) tryDrop(ctx context.Context, portal record.PortalID) {
 	if err := s.Drop(ctx, portal); err != nil && ctx.Err() == nil {
 		s.Log.Error("a portal not dropped; it is tried again", "portal", portal, "error", err)
 	}
 }
 
-// forget drops a portal's agents, here and in the directory.
-func (s *Syncer) forget(ctx context.Context, portal record.PortalID) error {
+// forgetAgents deletes a portal's agents, here and in the directory.
+func (s *Syncer) forgetAgents(ctx context.Context, portal record.PortalID) error {
 	s.mu.Lock()
 	if f := s.portals[portal]; f != nil {
 		f.nothingLeft()
@@ -403,11 +399,10 @@ func (s *Syncer) forget(ctx context.Context, portal record.PortalID) error {
 	return nil
 }
 
-// nothingLeft notes, before it happens, that what is held is let go; the caller
-// holds Syncer.mu.
+// nothingLeft notes that the records held are about to be deleted; the caller holds Syncer.mu.
 func (f *followed) nothingLeft() {
 	f.drops++
-	f.got, f.lacking = record.Version{}, nil
+	f.got, f.missing = record.Version{}, nil
 }
 
 func agentIDOf(network string, wire []byte) string {

@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// hintGap keeps hints of one portal's head apart: what changes meanwhile
-	// goes with the next.
+	// hintGap is the minimum time between two hints of one portal's head. Changes within it go with the
+	// next hint.
 	hintGap = 2 * time.Second
-	// maxHinted is how many portals are told of a new head of our own. Below it
-	// all are; then those who were not told hear of it from those who were.
+	// maxHinted is how many portals receive a hint of a new head of our own. In a smaller network all do;
+	// in a larger one the others get it from those portals.
 	maxHinted = 50
-	// handedOn is how many portals are told of a new head of somebody else.
-	// That portal has told up to maxHinted itself, so it is only for those it
-	// did not reach: if all told all, n portals would hint n² times.
+	// handedOn is how many portals receive a hint of a new head of another portal. That portal has sent up
+	// to maxHinted hints itself, so only the rest has to be reached: if every portal sent hints to all, n
+	// portals would send n² of them.
 	handedOn = 4
-	// handedOnFew is the same where that portal can tell all, but for the first
-	// head of a portal: those who are new do not know each other yet.
+	// handedOnFew is the same number when that portal can reach all others by itself, except for the first
+	// head of a portal: new portals do not know each other yet.
 	handedOnFew = 1
-	// toldBehind is how many portals that are behind are told so of one head
-	// within roundEvery. The others hear it from those, or ask.
-	toldBehind = 4
-	// maxOutbox bounds the heads that wait to be told to one portal. What does
-	// not fit is found when heads are compared.
+	// hintedBehind is how many outdated portals receive a hint of one head within roundEvery. The others get
+	// it from those portals, or ask.
+	hintedBehind = 4
+	// maxOutbox bounds the heads that wait to be sent to one portal. Heads that do not fit are found when
+	// heads are compared.
 	maxOutbox = 4096
-	// sendGap keeps requests with hints to one portal apart; it takes 5 a
-	// second.
+	// sendGap is the minimum time between two requests with hints to one portal, which accepts 5 a second.
 	sendGap = 250 * time.Millisecond
 )
 
-// hints is which heads are to be told to whom.
+// hints holds the heads that are to be sent, by receiver.
 type hints struct {
 	mu   sync.Mutex // guards the rest
 	due  map[record.PortalID]time.Time
@@ -47,8 +46,8 @@ type hints struct {
 	wake chan struct{}
 }
 
-// outbox is the portals whose heads are to be told to one, true when the card
-// goes with it.
+// outbox holds the portals with heads to be sent to one receiver; true when the card goes with the
+// head.
 type outbox struct {
 	heads map[record.PortalID]bool
 	busy  bool
@@ -59,12 +58,12 @@ func (h *hints) init() {
 	h.out, h.wake = make(map[record.PortalID]*outbox), make(chan struct{}, 1)
 }
 
-// Published tells that this portal has a new head, which the Replica holds.
-func (s *Syncer) Published() { s.tell(s.own) }
+// Published reports that this portal has a new head, which the Replica holds.
+func (s *Syncer) Published() { s.advertise(s.own) }
 
-// tell has the newest head of a portal told to others: at once, or when hintGap
-// after the last time is over.
-func (s *Syncer) tell(portal record.PortalID) {
+// advertise sends hints of the newest head of a portal: at once, or when hintGap since the last time
+// is over.
+func (s *Syncer) advertise(portal record.PortalID) {
 	h, now := &s.hints, clock.Now()
 	h.mu.Lock()
 	if _, ok := h.due[portal]; !ok && len(h.due) < maxPortals {
@@ -81,8 +80,8 @@ func (s *Syncer) tell(portal record.PortalID) {
 	}
 }
 
-// take returns the portals that are due, and how long to wait for the next.
-func (h *hints) take(now time.Time) (list []record.PortalID, wait time.Duration) {
+// takeDue returns the portals whose hints are due, and how long to wait for the next.
+func (h *hints) takeDue(now time.Time) (list []record.PortalID, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wait = time.Hour
@@ -108,9 +107,9 @@ func (h *hints) take(now time.Time) (list []record.PortalID, wait time.Duration)
 
 func (s *Syncer) runHints(ctx context.Context) {
 	for {
-		list, wait := s.hints.take(clock.Now())
+		list, wait := s.hints.takeDue(clock.Now())
 		if len(list) > 0 {
-			s.spread(ctx, list)
+			s.spreadHints(ctx, list)
 			continue
 		}
 		t := time.NewTimer(wait)
@@ -125,8 +124,8 @@ func (s *Syncer) runHints(ctx context.Context) {
 	}
 }
 
-// spread puts heads into the outboxes of those who are to be told.
-func (s *Syncer) spread(ctx context.Context, list []record.PortalID) {
+// spreadHints puts heads into the outboxes of the chosen receivers.
+func (s *Syncer) spreadHints(ctx context.Context, list []record.PortalID) {
 	var up []record.PortalID
 	for _, p := range s.Registry.Portals(ctx) {
 		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
@@ -161,8 +160,8 @@ func (s *Syncer) spread(ctx context.Context, list []record.PortalID) {
 	}
 }
 
-// hintBehind tells a portal of heads that it said it is behind on, with their
-// cards: it may not know those portals at all.
+// hintBehind sends a portal the heads that it named as outdated, with their cards, because it may not
+// know those portals at all.
 func (s *Syncer) hintBehind(ctx context.Context, to record.PortalID, behind []federation.Mark) {
 	if len(behind) == 0 {
 		return
@@ -178,15 +177,14 @@ func (s *Syncer) hintBehind(ctx context.Context, to record.PortalID, behind []fe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range behind {
-		if portal := byMark[m]; portal != "" && portal != to && s.tellsBehind(portal) {
+		if portal := byMark[m]; portal != "" && portal != to && s.mayHintBehind(portal) {
 			s.postLocked(to, portal, true)
 		}
 	}
 }
 
-// tellsBehind reports whether one more portal is told of a head that it is behind
-// on; the caller holds mu.
-func (s *Syncer) tellsBehind(portal record.PortalID) bool {
+// mayHintBehind reports whether one more outdated portal receives a hint of a head; the caller holds mu.
+func (s *Syncer) mayHintBehind(portal record.PortalID) bool {
 	f := s.portals[portal]
 	if f == nil {
 		return true // our own
@@ -195,10 +193,10 @@ func (s *Syncer) tellsBehind(portal record.PortalID) bool {
 		f.behind, f.behindFrom = 0, now
 	}
 	f.behind++
-	return f.behind <= toldBehind
+	return f.behind <= hintedBehind
 }
 
-// postLocked puts a head into an outbox and has it sent; the caller holds mu.
+// postLocked puts a head into an outbox and starts sending; the caller holds mu.
 func (s *Syncer) postLocked(to, portal record.PortalID, card bool) {
 	h := &s.hints
 	h.mu.Lock()
@@ -216,13 +214,13 @@ func (s *Syncer) postLocked(to, portal record.PortalID, card bool) {
 	}
 	if !o.busy {
 		o.busy = true
-		s.startLocked(func(ctx context.Context) { s.drain(ctx, to) })
+		s.startLocked(func(ctx context.Context) { s.drainOutbox(ctx, to) })
 	}
 }
 
-// next takes what goes into the next request to a portal; when there is nothing
-// its outbox is done with.
-func (h *hints) next(to record.PortalID) map[record.PortalID]bool {
+// nextBatch takes the content of the next request to a portal; when there is nothing left it removes the
+// outbox.
+func (h *hints) nextBatch(to record.PortalID) map[record.PortalID]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.out[to]
@@ -240,15 +238,15 @@ func (h *hints) next(to record.PortalID) map[record.PortalID]bool {
 	return batch
 }
 
-// drain sends what is in a portal's outbox. When it does not answer the rest is
-// let go: heads are compared when it is back.
-func (s *Syncer) drain(ctx context.Context, to record.PortalID) {
+// drainOutbox sends the content of a portal's outbox. If the portal does not answer, the rest is discarded:
+// heads are compared when it is reachable again.
+func (s *Syncer) drainOutbox(ctx context.Context, to record.PortalID) {
 	for {
-		batch := s.hints.next(to)
+		batch := s.hints.nextBatch(to)
 		if len(batch) == 0 {
 			return
 		}
-		if err := s.work.do(ctx, func() error { return s.send(ctx, to, batch) }); err != nil {
+		if err := s.work.runTask(ctx, func() error { return s.sendHints(ctx, to, batch) }); err != nil {
 			if ctx.Err() == nil {
 				s.Log.Debug("hints not sent", "portal", to, "error", err)
 			}
@@ -263,14 +261,14 @@ func (s *Syncer) drain(ctx context.Context, to record.PortalID) {
 	}
 }
 
-// send tells a portal of heads. Those whose cards it lacks it is told of again
-// with them.
-func (s *Syncer) send(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
+// sendHints sends hints of heads to a portal. If the portal lacks the card of one, that head is sent
+// again with the card.
+func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
 	var ids []record.PortalID
 	var hint federation.Hint
 	size := 0
 	for id, withCard := range batch {
-		t, ok := s.told(ctx, id, withCard)
+		t, ok := s.buildHint(ctx, id, withCard)
 		if size += len(t.Card) + len(t.Head); ok && size < maxShort-4096 {
 			ids = append(ids, id)
 			hint.Heads = append(hint.Heads, t)
@@ -279,7 +277,7 @@ func (s *Syncer) send(ctx context.Context, to record.PortalID, batch map[record.
 	if len(ids) == 0 {
 		return nil
 	}
-	a, err := s.ask(ctx, to, http.MethodPost, "/peering/v1/heads/hint", hint, shortTimeout, maxShort)
+	a, err := s.askPortal(ctx, to, http.MethodPost, "/peering/v1/heads/hint", hint, shortTimeout, maxShort)
 	if err != nil {
 		return err
 	}
@@ -305,9 +303,9 @@ func (s *Syncer) send(ctx context.Context, to record.PortalID, batch map[record.
 	return nil
 }
 
-// told returns what is told of a portal's head; not ok when it may not be, or
-// what is held does not add up to it, so that we could not say more.
-func (s *Syncer) told(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told, ok bool) {
+// buildHint builds the hint of a portal's head. It returns not ok when the head may not be passed on, or
+// when the records held do not add up to it, because this portal could not serve the log.
+func (s *Syncer) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told, ok bool) {
 	if portal != s.own {
 		if !s.Registry.Decide(ctx, portal, "").Show {
 			return t, false

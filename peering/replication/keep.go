@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// logMemory is the memory of a gate that takes in entries of one portal's log:
-// others are unknown there, so that nobody gets records in by another's log.
+// logMemory is the memory of a gate that admits entries of one portal's log. Other portals are unknown
+// to it, so that a log cannot bring in records of another portal.
 type logMemory struct {
 	federation.Replica
 	portal record.PortalID
@@ -24,12 +24,12 @@ func (m logMemory) Standing(ctx context.Context, id record.PortalID) (record.Sta
 	return m.Replica.Standing(ctx, id)
 }
 
-// agentEnd is how the one form of an envelope of an agent ends.
+// agentEnd is the end of an agent's envelope in its only valid form.
 var agentEnd = []byte(`","t":"` + string(record.TypeAgent) + `"}`)
 
-// keep admits and keeps records of one portal's agents. There is a result for
-// each; kept are those that were new.
-func (s *Syncer) keep(ctx context.Context, portal record.PortalID, wires [][]byte) (kept []*record.Record, results []record.Result, err error) {
+// keepEntries admits and keeps records of one portal's agents. There is a result for each; kept holds
+// the new ones.
+func (s *Syncer) keepEntries(ctx context.Context, portal record.PortalID, wires [][]byte) (kept []*record.Record, results []record.Result, err error) {
 	gate, err := record.NewGate(s.Self.Network(), logMemory{s.Replica, portal})
 	if err != nil {
 		return nil, nil, err

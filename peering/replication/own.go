@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// newestPeers is how many portals are asked for the newest head of this
-	// one, newestWithin how long they have in all.
+	// newestPeers is how many portals are asked for the newest head of this one, newestWithin their common
+	// time limit.
 	newestPeers  = 3
 	newestWithin = 5 * time.Second
-	// ownEvery is how often they are asked while it runs. A newer head comes by
-	// itself, when heads are compared; a newer card alone does not.
+	// ownEvery is the interval of these requests while the portal runs. A newer head arrives with the
+	// comparison of heads; a newer card alone does not.
 	ownEvery = 10 * time.Minute
 )
 
-// runOwn asks others now and then what they hold of this portal.
+// runOwn asks other portals at intervals for the head and card of this portal that they hold.
 func (s *Syncer) runOwn(ctx context.Context) {
-	for clock.Sleep(ctx, s.jitter(ownEvery)) {
+	for clock.Sleep(ctx, s.addJitter(ownEvery)) {
 		if v := s.Newest(ctx); v != (record.Version{}) && s.Ahead != nil {
 			s.Ahead(v)
 		}
 	}
 }
 
-// ownCard passes a card of this portal on that somebody else holds.
+// ownCard passes on a card of this portal that another portal holds.
 func (s *Syncer) ownCard(wire []byte) {
 	if len(wire) > 0 && s.OwnCard != nil {
 		s.OwnCard(wire)
@@ -65,15 +65,15 @@ func (s *Syncer) Newest(ctx context.Context) record.Version {
 	return newest
 }
 
-// ownAt is Newest of one portal.
+// ownAt asks one portal for the newest head of this one, see Newest.
 func (s *Syncer) ownAt(ctx context.Context, portal record.PortalID) record.Version {
 	var t federation.Told
-	a, err := s.ask(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(s.own)+"/head", nil, newestWithin, maxShort)
+	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(s.own)+"/head", nil, newestWithin, maxShort)
 	if err == nil {
 		err = readAnswer(a, &t)
 	}
 	if err != nil {
-		return record.Version{} // it is away, or holds none
+		return record.Version{} // it is unreachable, or holds none
 	}
 	s.ownCard(t.Card)
 	claim, err := record.Open(s.Self.Network(), t.Head)
@@ -87,7 +87,7 @@ func (s *Syncer) ownAt(ctx context.Context, portal record.PortalID) record.Versi
 // know of.
 func (s *Syncer) unknownOwn(ctx context.Context, claim *record.Record) bool {
 	standing, err := s.Replica.Standing(ctx, s.own)
-	// Only what we signed is of interest; a probe of a gate that remembers
-	// nothing tells, and keeps nothing.
+	// Only records that this portal signed matter. A gate without stored versions checks that, and keeps
+	// nothing.
 	return err == nil && claim.Version().Compare(standing.Head) > 0 && s.signedByUs(ctx, claim)
 }

@@ -14,47 +14,46 @@ import (
 )
 
 const (
-	// pullGap keeps pulls of one portal apart, whatever hints come.
+	// pullGap is the minimum time between two pulls of one portal, so that hints cannot force more.
 	pullGap = time.Second
 	// batchSize is how many entries are verified and kept at once.
 	batchSize = 1024
-	// maxChanged bounds the entries of a pull that wait in memory to be told
-	// to the directory; more are read again from the Replica.
+	// maxChanged bounds the entries of a pull that wait in memory for the directory; beyond it they are
+	// read again from the Replica.
 	maxChanged = 2048
-	// showBatch is how many records are given to the directory at once.
+	// showBatch is how many records the directory receives at once.
 	showBatch = 1024
-	// truncatedFor is for how long a portal whose records are too many bytes is
-	// not tried again; to know it they have to be read.
-	truncatedFor = time.Hour
-	// distrusted is for how long others are asked before a portal that left
-	// something out.
+	// overQuotaFor is how long a portal over its quota in bytes is not pulled again; the size is known
+	// only after reading the records.
+	overQuotaFor = time.Hour
+	// distrusted is how long other sources are preferred to a portal that omitted a record.
 	distrusted = time.Hour
 )
 
 var (
-	// errBehind is of a source that has an older head than we do.
+	// errBehind is returned for a source with an older head than the one held.
 	errBehind = errors.New("it has an older head")
 	// errForked ends a pull: the portal is quarantined now.
 	errForked = errors.New("the portal signed two records of one version")
-	// errTooMuch ends a pull: the portal's quota is used up.
+	// errTooMuch ends a pull: the portal's quota is exhausted.
 	errTooMuch = errors.New("the portal has more than its quota")
-	// errUnwanted ends a pull: rules or policy are against it.
+	// errUnwanted ends a pull: a rule or the policy forbids it.
 	errUnwanted = errors.New("its records are not taken")
-	// errCalledOff ends a pull: what holds for the portal is another now.
+	// errCalledOff ends a pull because the decision on the portal has changed.
 	errCalledOff = errors.New("it was called off")
-	// errDropped is of a pull beside which what is held was let go.
+	// errDropped ends a pull during which the records held were deleted.
 	errDropped = errors.New("what was held of the portal was let go meanwhile")
 )
 
-// span is a piece of a log that a portal gave: the entries with a seq above
-// after and up to last, of which it left out none if it is honest.
+// span is a piece of a log that a source sent: the entries with a seq above after and up to last,
+// complete if the source is honest.
 type span struct {
 	source      record.PortalID
 	epoch       int64
 	after, last int64
 }
 
-// pull is the pulling of one portal's log from one source.
+// pull is one pull of a portal's log from one source.
 type pull struct {
 	portal, source record.PortalID
 	f              *followed
@@ -63,7 +62,7 @@ type pull struct {
 	drops          int            // of f at the start
 	head           signedHead     // of the last piece
 	changed        []*record.Record
-	overflow       bool  // changed would be too long, or is not all that changed
+	overflow       bool  // changed would be too long, or is incomplete
 	agents         int   // held at the start, and entries taken since
 	bytes          int64 // the same
 }
@@ -74,40 +73,40 @@ type signedHead struct {
 	sum record.Hash
 }
 
-// pull asks the sources one after the other, those that told of the head
-// first, until one of them made the log whole.
-func (s *Syncer) pull(ctx context.Context, portal record.PortalID, f *followed) error {
+// pullLog asks the sources one after the other, those that sent the head first, until one of them
+// completes the log.
+func (s *Syncer) pullLog(ctx context.Context, portal record.PortalID, f *followed) error {
 	d := s.Registry.Decide(ctx, portal, "")
 	if !d.Take {
 		return errUnwanted
 	}
-	if s.brief(d) {
-		return s.abridge(ctx, portal, f)
+	if s.summaryOnly(d) {
+		return s.keepSummaryOnly(ctx, portal, f)
 	}
 	s.mu.Lock()
 	count := f.head.Count
 	f.quota = quotaOf(d)
 	s.mu.Unlock()
 	if count > int64(d.MaxAgents) {
-		return s.truncate(ctx, portal, f, 0)
+		return s.markOverQuota(ctx, portal, f, 0)
 	}
 	var tried []record.PortalID
 	last := errors.New("nobody has its log")
 	for {
-		list := s.candidates(portal, f, tried)
+		list := s.listCandidates(portal, f, tried)
 		if len(list) == 0 {
 			return last
 		}
-		source, err := s.sources.take(ctx, list)
+		source, err := s.sources.takeSource(ctx, list)
 		if err != nil {
 			return err
 		}
 		p := &pull{portal: portal, source: source, f: f, limits: d}
 		err = s.pullFrom(ctx, p)
-		s.sources.leave(source)
+		s.sources.leaveSource(source)
 		switch {
 		case errors.Is(err, errTooMuch):
-			return s.truncate(ctx, portal, f, truncatedFor)
+			return s.markOverQuota(ctx, portal, f, overQuotaFor)
 		case err == nil, errors.Is(err, errForked), ctx.Err() != nil:
 			return err
 		}
@@ -116,10 +115,9 @@ func (s *Syncer) pull(ctx context.Context, portal record.PortalID, f *followed) 
 	}
 }
 
-// candidates returns who may have a portal's log and was not tried: those that
-// told of its head, then the portal itself; those that are down or left
-// something out come last.
-func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.PortalID) []record.PortalID {
+// listCandidates returns the portals that may have a portal's log and were not tried: those that sent its
+// head, then the portal itself; unreachable and incomplete sources come last.
+func (s *Syncer) listCandidates(portal record.PortalID, f *followed, tried []record.PortalID) []record.PortalID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := clock.Now()
@@ -129,7 +127,7 @@ func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.
 	}
 	list = slices.DeleteFunc(list, func(id record.PortalID) bool { return slices.Contains(tried, id) })
 	rank := func(id record.PortalID) int {
-		p := s.peer(id)
+		p := s.peerOf(id)
 		switch {
 		case now.Before(p.distrusted):
 			return 2
@@ -142,13 +140,13 @@ func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.
 	return list
 }
 
-// pullFrom pulls a log from one source, piece by piece, until it is whole.
+// pullFrom pulls a log from one source, piece by piece, until it is complete.
 func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	s.mu.Lock()
 	p.drops, p.overflow = p.f.drops, p.f.beside
 	s.mu.Unlock()
 	defer func() {
-		if err != nil { // what it kept so far is in no tree
+		if err != nil { // the entries kept so far are not in the tree
 			s.Trees.Forget(p.portal)
 		}
 	}()
@@ -158,14 +156,14 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
 		return err
 	}
-	if p.overMuch() { // the quota is less than it was
+	if p.overMuch() { // the quota shrank
 		return errTooMuch
 	}
 	p.at = p.start
 	for more := true; more; {
-		err := s.work.do(ctx, func() error {
+		err := s.work.runTask(ctx, func() error {
 			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq, federation.MaxEntries)
-			a, err := s.ask(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
+			a, err := s.askPortal(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
 			if err != nil {
 				return err
 			}
@@ -177,7 +175,7 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 		}
 	}
 	s.mu.Lock()
-	lacking := p.f.lacking
+	lacking := p.f.missing
 	for _, r := range p.changed {
 		delete(lacking, keyOf(r))
 	}
@@ -190,9 +188,9 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 		return err
 	}
 	if whole && (len(lacking) == 0 || clock.Now().Before(p.f.repairAt)) {
-		return s.complete(ctx, p, lacking)
+		return s.completePull(ctx, p, lacking)
 	}
-	return s.repair(ctx, p)
+	return s.repairLog(ctx, p)
 }
 
 func keyOf(r *record.Record) record.Hash {
@@ -202,7 +200,7 @@ func keyOf(r *record.Record) record.Hash {
 	return record.Hash{}
 }
 
-// takeFirst takes the head that an answer about a portal begins with.
+// takeFirst admits the head that an answer about a portal begins with.
 func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (signedHead, error) {
 	claim, err := record.Open(s.Self.Network(), wire)
 	if err != nil || claim.Type != record.TypeHead || claim.Portal != portal {
@@ -220,7 +218,7 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 	if err != nil {
 		switch why := record.ReasonOf(err); why {
 		case record.Equivocation:
-			s.forked(ctx, portal)
+			s.handleFork(ctx, portal)
 			return signedHead{}, errForked
 		case record.Stale:
 			return signedHead{}, errBehind
@@ -233,14 +231,13 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 		return signedHead{}, err
 	}
 	head := r.Body.(*record.Head)
-	s.want(ctx, source, head, fresh)
+	s.requestPull(ctx, source, head, fresh)
 	return signedHead{head, r.Hash}, nil
 }
 
-// fetchCard gets a newer card of a portal from who has a head that was signed
-// by a key we do not know of.
+// fetchCard requests a newer card of a portal from a source that has a head signed by an unknown key.
 func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
-	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
 	var t federation.Told
 	if err == nil {
 		err = readAnswer(a, &t)
@@ -253,7 +250,7 @@ func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) 
 	}
 }
 
-// takePiece takes in a piece of a log, and reports whether it goes on.
+// takePiece admits a piece of a log, and reports whether more follow.
 func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (more bool, err error) {
 	first, entries, err := readLines(a, federation.MaxEntries)
 	if err != nil {
@@ -286,7 +283,7 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 	if !more {
 		sp.last = p.head.Seq
 	}
-	p.f.spans = append(p.f.spans[max(0, len(p.f.spans)-63):], sp)
+	p.f.ranges = append(p.f.ranges[max(0, len(p.f.ranges)-63):], sp)
 	s.mu.Unlock()
 	if more || p.at != p.start {
 		return more, s.Replica.SetPosition(ctx, p.portal, p.at)
@@ -294,10 +291,10 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 	return more, nil
 }
 
-// takeEntries verifies and keeps entries of a log, and moves p.at behind them.
-// One that is refused is counted and skipped.
+// takeEntries verifies and keeps entries of a log, and moves p.at behind them. A refused entry is
+// counted and skipped.
 func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogReader, wires [][]byte) error {
-	kept, results, err := s.keep(ctx, p.portal, wires)
+	kept, results, err := s.keepEntries(ctx, p.portal, wires)
 	if err != nil {
 		return err
 	}
@@ -310,11 +307,10 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 			p.at.Seq = max(p.at.Seq, reader.After())
 			continue
 		}
-		if err := s.blame(ctx, p, res.Err); err != nil {
+		if err := s.blameSource(ctx, p, res.Err); err != nil {
 			return err
 		}
-		// Its claim has to do to go on; if that is a lie, something is missing
-		// in the end.
+		// The claimed seq is used to continue; if it is false, a record is missing at the end.
 		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.head.Seq {
 			p.at.Seq = max(p.at.Seq, r.Seq)
 		}
@@ -325,7 +321,7 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 	}
 	p.agents += len(kept)
 	if p.overMuch() {
-		// Some took the place of others: count.
+		// Some entries replaced others: count again.
 		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
 			return err
 		}
@@ -341,10 +337,10 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 	return nil
 }
 
-// overMuch reports whether a portal's quota is used up.
+// overMuch reports whether a portal's quota is exhausted.
 func (p *pull) overMuch() bool { return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes }
 
-// keptBeside notes that records wait for a head: a later pull has not seen them.
+// keptBeside notes that kept records wait for a head: a later pull has not seen them.
 func (s *Syncer) keptBeside(p *pull, n int) {
 	if n == 0 {
 		return
@@ -354,42 +350,42 @@ func (s *Syncer) keptBeside(p *pull, n int) {
 	p.f.beside = true
 }
 
-// blame counts what was refused in a log against who gave it, and returns an
-// error when there is no use in going on.
-func (s *Syncer) blame(ctx context.Context, p *pull, err error) error {
+// blameSource records a refusal in a log as a fault of its source, and returns an error when the pull cannot
+// go on.
+func (s *Syncer) blameSource(ctx context.Context, p *pull, err error) error {
 	switch why := record.ReasonOf(err); why {
 	case record.Equivocation:
-		s.forked(ctx, p.portal)
+		s.handleFork(ctx, p.portal)
 		return errForked
 	case record.Quarantined:
 		return errForked
 	case "":
 		return err
 	case record.Stale, record.Expired:
-		// We know more, or it is late.
+		// We know more than the source, or its record is late.
 	default:
 		s.Registry.Fault(p.source, string(why))
 	}
 	return nil
 }
 
-// truncate keeps no more of a portal than its head: there is more than its
-// quota allows. A piece of it could not be told from one with a part left out.
-func (s *Syncer) truncate(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
+// markOverQuota keeps only the head of a portal with a log larger than its quota. A part of the log
+// would be indistinguishable from a log with omissions.
+func (s *Syncer) markOverQuota(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
 	s.mu.Lock()
-	f.truncated, f.truncatedUntil = true, clock.Now().Add(pause)
+	f.overQuota, f.overQuotaUntil = true, clock.Now().Add(pause)
 	said := f.over
 	f.over = true
 	s.mu.Unlock()
-	// Its summary stays where nothing else is held.
+	// Its summary stays if no records are held.
 	if n, _, err := s.Replica.Holding(ctx, portal); err != nil {
 		return err
 	} else if n > 0 {
-		if err := s.forget(ctx, portal); err != nil {
+		if err := s.forgetAgents(ctx, portal); err != nil {
 			return err
 		}
 	}
-	s.report(ctx, portal)
+	s.reportLog(ctx, portal)
 	s.wantSummaries()
 	if !said {
 		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised", "portal", portal)
@@ -397,9 +393,9 @@ func (s *Syncer) truncate(ctx context.Context, portal record.PortalID, f *follow
 	return nil
 }
 
-// complete notes that what is held adds up to the head of a pull, but for what
-// is lacking, and tells directory, registry and others.
-func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]record.Hash) error {
+// completePull notes that the records held add up to the head of a pull, except for the missing leaves,
+// and notifies directory, registry and other portals.
+func (s *Syncer) completePull(ctx context.Context, p *pull, lacking map[record.Hash]record.Hash) error {
 	at := p.head.Version()
 	if len(lacking) > 0 {
 		at = p.at // others may not have the log from us
@@ -412,38 +408,38 @@ func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]
 		return errDropped
 	}
 	s.mu.Lock()
-	told := p.f.told
+	told := p.f.notifiedTurn
 	s.mu.Unlock()
 	if told == turn && !p.overflow {
 		if len(p.changed) > 0 {
 			s.Directory.Put(p.portal, p.changed)
 		}
-	} else if err := s.show(ctx, p.portal, told); err != nil {
+	} else if err := s.showAgents(ctx, p.portal, told); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	if p.f.drops != p.drops {
 		s.mu.Unlock()
-		s.Directory.Clear(p.portal) // it may have been told of what was let go
+		s.Directory.Clear(p.portal) // the directory may hold records that were deleted
 		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
 	}
-	p.f.got, p.f.told, p.f.beside, p.f.lacking, p.f.fails, p.f.spans = p.head.Version(), turn+1, false, lacking, 0, nil
+	p.f.got, p.f.notifiedTurn, p.f.beside, p.f.missing, p.f.fails, p.f.ranges = p.head.Version(), turn+1, false, lacking, 0, nil
 	p.f.over = false
 	if p.f.head.Version == p.f.got {
 		p.f.since = time.Time{}
 	}
 	s.mu.Unlock()
 	s.Directory.Changed(p.portal)
-	s.report(ctx, p.portal)
+	s.reportLog(ctx, p.portal)
 	if len(lacking) == 0 {
-		s.tell(p.portal)
+		s.advertise(p.portal)
 	}
 	return nil
 }
 
-// show tells the directory of what a head covers since a turn.
-func (s *Syncer) show(ctx context.Context, portal record.PortalID, since int64) error {
-	if since == 0 { // it reads all
+// showAgents sends the directory the records that a head covers since a turn.
+func (s *Syncer) showAgents(ctx context.Context, portal record.PortalID, since int64) error {
+	if since == 0 { // the directory reads all
 		s.Directory.Clear(portal)
 		return nil
 	}

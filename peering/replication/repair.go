@@ -15,41 +15,39 @@ import (
 )
 
 const (
-	// Omitted is the reason of a fault: a portal passed a log on and left
-	// something out, which its head proves.
+	// Omitted is the reason of a fault: a portal passed on a log without a record that its head proves.
 	Omitted = "omitted"
-	// maxMissing bounds the records that are asked for one by one; when more
-	// are missing, the log is pulled anew from somebody else.
+	// maxMissing bounds the records that are requested one by one; when more are missing, the log is
+	// pulled anew from another source.
 	maxMissing = 4096
-	// maxLacking bounds the leaves that may be lacking while the rest counts:
-	// records that nobody has, or that are refused here.
-	maxLacking = 1000
-	// repairEvery is how often leaves are asked for when it was of no use, at
-	// first.
+	// maxMissingLeaves bounds the leaves that may be missing while the rest counts: records that no source has,
+	// or that are refused here.
+	maxMissingLeaves = 1000
+	// repairEvery is the first interval at which leaves are requested again after a repair without effect.
 	repairEvery = 30 * time.Second
 )
 
-// errLeaves is of a source whose leaves are not those of its head.
+// errLeaves is returned for a source that sent leaves that do not add up to its head.
 var errLeaves = errors.New("its leaves are not those of its head")
 
-// repair deals with a log that ended and does not add up. The leaves of a head,
-// whoever gives them, prove what belongs there: what else is held is dropped,
-// and what is missing is asked for elsewhere.
-func (s *Syncer) repair(ctx context.Context, p *pull) error {
+// repairLog handles a log that ended and does not add up. The leaves of a head prove by its root which
+// records belong to it, whichever portal sends them: other records are dropped, and missing ones are
+// requested from other portals.
+func (s *Syncer) repairLog(ctx context.Context, p *pull) error {
 	s.mu.Lock()
 	early := clock.Now().Before(p.f.repairAt)
 	s.mu.Unlock()
 	if early {
 		return errors.New("the log does not add up, and was mended just before")
 	}
-	// The source has to answer for itself; then anybody will do.
+	// The source has to answer for itself first; after that any portal may.
 	list := []record.PortalID{p.source}
-	list = append(list, s.candidates(p.portal, p.f, list)...)
+	list = append(list, s.listCandidates(p.portal, p.f, list)...)
 	err := error(nil)
 	var tree *record.Tree
 	for _, from := range list {
 		var head signedHead
-		if tree, head, err = s.leaves(ctx, p, from); err == nil {
+		if tree, head, err = s.fetchLeaves(ctx, p, from); err == nil {
 			p.head = head
 			break
 		}
@@ -58,19 +56,19 @@ func (s *Syncer) repair(ctx context.Context, p *pull) error {
 		}
 	}
 	if err != nil {
-		s.postpone(p)
+		s.postponeRepair(p)
 		return fmt.Errorf("no leaves: %w", err)
 	}
-	missing, err := s.compare(ctx, p, tree)
+	missing, err := s.compareTree(ctx, p, tree)
 	if err != nil {
 		return err
 	}
 	if len(missing) > maxMissing {
-		// Prove it with some of them, then begin anew elsewhere.
+		// Some of them prove it; after that the log is pulled anew from another source.
 		if err := s.fetchMissing(ctx, p, list, firstOf(missing, federation.MaxFetch)); err != nil {
 			return err
 		}
-		s.postpone(p)
+		s.postponeRepair(p)
 		if err := s.Replica.SetPosition(ctx, p.portal, record.Version{Epoch: p.head.Epoch}); err != nil {
 			return err
 		}
@@ -85,9 +83,9 @@ func (s *Syncer) repair(ctx context.Context, p *pull) error {
 	}
 	s.mu.Unlock()
 	if len(missing) > 0 {
-		s.postpone(p)
+		s.postponeRepair(p)
 	}
-	if len(missing) > maxLacking {
+	if len(missing) > maxMissingLeaves {
 		return fmt.Errorf("%d records are missing and nobody has them", len(missing))
 	}
 	whole, err := s.Trees.Use(ctx, p.head.Head, nil, missing, nil)
@@ -97,15 +95,15 @@ func (s *Syncer) repair(ctx context.Context, p *pull) error {
 	if !whole {
 		return errors.New("the log has changed while it was mended")
 	}
-	p.overflow = true // not all that changed is in p.changed
+	p.overflow = true // p.changed is incomplete
 	if len(missing) == 0 {
 		missing = nil
 	}
-	return s.complete(ctx, p, missing)
+	return s.completePull(ctx, p, missing)
 }
 
-// postpone says when mending is worth another try.
-func (s *Syncer) postpone(p *pull) {
+// postponeRepair sets the time of the next repair.
+func (s *Syncer) postponeRepair(p *pull) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.f.repairAt = clock.Now().Add(min(repairEvery<<min(p.f.repairs, 8), time.Hour))
@@ -123,9 +121,9 @@ func firstOf(m map[record.Hash]record.Hash, n int) map[record.Hash]record.Hash {
 	return out
 }
 
-// leaves asks a portal for the leaves of the head that it has. What it returns
-// adds up to that head, so it does not matter who said it.
-func (s *Syncer) leaves(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, signedHead, error) {
+// fetchLeaves requests the leaves of the portal's head. The result adds up to that head, so its sender does
+// not matter.
+func (s *Syncer) fetchLeaves(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, signedHead, error) {
 	const tries = 3
 	for range tries {
 		tree, head, err := s.leavesOnce(ctx, p, from)
@@ -133,11 +131,11 @@ func (s *Syncer) leaves(ctx context.Context, p *pull, from record.PortalID) (*re
 			return nil, signedHead{}, err
 		}
 		if head.Head == nil {
-			continue // it got a newer one meanwhile
+			continue // it received a newer head meanwhile
 		}
 		if !head.Describes(tree) {
 			s.Registry.Fault(from, string(record.NotConsistent))
-			s.distrust(from)
+			s.distrustSource(from)
 			return nil, signedHead{}, errLeaves
 		}
 		return tree, head, nil
@@ -150,9 +148,9 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 	var head signedHead
 	for {
 		var more bool
-		err := s.work.do(ctx, func() error {
+		err := s.work.runTask(ctx, func() error {
 			path := fmt.Sprintf("/peering/v1/portals/%s/leaves?from=%s&limit=%d", p.portal, next, federation.MaxEntries)
-			a, err := s.ask(ctx, from, http.MethodGet, path, nil, longTimeout, maxLong)
+			a, err := s.askPortal(ctx, from, http.MethodGet, path, nil, longTimeout, maxLong)
 			if err != nil {
 				return err
 			}
@@ -177,7 +175,7 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 					return errLeaves
 				}
 				tree.Set(key, hash)
-				next = after(key)
+				next = keyAfter(key)
 			}
 			if more && len(lines) == 0 {
 				s.Registry.Fault(from, "malformed")
@@ -191,7 +189,7 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 	}
 }
 
-// readLeaf reads ["key","hash"].
+// readLeaf decodes a line ["key","hash"].
 func readLeaf(line []byte) (key, hash record.Hash, err error) {
 	const each = 43
 	if len(line) != 2*each+7 || string(line[:2]) != `["` || string(line[2+each:5+each]) != `","` || string(line[5+2*each:]) != `"]` {
@@ -203,8 +201,8 @@ func readLeaf(line []byte) (key, hash record.Hash, err error) {
 	return key, hash, hash.UnmarshalText(line[5+each : 5+2*each])
 }
 
-// after returns the key after a key.
-func after(key record.Hash) record.Hash {
+// keyAfter returns the key that follows a key.
+func keyAfter(key record.Hash) record.Hash {
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i]++; key[i] != 0 {
 			break
@@ -213,9 +211,8 @@ func after(key record.Hash) record.Hash {
 	return key
 }
 
-// compare drops what is held and no leaf, and returns the leaves whose records
-// are not held.
-func (s *Syncer) compare(ctx context.Context, p *pull, tree *record.Tree) (missing map[record.Hash]record.Hash, err error) {
+// compareTree deletes records that are not leaves, and returns the leaves without a record.
+func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (missing map[record.Hash]record.Hash, err error) {
 	held := make(map[record.Hash]record.Hash)
 	var extra []record.Hash
 	err = s.Replica.Leaves(ctx, p.portal, func(key, hash record.Hash) bool {
@@ -255,9 +252,9 @@ func (s *Syncer) compare(ctx context.Context, p *pull, tree *record.Tree) (missi
 	return missing, nil
 }
 
-// fetchMissing asks others than the source first, and the source last, for
-// records by their keys, and takes those that it gets out of missing. Whoever
-// gave the piece of the log where such a record belongs left it out.
+// fetchMissing requests records by their keys from other portals first and from the source last, and
+// removes those it receives from missing. The sender of the piece of the log with the place of such a
+// record omitted it.
 func (s *Syncer) fetchMissing(ctx context.Context, p *pull, list []record.PortalID, missing map[record.Hash]record.Hash) error {
 	for i := range list {
 		from := list[(i+1)%len(list)] // list begins with the source
@@ -284,8 +281,8 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID, m
 		for _, key := range chunk {
 			q.Add("key", key.String())
 		}
-		err := s.work.do(ctx, func() error {
-			a, err := s.ask(ctx, from, http.MethodGet, "/peering/v1/portals/"+string(p.portal)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
+		err := s.work.runTask(ctx, func() error {
+			a, err := s.askPortal(ctx, from, http.MethodGet, "/peering/v1/portals/"+string(p.portal)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
 			if err != nil {
 				return err
 			}
@@ -307,14 +304,14 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID, m
 }
 
 func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID, wires [][]byte, missing map[record.Hash]record.Hash) error {
-	kept, results, err := s.keep(ctx, p.portal, wires)
+	kept, results, err := s.keepEntries(ctx, p.portal, wires)
 	if err != nil {
 		return err
 	}
-	s.keptBeside(p, len(kept)) // shown once all adds up
+	s.keptBeside(p, len(kept)) // shown when the log adds up
 	for _, res := range results {
 		if res.Err != nil {
-			if err := s.blame(ctx, &pull{portal: p.portal, source: from}, res.Err); err != nil {
+			if err := s.blameSource(ctx, &pull{portal: p.portal, source: from}, res.Err); err != nil {
 				return err
 			}
 			continue
@@ -325,22 +322,22 @@ func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID,
 		}
 		delete(missing, key)
 		if res.Fresh {
-			s.convict(p, res.Record)
+			s.penalizeOmission(p, res.Record)
 		}
 	}
 	return nil
 }
 
-// convict counts a fault against who gave the piece of the log in which a
-// record is missing. The record is a leaf of a head that is newer than the
-// piece's or the same, and is older than that: so it was a leaf of that too.
-func (s *Syncer) convict(p *pull, r *record.Record) {
+// penalizeOmission counts a fault against the sender of the piece of the log in which a record is missing. The
+// record is a leaf of a head that is as new as the piece's or newer, and is older than the piece's
+// head: so it was a leaf of that head too.
+func (s *Syncer) penalizeOmission(p *pull, r *record.Record) {
 	s.mu.Lock()
 	var liar record.PortalID
-	for i, sp := range p.f.spans {
+	for i, sp := range p.f.ranges {
 		if sp.epoch == r.Epoch && r.Seq > sp.after && r.Seq <= sp.last {
 			liar = sp.source
-			p.f.spans = slices.Delete(p.f.spans, i, i+1) // one fault each
+			p.f.ranges = slices.Delete(p.f.ranges, i, i+1) // one fault each
 			break
 		}
 	}
@@ -349,13 +346,13 @@ func (s *Syncer) convict(p *pull, r *record.Record) {
 		return
 	}
 	s.Registry.Fault(liar, Omitted)
-	s.distrust(liar)
+	s.distrustSource(liar)
 	s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.portal)
 }
 
-// distrust has others asked first for a while.
-func (s *Syncer) distrust(portal record.PortalID) {
+// distrustSource prefers other sources to a portal for a while.
+func (s *Syncer) distrustSource(portal record.PortalID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peer(portal).distrusted = clock.Now().Add(distrusted)
+	s.peerOf(portal).distrusted = clock.Now().Add(distrusted)
 }

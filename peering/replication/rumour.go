@@ -11,31 +11,29 @@ import (
 )
 
 const (
-	// rumourWait is how long the head that gossip tells of may take to come by
-	// itself, up to twice that: who publishes tells others, and they hand on.
+	// rumourWait is how long a head named by gossip may take to arrive by itself, up to twice that: its
+	// publisher sends hints, and the receivers pass them on.
 	rumourWait = time.Second
-	// rumourGap keeps requests for one portal's head apart that gossip led to,
-	// falseGap those after a rumour that was false: a member that lies must not
-	// have all others ask.
+	// rumourGap is the minimum time between two requests for one portal's head because of gossip, falseGap
+	// the same after a false rumour: a lying member must not make all others send requests.
 	rumourGap = 10 * time.Second
 	falseGap  = 10 * time.Minute
-	// maxRumours bounds those that are waited for, and so how many are asked
-	// for in a second: ten or so.
+	// maxRumours bounds the rumours that wait, and so the requests a second to about ten.
 	maxRumours = 16
-	// markEvery is how often it is read anew which portals are known.
+	// markEvery is the interval at which the known portals are read again.
 	markEvery = 10 * time.Second
 )
 
-// rumours are heads that gossip told of. Syncer.mu guards them.
+// rumours holds heads that gossip named. Syncer.mu guards them.
 type rumours struct {
 	marks  map[federation.Mark]record.PortalID
 	marked time.Time
-	rest   map[record.PortalID]time.Time // until when no rumour of it counts
+	rest   map[record.PortalID]time.Time // rumours of a portal are ignored until then
 	wait   int
 }
 
-// Rumour tells that a portal may have a head, which nobody signed: if that does
-// not come by itself, the portal is asked for it, once. It does not block.
+// Rumour reports that a portal may have a head, without a signature: if that head does not arrive by
+// itself, the portal is asked for it once. It does not block.
 func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	now := clock.Now()
 	s.mu.Lock()
@@ -60,7 +58,7 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 		if !ok {
 			return
 		}
-		err := s.work.do(ctx, func() error { return s.askHead(ctx, portal) })
+		err := s.work.runTask(ctx, func() error { return s.askHead(ctx, portal) })
 		if err != nil && ctx.Err() == nil {
 			s.Log.Debug("the head that gossip tells of was not got", "portal", portal, "error", err)
 		}
@@ -79,8 +77,7 @@ func (s *Syncer) lacksLocked(portal record.PortalID, at record.Version) bool {
 	return f != nil && f.head.Version.Compare(at) < 0
 }
 
-// markedLocked is the portal with a mark, "" for none that is followed; the
-// caller holds mu.
+// markedLocked returns the followed portal with a mark, or ""; the caller holds mu.
 func (s *Syncer) markedLocked(mark federation.Mark, now time.Time) record.PortalID {
 	r := &s.rumours
 	if id, ok := r.marks[mark]; ok || now.Sub(r.marked) < markEvery {
@@ -98,9 +95,9 @@ func (s *Syncer) markedLocked(mark federation.Mark, now time.Time) record.Portal
 	return r.marks[mark]
 }
 
-// askHead asks a portal for its head.
+// askHead requests a portal's head from it.
 func (s *Syncer) askHead(ctx context.Context, portal record.PortalID) error {
-	a, err := s.ask(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
 	if err != nil {
 		return err
 	}

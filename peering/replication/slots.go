@@ -8,12 +8,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// softTimeout is after how long a request that is not answered makes room for
-// others. It goes on; but who is silent holds up nobody.
+// softTimeout is how long a request occupies its slot without an answer. Then another may start and
+// the request goes on, so that a silent portal does not hold up others.
 const softTimeout = 2 * time.Second
 
-// slots bounds what is done at once: so many pieces of work, and beside them
-// requests that have waited longer than softTimeout.
+// slots bounds concurrent work: a number of running tasks, and beside them requests that have waited
+// longer than softTimeout.
 type slots struct {
 	work, waiting chan struct{}
 }
@@ -22,7 +22,7 @@ func newSlots(work, waiting int) *slots {
 	return &slots{make(chan struct{}, work), make(chan struct{}, waiting)}
 }
 
-func enter(ctx context.Context, c chan struct{}) error {
+func enterSlot(ctx context.Context, c chan struct{}) error {
 	select {
 	case c <- struct{}{}:
 		return nil
@@ -31,13 +31,13 @@ func enter(ctx context.Context, c chan struct{}) error {
 	}
 }
 
-// do runs ask, which waits for somebody else, when there is room.
-func (s *slots) do(ctx context.Context, ask func() error) error {
-	if err := enter(ctx, s.waiting); err != nil {
+// runTask runs ask, which waits for another portal, as soon as a slot is free.
+func (s *slots) runTask(ctx context.Context, ask func() error) error {
+	if err := enterSlot(ctx, s.waiting); err != nil {
 		return err
 	}
 	defer func() { <-s.waiting }()
-	if err := enter(ctx, s.work); err != nil {
+	if err := enterSlot(ctx, s.work); err != nil {
 		return err
 	}
 	var once sync.Once
@@ -48,10 +48,10 @@ func (s *slots) do(ctx context.Context, ask func() error) error {
 	return ask()
 }
 
-// perSource is how many logs are asked of one portal at once; more it refuses.
+// perSource is how many logs are pulled from one portal at once; it refuses more.
 const perSource = 2
 
-// bySource bounds the logs that are asked of one portal at once.
+// bySource bounds the logs that are pulled from one portal at once.
 type bySource struct {
 	mu   sync.Mutex // guards busy
 	busy map[record.PortalID]int
@@ -62,9 +62,9 @@ func newBySource() *bySource {
 	return &bySource{busy: make(map[record.PortalID]int), free: make(chan struct{})}
 }
 
-// take takes a place at the first of list that has one, and waits until there
-// is one. list must not be empty.
-func (b *bySource) take(ctx context.Context, list []record.PortalID) (record.PortalID, error) {
+// takeSource occupies a slot of the first portal in list with a free one, and waits until there is
+// one. list must not be empty.
+func (b *bySource) takeSource(ctx context.Context, list []record.PortalID) (record.PortalID, error) {
 	for {
 		b.mu.Lock()
 		for _, id := range list {
@@ -84,8 +84,8 @@ func (b *bySource) take(ctx context.Context, list []record.PortalID) (record.Por
 	}
 }
 
-// leave gives a place back.
-func (b *bySource) leave(id record.PortalID) {
+// leaveSource frees a slot.
+func (b *bySource) leaveSource(id record.PortalID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.busy[id]--; b.busy[id] == 0 {

@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// summaryLook is how often it is looked whose summaries are missing, besides
-	// when a new head came; summaryPause lies between two looks at least.
+	// summaryLook is the interval at which missing summaries are searched for, besides after a new head;
+	// summaryPause is the minimum time between two searches.
 	summaryLook  = time.Minute
 	summaryPause = time.Second
-	// summaryGap keeps questions for one portal's summary apart: an honest one
-	// has another once an hour.
+	// summaryGap is the minimum time between two requests for one portal's summary: an honest portal
+	// publishes one an hour.
 	summaryGap = 10 * time.Minute
-	// summaryRetry is when it is tried again that nobody gave one.
+	// summaryRetry is when a summary is requested again after no source had it.
 	summaryRetry = time.Minute
-	// summaryAtOnce is how many are asked for at once, summaryTries how many
-	// portals are asked for one.
+	// summaryAtOnce is how many summaries are requested at once, summaryTries how many portals are asked
+	// for one.
 	summaryAtOnce = 8
 	summaryTries  = 4
 )
 
-// wanted is which summary of a portal is wanted. It is of the one goroutine of
-// runSummaries.
+// wanted is the summary that a portal's newest head names. Only the goroutine of runSummaries uses it.
 type wanted struct {
 	at   record.Version // of the head that names it
-	hash record.Hash    // zero: that has none
+	hash record.Hash    // zero when the head names none
 	got  bool
-	next time.Time // it is not asked for before
+	next time.Time // no request before then
 }
 
-// wantSummaries has summaries looked for soon; it never waits.
+// wantSummaries wakes runSummaries; it never blocks.
 func (s *Syncer) wantSummaries() {
 	select {
 	case s.summaryNews <- struct{}{}:
@@ -45,12 +44,12 @@ func (s *Syncer) wantSummaries() {
 	}
 }
 
-// runSummaries fetches the summaries of portals whose agents are not kept here:
-// by them it is chosen whom a search asks.
+// runSummaries fetches the summaries of portals that do not have their agents kept here: a search
+// chooses by them which portals it asks.
 func (s *Syncer) runSummaries(ctx context.Context) {
 	known := make(map[record.PortalID]*wanted)
 	for {
-		s.summaries(ctx, known)
+		s.fetchSummaries(ctx, known)
 		if !clock.Sleep(ctx, summaryPause) {
 			return
 		}
@@ -67,13 +66,12 @@ func (s *Syncer) runSummaries(ctx context.Context) {
 	}
 }
 
-// summaries fetches those that are missing, and returns when each was fetched or
-// nobody who was asked had it.
-func (s *Syncer) summaries(ctx context.Context, known map[record.PortalID]*wanted) {
+// fetchSummaries fetches the missing ones, and returns when each was fetched or none of its sources had it.
+func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*wanted) {
 	heads := make(map[record.PortalID]record.Version)
 	s.mu.Lock()
 	for portal, f := range s.portals {
-		if f.truncated {
+		if f.overQuota {
 			heads[portal] = f.head.Version
 		}
 	}
@@ -96,10 +94,10 @@ func (s *Syncer) summaries(ctx context.Context, known map[record.PortalID]*wante
 			known[portal] = w
 		}
 		due := !clock.Now().Before(w.next)
-		if (due || w.at != at) && !s.look(ctx, portal, at, w) || !due {
+		if (due || w.at != at) && !s.checkSummary(ctx, portal, at, w) || !due {
 			continue
 		}
-		w.next = clock.Now().Add(s.jitter(summaryGap))
+		w.next = clock.Now().Add(s.addJitter(summaryGap))
 		if w.got || !s.Registry.Decide(ctx, portal, "").Take {
 			continue
 		}
@@ -110,18 +108,18 @@ func (s *Syncer) summaries(ctx context.Context, known map[record.PortalID]*wante
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			err := s.summary(ctx, portal)
+			err := s.fetchSummary(ctx, portal)
 			if err != nil && ctx.Err() == nil {
-				w.next = clock.Now().Add(s.jitter(summaryRetry))
+				w.next = clock.Now().Add(s.addJitter(summaryRetry))
 				s.Log.Debug("summary not fetched", "portal", portal, "error", err)
 			}
 		})
 	}
 }
 
-// look finds out which summary the newest head of a portal names and whether it
-// is held; false when that cannot be said now.
-func (s *Syncer) look(ctx context.Context, portal record.PortalID, at record.Version, w *wanted) bool {
+// checkSummary finds the summary that a portal's newest head names and whether it is held; false when
+// that cannot be determined now.
+func (s *Syncer) checkSummary(ctx context.Context, portal record.PortalID, at record.Version, w *wanted) bool {
 	wire, err := s.Replica.Head(ctx, portal)
 	if err != nil || wire == nil {
 		return false
@@ -140,9 +138,9 @@ func (s *Syncer) look(ctx context.Context, portal record.PortalID, at record.Ver
 	return true
 }
 
-// summary fetches the summary of a portal from somebody who has it: those that
-// told of its head, then the portal itself.
-func (s *Syncer) summary(ctx context.Context, portal record.PortalID) error {
+// fetchSummary fetches the summary of a portal from its sources: portals that sent its head, then the
+// portal itself.
+func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error {
 	s.mu.Lock()
 	f := s.portals[portal]
 	s.mu.Unlock()
@@ -154,7 +152,7 @@ func (s *Syncer) summary(ctx context.Context, portal record.PortalID) error {
 		if n >= summaryTries {
 			break
 		}
-		err := s.work.do(ctx, func() error { return s.summaryFrom(ctx, portal, source) })
+		err := s.work.runTask(ctx, func() error { return s.summaryFrom(ctx, portal, source) })
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -163,10 +161,9 @@ func (s *Syncer) summary(ctx context.Context, portal record.PortalID) error {
 	return last
 }
 
-// summaryFrom fetches a summary from one portal. It is taken in when it is the
-// one that the newest head names.
+// summaryFrom fetches a summary from one portal. It is admitted when the newest head names it.
 func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
-	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil, shortTimeout, archive.MaxSummary)
+	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil, shortTimeout, archive.MaxSummary)
 	if err != nil {
 		return err
 	}
@@ -188,7 +185,7 @@ func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID
 	switch why := record.ReasonOf(err); {
 	case err == nil:
 	case why == record.Equivocation:
-		s.forked(ctx, portal)
+		s.handleFork(ctx, portal)
 		return err
 	case why == "" || why == record.Stale || why == record.Expired || why == record.Quarantined:
 		return err

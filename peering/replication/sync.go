@@ -1,5 +1,5 @@
-// Package replication keeps the Replica in step with what other portals sign:
-// it compares heads, pulls logs, and tells others of new heads.
+// Package replication keeps the Replica in step with the signed records of other portals: it compares
+// heads, pulls logs, and sends hints of new heads.
 package replication
 
 import (
@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	// roundEvery is how often heads are compared with another portal.
+	// roundEvery is the interval at which heads are compared with another portal.
 	roundEvery = time.Minute
-	// fewPeers are compared with all at once.
+	// fewPeers is the number of portals up to which heads are compared with all at once.
 	fewPeers = 3
-	// diffGap keeps comparisons with one portal apart: it allows one in 10 s.
+	// diffGap is the minimum time between two comparisons with one portal, which allows one in 10 s.
 	diffGap = 10 * time.Second
-	// maxPortals bounds the portals that are followed.
+	// maxPortals bounds the followed portals.
 	maxPortals = 20_000
-	// maxWork bounds the requests that wait for nobody's silence, and
-	// maxWaiting all that are under way; see slots.
+	// maxWork bounds the requests that have waited less than softTimeout, and maxWaiting all that are
+	// under way; see slots.
 	maxWork    = 16
 	maxWaiting = 48
 )
 
-// Config is what a Syncer needs. Every field is required but those that
-// say otherwise.
+// Config is the configuration of a Syncer. Every field is required except those marked optional.
 type Config struct {
 	Self      federation.Signer
 	Caller    federation.Caller
@@ -42,41 +41,38 @@ type Config struct {
 	Registry  federation.Registry
 	Trees     *archive.Trees
 	Directory Directory
-	// News returns a channel that is closed when a portal may be another than
-	// before: met, back, decided on. Without it the registry is asked now and
-	// then. Optional.
+	// News returns a channel that is closed when a portal may have changed: new, back, or under another
+	// decision. Without it the registry is read at intervals. Optional.
 	News func() <-chan struct{}
-	// Tiers says how much is kept of others; nil for all. Summaries is told of
-	// summaries that came. Optional.
+	// Tiers decides how much is kept of other portals; nil keeps all. Summaries receives fetched
+	// summaries. Optional.
 	Tiers     *federation.Tiers
 	Summaries *catalog.Summaries
-	// Ahead is told when others hold a newer head of this portal than it has
-	// itself: it was restored from a backup, or runs twice. Optional.
+	// Ahead is called when other portals hold a newer head of this portal than it has itself: it was
+	// restored from a backup, or runs twice. Optional.
 	Ahead func(head record.Version)
-	// OwnCard is given each card of this portal that others hold, as it came:
-	// nobody has looked at it. Optional.
+	// OwnCard is called with each card of this portal that others hold, unverified. Optional.
 	OwnCard func(wire []byte)
-	// Rand chooses whom to ask; nil for a random seed.
+	// Rand chooses the portals to ask; nil for a random seed.
 	Rand *rand.Rand
 	Log  *slog.Logger
 }
 
-// Syncer keeps the Replica in step with what other portals sign. It finds
-// them, compares heads, pulls the logs of those that moved and tells others of
-// it. It trusts nobody: records come in by a record.Gate alone, and whether a
-// log is whole says its signed head. Create it with New; it is safe for
-// concurrent use.
+// Syncer keeps the Replica in step with the signed records of other portals. It finds the portals,
+// compares heads, pulls the logs that grew and sends hints of them. It trusts no portal: records enter
+// only through a record.Gate, and a log is complete when it adds up to its signed head. Create it with
+// New; it is safe for concurrent use.
 type Syncer struct {
 	Config
 	gate *record.Gate
 	own  record.PortalID
 
 	work     *slots
-	compared *slots // of comparing heads
+	compared *slots // for comparisons of heads
 	sources  *bySource
 	hints    hints
 	rumours  rumours
-	// summaryNews has summaries looked for.
+	// summaryNews wakes runSummaries.
 	summaryNews chan struct{}
 
 	mu      sync.Mutex // guards the rest
@@ -89,66 +85,62 @@ type Syncer struct {
 	// metCount counts portals that were met since metSince.
 	metCount int
 	metSince time.Time
-	part     int // of the vector to compare next, when it is too long for one
+	part     int // next part of the vector to compare, when it is too long for one request
 }
 
-// followed is a portal whose log is kept here. Syncer.mu guards it.
+// followed is the state of a portal with a log kept here. Syncer.mu guards it.
 type followed struct {
 	head  federation.HeadRow // the newest that was admitted
-	got   record.Version     // the head that what is held adds up to
-	since time.Time          // when a newer head was first heard of
-	// told is the turn of the Replica from which on the directory is still to be
-	// told; beside is true when records of it came with another pull than the one
-	// that makes the log whole.
-	told   int64
-	beside bool
-	// sources told of head; the portal itself is always one.
+	got   record.Version     // the head that the records held add up to
+	since time.Time          // arrival of the first newer head
+	// notifiedTurn is the first turn of the Replica that the directory has not seen; beside is true when
+	// records came with another pull than the one that completes the log.
+	notifiedTurn int64
+	beside       bool
+	// sources are the portals that sent head; the portal itself is always one.
 	sources []record.PortalID
 	pulling bool
-	cancel  context.CancelFunc // of the pull under way, nil without
-	handed  bool               // a head of it was handed on
-	// behind is how many portals were told of its head, since behindFrom, as
-	// they said that they have an older one.
+	cancel  context.CancelFunc // of the running pull, or nil
+	handed  bool               // a hint of one of its heads was passed on
+	// behind counts the portals that received a hint of its head, since behindFrom, because they named an
+	// older one.
 	behind     int
 	behindFrom time.Time
-	// drops counts how often what is held was let go: a pull that runs beside
-	// that has seen what is not there any more.
+	// drops counts the deletions of the records held: a pull that runs meanwhile has seen records that are
+	// gone.
 	drops int
 	wake  chan struct{} // a newer head or another source
 	last  time.Time     // start of the last pull
 	fails int
-	// truncated: its quota does not allow for it. Nothing of it is held.
-	truncated      bool
-	truncatedUntil time.Time // before then it is not tried again
-	// brief: head and summary are all that is to be kept of it. It is truncated
-	// then too.
-	brief bool
-	// bare told of head and may have its summary, but not the log.
-	bare []record.PortalID
-	// over is true from when its quota was used up until its log is whole. That
-	// is said once.
+	// overQuota: the log exceeds its quota, and no records of it are held.
+	overQuota      bool
+	overQuotaUntil time.Time // no pull before then
+	// summaryOnly: only head and summary of it are kept. overQuota is true then too.
+	summaryOnly bool
+	// headOnly sources sent head and may have its summary, but not the log.
+	headOnly []record.PortalID
+	// over is true from the time its quota was exhausted until its log is complete, so that this is logged
+	// once.
 	over bool
-	// quota is what it was last looked at with; recheck is true when that is
-	// another now.
+	// quota is the quota at the last check; recheck is true when it has changed since.
 	quota   quota
 	recheck bool
-	// spans are the pieces of the log since it was whole.
-	spans []span
-	// lacking are leaves that nobody could give a good record for.
-	lacking map[record.Hash]record.Hash
-	// repairAt is when leaves may be asked for again.
+	// ranges are the pieces of the log since it was complete.
+	ranges []span
+	// missing holds the leaves for which no source had a good record.
+	missing map[record.Hash]record.Hash
+	// repairAt is when leaves may be requested again.
 	repairAt time.Time
 	repairs  int
 }
 
-// peerState is what is remembered of dealing with a portal. Syncer.mu guards
-// it.
+// peerState holds the facts about exchanges with a portal. Syncer.mu guards it.
 type peerState struct {
 	met        bool // since the start
 	diffed     time.Time
 	down       bool
-	rest       time.Time // it asked to be left alone until then
-	distrusted time.Time // others are asked first until then
+	rest       time.Time // no requests before then, because it refused one by its limit
+	distrusted time.Time // other sources are preferred until then
 }
 
 // New returns the Syncer. Run makes it work.
@@ -168,11 +160,12 @@ func New(c Config) (*Syncer, error) {
 	return s, nil
 }
 
-// Run keeps in step until ctx ends. It returns when all that it started has ended.
+// Run keeps the Replica in step until ctx ends. It returns when all goroutines that it started have
+// ended.
 func (s *Syncer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := s.load(ctx); err != nil {
+	if err := s.loadState(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -185,17 +178,17 @@ func (s *Syncer) Run(ctx context.Context) error {
 		cancel()
 		s.wg.Wait()
 	}()
-	s.start(s.runMeet)
-	s.start(s.runWatch)
-	s.start(s.runHints)
-	s.start(s.runRounds)
-	s.start(s.runOwn)
-	s.start(s.runTier)
-	s.start(s.runSummaries)
+	s.startTask(s.runMeet)
+	s.startTask(s.runWatch)
+	s.startTask(s.runHints)
+	s.startTask(s.runRounds)
+	s.startTask(s.runOwn)
+	s.startTask(s.runTier)
+	s.startTask(s.runSummaries)
 	s.mu.Lock()
 	for id, f := range s.portals {
-		if f.head.Version != f.got && !f.truncated {
-			s.wantLocked(id, f)
+		if f.head.Version != f.got && !f.overQuota {
+			s.requestPullLocked(id, f)
 		}
 	}
 	s.mu.Unlock()
@@ -203,8 +196,8 @@ func (s *Syncer) Run(ctx context.Context) error {
 	return nil
 }
 
-// start runs f until Run ends, unless it has.
-func (s *Syncer) start(f func(context.Context)) {
+// startTask runs f until Run ends; after the end of Run it does nothing.
+func (s *Syncer) startTask(f func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startLocked(f)
@@ -216,9 +209,8 @@ func (s *Syncer) startLocked(f func(context.Context)) {
 	}
 }
 
-// load reads what is held and how far it got. The directory has read the
-// agents by itself.
-func (s *Syncer) load(ctx context.Context) error {
+// loadState reads the records held and their positions. The directory has read the agents by itself.
+func (s *Syncer) loadState(ctx context.Context) error {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
 		return fmt.Errorf("heads that are held: %w", err)
@@ -235,8 +227,8 @@ func (s *Syncer) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("up to where %s is whole: %w", row.Portal, err)
 		}
-		// What was kept before and waits for a head is not told of again.
-		f := &followed{head: row, told: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1), handed: true}
+		// Records that were kept earlier and wait for a head are not sent to the directory again.
+		f := &followed{head: row, notifiedTurn: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1), handed: true}
 		if at == row.Version && whole.Version == at {
 			f.got, f.since = at, time.Time{}
 		}
@@ -244,13 +236,13 @@ func (s *Syncer) load(ctx context.Context) error {
 		s.portals[row.Portal] = f
 		s.mu.Unlock()
 		s.Directory.Changed(row.Portal)
-		s.report(ctx, row.Portal)
+		s.reportLog(ctx, row.Portal)
 	}
 	return nil
 }
 
-// report tells the registry how a portal's log stands here.
-func (s *Syncer) report(ctx context.Context, portal record.PortalID) {
+// reportLog updates the registry with the state of a portal's log here.
+func (s *Syncer) reportLog(ctx context.Context, portal record.PortalID) {
 	held, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
 		return
@@ -261,21 +253,21 @@ func (s *Syncer) report(ctx context.Context, portal record.PortalID) {
 		s.mu.Unlock()
 		return
 	}
-	row, truncated, since := f.head, f.truncated && !f.brief, f.since
-	if f.truncated {
-		since = time.Time{} // nothing is on its way
+	row, truncated, since := f.head, f.overQuota && !f.summaryOnly, f.since
+	if f.overQuota {
+		since = time.Time{} // no pull is due
 	}
 	s.mu.Unlock()
 	s.Registry.Synced(portal, row, held, truncated, since)
 }
 
-// Report tells the registry how a portal's log stands here, if it is followed: it
-// may have forgotten the portal since it was told last.
-func (s *Syncer) Report(ctx context.Context, portal record.PortalID) { s.report(ctx, portal) }
+// Report updates the registry with the state of a portal's log here, if it is followed: the registry
+// may have forgotten the portal since the last report.
+func (s *Syncer) Report(ctx context.Context, portal record.PortalID) { s.reportLog(ctx, portal) }
 
-// follow returns a portal's state, made when there is none, nil when there are
-// too many; the caller holds mu.
-func (s *Syncer) follow(portal record.PortalID) *followed {
+// followPortal returns a portal's state and creates it if needed; nil when there are too many. The
+// caller holds mu.
+func (s *Syncer) followPortal(portal record.PortalID) *followed {
 	f := s.portals[portal]
 	if f == nil && len(s.portals) < maxPortals {
 		f = &followed{wake: make(chan struct{}, 1)}
@@ -284,9 +276,8 @@ func (s *Syncer) follow(portal record.PortalID) *followed {
 	return f
 }
 
-// peer returns what is remembered of a portal, nil when there are too many;
-// the caller holds mu.
-func (s *Syncer) peer(portal record.PortalID) *peerState {
+// peerOf returns the state of a portal, nil when there are too many; the caller holds mu.
+func (s *Syncer) peerOf(portal record.PortalID) *peerState {
 	p := s.peers[portal]
 	if p == nil {
 		if len(s.peers) >= maxPortals {
@@ -304,21 +295,21 @@ func (s *Syncer) peer(portal record.PortalID) *peerState {
 	return p
 }
 
-// jitter returns a time around d, a fifth off at most.
-func (s *Syncer) jitter(d time.Duration) time.Duration {
+// addJitter returns a random time at most a fifth from d.
+func (s *Syncer) addJitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(float64(d) * (0.8 + 0.4*s.rand.Float64()))
 }
 
-// backoff returns how long to wait after so many failures: from about two
-// seconds, doubling, to ten minutes.
-func (s *Syncer) backoff(fails int) time.Duration {
-	return s.jitter(min(time.Second<<min(fails, 10), 10*time.Minute))
+// backoffFor returns the wait after a number of failures: from about two seconds, doubling, to ten
+// minutes.
+func (s *Syncer) backoffFor(fails int) time.Duration {
+	return s.addJitter(min(time.Second<<min(fails, 10), 10*time.Minute))
 }
 
-// origin returns where a portal is, by its card.
-func (s *Syncer) origin(ctx context.Context, portal record.PortalID) (string, error) {
+// originOf returns the origin of a portal by its card.
+func (s *Syncer) originOf(ctx context.Context, portal record.PortalID) (string, error) {
 	wire, err := s.Replica.Card(ctx, portal)
 	if err != nil {
 		return "", err

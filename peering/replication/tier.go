@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// tierLook is how often it is looked of which portals all agents are kept,
-	// besides when the tier or a rule changes.
+	// tierLook is the interval at which the tiers are applied, besides when the tier or a rule changes.
 	tierLook = 30 * time.Second
-	// letGoStep is how many agents are let go at once.
+	// letGoStep is how many agents are deleted in one transaction.
 	letGoStep = 256
-	// always is until when a portal of which only head and summary are kept is
-	// not pulled: until the tier or a rule says something else.
+	// always is how long a portal with head and summary only is not pulled: until the tier or a rule
+	// changes.
 	always = 100 * 365 * 24 * time.Hour
 )
 
-// summing reports whether only summaries are kept of others.
-func (s *Syncer) summing() bool {
+// keepsSummaries reports whether the tier keeps only summaries of other portals.
+func (s *Syncer) keepsSummaries() bool {
 	return s.Tiers != nil && s.Tiers.Tier() == record.TierSummary
 }
 
-// brief reports whether of a portal only head and summary are kept.
-func (s *Syncer) brief(d federation.Decision) bool { return s.summing() && !d.Follow }
+// summaryOnly reports whether only head and summary of a portal are kept.
+func (s *Syncer) summaryOnly(d federation.Decision) bool { return s.keepsSummaries() && !d.Follow }
 
-// runTier keeps all agents, or head and summary alone, of the portals that the
-// tier and operators' rules say so of.
+// runTier applies the tier and the rules of operators: portals keep all agents, or head and summary
+// alone.
 func (s *Syncer) runTier(ctx context.Context) {
 	if s.Tiers == nil {
 		return
@@ -41,13 +40,13 @@ func (s *Syncer) runTier(ctx context.Context) {
 		if s.News != nil {
 			news = s.News()
 		}
-		s.retier(ctx)
+		s.applyTiers(ctx)
 		t := time.NewTimer(tierLook)
 		select {
 		case <-t.C:
 		case <-changed:
 		case <-news:
-			if !clock.Sleep(ctx, meetEvery) { // much may happen at once
+			if !clock.Sleep(ctx, meetEvery) { // more news may follow at once
 				return
 			}
 		case <-ctx.Done():
@@ -59,9 +58,9 @@ func (s *Syncer) runTier(ctx context.Context) {
 	}
 }
 
-// retier goes over all portals. What is let go is so one portal after the
-// other; what is pulled again waits for its turn as at a first sync.
-func (s *Syncer) retier(ctx context.Context) {
+// applyTiers applies the tiers to all portals. Records are deleted one portal after the other; a log that
+// is pulled again waits for its turn as at a first sync.
+func (s *Syncer) applyTiers(ctx context.Context) {
 	type one struct {
 		portal record.PortalID
 		f      *followed
@@ -77,30 +76,30 @@ func (s *Syncer) retier(ctx context.Context) {
 			return
 		}
 		d := s.Registry.Decide(ctx, o.portal, "")
-		brief := s.brief(d)
+		brief := s.summaryOnly(d)
 		s.mu.Lock()
 		switch {
-		case brief && !o.f.brief && !o.f.pulling && d.Take:
-			o.f.pulling = true // nobody pulls meanwhile
+		case brief && !o.f.summaryOnly && !o.f.pulling && d.Take:
+			o.f.pulling = true // no other pull runs meanwhile
 			s.mu.Unlock()
-			if err := s.abridge(ctx, o.portal, o.f); err != nil && ctx.Err() == nil {
+			if err := s.keepSummaryOnly(ctx, o.portal, o.f); err != nil && ctx.Err() == nil {
 				s.Log.Error("agents of a portal not let go; it is tried again", "portal", o.portal, "error", err)
 			}
 			s.mu.Lock()
 			o.f.pulling = false
-		case !brief && o.f.brief:
-			o.f.brief, o.f.truncated, o.f.truncatedUntil, o.f.since = false, false, time.Time{}, clock.Now()
+		case !brief && o.f.summaryOnly:
+			o.f.summaryOnly, o.f.overQuota, o.f.overQuotaUntil, o.f.since = false, false, time.Time{}, clock.Now()
 			if d.Take {
-				s.wantLocked(o.portal, o.f)
+				s.requestPullLocked(o.portal, o.f)
 			}
 		}
 		s.mu.Unlock()
 	}
 }
 
-// abridge keeps no more of a portal than its head and its summary. Its agents
-// are let go in steps, so that others write in between.
-func (s *Syncer) abridge(ctx context.Context, portal record.PortalID, f *followed) error {
+// keepSummaryOnly reduces a portal to its head and its summary. Its agents are deleted in steps, so
+// that other writes run in between.
+func (s *Syncer) keepSummaryOnly(ctx context.Context, portal record.PortalID, f *followed) error {
 	s.mu.Lock()
 	f.nothingLeft()
 	s.mu.Unlock()
@@ -112,59 +111,58 @@ func (s *Syncer) abridge(ctx context.Context, portal record.PortalID, f *followe
 		}
 	}
 	s.mu.Lock()
-	f.brief, f.truncated, f.truncatedUntil, f.since, f.spans = true, true, clock.Now().Add(always), time.Time{}, nil
+	f.summaryOnly, f.overQuota, f.overQuotaUntil, f.since, f.ranges = true, true, clock.Now().Add(always), time.Time{}, nil
 	s.mu.Unlock()
 	s.Directory.Clear(portal)
-	s.report(ctx, portal)
-	s.tell(portal)
+	s.reportLog(ctx, portal)
+	s.advertise(portal)
 	s.wantSummaries()
 	return nil
 }
 
-// newHead tells others of a new head of a portal whose log is not kept, and has
-// its summary fetched. Of other portals they are told once the log is whole.
+// newHead sends hints of a new head of a portal kept without its log, and has its summary fetched. For
+// other portals the hints follow once the log is complete.
 func (s *Syncer) newHead(portal record.PortalID) {
 	s.mu.Lock()
 	f := s.portals[portal]
-	brief, partly := f != nil && f.brief, f != nil && f.truncated
+	brief, partly := f != nil && f.summaryOnly, f != nil && f.overQuota
 	s.mu.Unlock()
 	if brief {
-		s.tell(portal)
+		s.advertise(portal)
 	}
 	if partly {
 		s.wantSummaries()
 	}
 }
 
-// isBrief reports whether of a portal only head and summary are kept now.
+// isBrief reports whether only head and summary of a portal are kept now.
 func (s *Syncer) isBrief(portal record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.portals[portal]
-	return f != nil && f.brief
+	return f != nil && f.summaryOnly
 }
 
-// maxBare bounds those of which it is remembered that they told of one head
-// without having its log.
-const maxBare = 2
+// maxHeadOnly bounds the remembered portals that sent one head without having its log.
+const maxHeadOnly = 2
 
-// noteBare remembers who told of a head without having its log.
-func (s *Syncer) noteBare(portal, from record.PortalID, head record.Version) {
+// noteHeadOnly remembers a portal that sent a head without having its log.
+func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.portals[portal]; f != nil && f.head.Version == head && len(f.bare) < maxBare && from != portal && !slices.Contains(f.bare, from) {
-		f.bare = append(f.bare, from)
+	if f := s.portals[portal]; f != nil && f.head.Version == head && len(f.headOnly) < maxHeadOnly && from != portal && !slices.Contains(f.headOnly, from) {
+		f.headOnly = append(f.headOnly, from)
 	}
 }
 
-// summarySources returns who may have a portal's summary: those that told of its
-// head and the portal itself; first others when that does not answer.
+// summarySources returns the portals that may have a portal's summary: the senders of its head and the
+// portal itself; the senders come first while the portal does not answer.
 func (s *Syncer) summarySources(portal record.PortalID, f *followed) []record.PortalID {
-	list := s.candidates(portal, f, nil)
+	list := s.listCandidates(portal, f, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bare := slices.DeleteFunc(slices.Clone(f.bare), func(id record.PortalID) bool { return slices.Contains(list, id) })
-	if s.peer(list[0]).down {
+	bare := slices.DeleteFunc(slices.Clone(f.headOnly), func(id record.PortalID) bool { return slices.Contains(list, id) })
+	if s.peerOf(list[0]).down {
 		return append(bare, list...)
 	}
 	return append(list, bare...)

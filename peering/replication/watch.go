@@ -9,15 +9,14 @@ import (
 	"agentsite/internal/record"
 )
 
-// What holds for portals may change at any moment: an operator decides, somebody
-// is proved to lie. It is looked at watchPause after such news, and no more than
-// a twentieth of the time.
+// Decisions on portals may change at any moment: an operator changes a rule, or a portal is proved to
+// have forged. They are checked watchPause after such news, for at most a twentieth of the time.
 const (
 	watchPause = 100 * time.Millisecond
 	watchShare = 20
 )
 
-// quota is what may be held of a portal.
+// quota bounds the records held of a portal.
 type quota struct {
 	agents int
 	bytes  int64
@@ -25,16 +24,16 @@ type quota struct {
 
 func quotaOf(d federation.Decision) quota { return quota{d.MaxAgents, d.MaxBytes} }
 
-// runWatch has what is decided of portals done at once: pulls end, what is held
-// goes, and comes again when that was a mistake. Without news upkeep does it.
+// runWatch applies changed decisions on portals at once: pulls end, records are deleted, and are
+// pulled again when the decision is reverted. Without news upkeep applies them.
 func (s *Syncer) runWatch(ctx context.Context) {
 	if s.News == nil {
 		return
 	}
 	for {
-		news := s.News() // before it is looked at
+		news := s.News() // taken before the check, so that no news is missed
 		began := time.Now()
-		s.obey(ctx)
+		s.applyDecisions(ctx)
 		took := time.Since(began)
 		select {
 		case <-news:
@@ -47,8 +46,8 @@ func (s *Syncer) runWatch(ctx context.Context) {
 	}
 }
 
-// obey looks at what is decided of all portals that are followed.
-func (s *Syncer) obey(ctx context.Context) {
+// applyDecisions applies the decisions to all portals that are followed.
+func (s *Syncer) applyDecisions(ctx context.Context) {
 	s.mu.Lock()
 	list := make(map[record.PortalID]*followed, len(s.portals))
 	for id, f := range s.portals {
@@ -59,20 +58,20 @@ func (s *Syncer) obey(ctx context.Context) {
 		switch d := s.Registry.Decide(ctx, id, ""); {
 		case ctx.Err() != nil:
 			return
-		case dropped(d):
-			s.drop(ctx, id)
+		case mustDrop(d):
+			s.tryDrop(ctx, id)
 		case !d.Take:
 			s.callOff(id)
 		default:
-			s.allow(id, f, quotaOf(d))
+			s.applyQuota(id, f, quotaOf(d))
 		}
 	}
 }
 
-// dropped reports whether nothing of a portal is to be held.
-func dropped(d federation.Decision) bool { return d.State == federation.Denied && !d.Keep }
+// mustDrop reports whether no record of a portal may be held.
+func mustDrop(d federation.Decision) bool { return d.State == federation.Denied && !d.Keep }
 
-// callOff ends the pull of a portal's log that is under way.
+// callOff ends the running pull of a portal's log.
 func (s *Syncer) callOff(portal record.PortalID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,26 +80,25 @@ func (s *Syncer) callOff(portal record.PortalID) {
 	}
 }
 
-// allow has the log of a portal pulled that is let in, if it lacks anything or
-// its quota is another.
-func (s *Syncer) allow(portal record.PortalID, f *followed, q quota) {
+// applyQuota starts a pull of an allowed portal's log if it lacks anything or its quota changed.
+func (s *Syncer) applyQuota(portal record.PortalID, f *followed, q quota) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.quota != (quota{}) && f.quota != q {
-		f.recheck, f.truncated = true, false
+		f.recheck, f.overQuota = true, false
 	}
-	if f.head.Count > int64(q.agents) && f.got != (record.Version{}) { // it was more before the start
+	if f.head.Count > int64(q.agents) && f.got != (record.Version{}) { // the quota was larger before the start
 		f.recheck = true
 	}
 	f.quota = q
-	if f.head.Version != (record.Version{}) && !f.pulling && (f.recheck || f.got != f.head.Version && !f.truncated) {
-		s.wantLocked(portal, f)
+	if f.head.Version != (record.Version{}) && !f.pulling && (f.recheck || f.got != f.head.Version && !f.overQuota) {
+		s.requestPullLocked(portal, f)
 	}
 }
 
-// dropDenied drops what is held of a portal if it is shut out.
+// dropDenied deletes the records held of a portal if it is shut out.
 func (s *Syncer) dropDenied(ctx context.Context, portal record.PortalID) {
-	if ctx.Err() == nil && dropped(s.Registry.Decide(ctx, portal, "")) {
-		s.drop(ctx, portal)
+	if ctx.Err() == nil && mustDrop(s.Registry.Decide(ctx, portal, "")) {
+		s.tryDrop(ctx, portal)
 	}
 }
