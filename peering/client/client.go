@@ -35,34 +35,32 @@ import (
 // Paths between portals.
 const (
 	WellKnownPath = "/.well-known/agentsite"
-	// Base is what the other routes are below.
+	// Base is the path prefix of the other routes.
 	Base = "/peering/v1"
 )
 
 const (
-	// whoFor is for how long nobody is asked again who is at an origin.
+	// whoFor is how long the portal proved at an origin is valid before it is asked again.
 	whoFor = 24 * time.Hour
-	// maxWhole bounds what a portal says of itself: a card and a head, with
-	// room for what is not known here.
+	// maxWhole bounds the self-description of a portal in bytes: a card and a head, with room for fields
+	// unknown here.
 	maxWhole = 128 << 10
 	// askTimeout ends a request that has no deadline of its own.
 	askTimeout = 30 * time.Second
-	// maxOrigins bounds those of which it is known who is there.
+	// maxOrigins bounds the origins with a proved portal.
 	maxOrigins = 16 << 10
 )
 
-// Config is what a Client needs.
+// Config is the configuration of a Client.
 type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
-	// RoundTripper sends requests whose answers are read whole, Stream those
-	// of Transport. They are guarded, follow no redirects and may hand on
-	// answers that are compressed as asked for.
+	// RoundTripper sends requests with answers that are read whole, Stream those of Transport. They are
+	// guarded, follow no redirects and may return compressed answers on request.
 	RoundTripper, Stream http.RoundTripper
-	// OnHandshake, when set, is called with each answer to a handshake, whose head may be
-	// news.
+	// OnHandshake, when set, is called with each answer to a handshake; its head may be new.
 	OnHandshake func(ctx context.Context, w *Handshake)
 	Log         *slog.Logger
 }
@@ -79,13 +77,13 @@ type Client struct {
 	skew    map[record.PortalID]time.Duration
 }
 
-// place is an origin. Its mutex is held while it is asked who is there.
+// place is an origin. Its mutex is held while the portal at the origin is being proved.
 type place struct {
 	asking chan struct{} // holds one token
 
 	portal record.PortalID // as last proved, "" for never; guarded by Client.mu
 	proved time.Time
-	met    record.Version // of our card when it was last told; guarded by Client.mu
+	met    record.Version // version of our card last sent there; guarded by Client.mu
 }
 
 // New returns a Client.
@@ -93,9 +91,8 @@ func New(cfg Config) *Client {
 	return &Client{cfg: cfg, origins: make(map[string]*place), skew: make(map[record.PortalID]time.Duration)}
 }
 
-// Do implements federation.Caller. A portal that does not know this one is told
-// who asks, and asked again, once. Errors are those of the network and of what
-// may not be asked.
+// Do implements federation.Caller. A portal that does not know this one gets our card, and the request
+// is repeated once. Errors are those of the network and of forbidden requests.
 func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
 	if err := c.may(ctx, portal, origin); err != nil {
 		return nil, err
@@ -124,7 +121,7 @@ func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, 
 	}
 }
 
-// may says what keeps a portal from being asked at all.
+// may returns the reason that forbids requests to a portal.
 func (c *Client) may(ctx context.Context, portal record.PortalID, origin string) error {
 	if !record.ValidOrigin(origin) {
 		return fault.New(fault.Invalid, "%.200q is not where a portal can be.", origin)
@@ -138,8 +135,7 @@ func (c *Client) may(ctx context.Context, portal record.PortalID, origin string)
 	return nil
 }
 
-// mend does what a refused request needs to be asked again, and reports
-// whether it should be.
+// mend prepares the repetition of a refused request, and reports whether it should be repeated.
 func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
 	switch why {
 	case federation.ReasonUnknown:
@@ -164,7 +160,7 @@ func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, w
 	return false, nil
 }
 
-// barred tells whether a portal lets this one in, as far as an answer says.
+// barred records whether a portal admits this one, as far as an answer shows.
 func (c *Client) barred(who record.PortalID, a *federation.Answer) {
 	switch a.Status {
 	case http.StatusOK:
@@ -177,8 +173,7 @@ func (c *Client) barred(who record.PortalID, a *federation.Answer) {
 	}
 }
 
-// failed tells that a portal did not answer, unless it was the caller who gave
-// up or who asked for what may not be asked.
+// failed records that a portal did not answer, unless the caller gave up or the request was forbidden.
 func (c *Client) failed(ctx context.Context, portal record.PortalID, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) || portal == "" {
 		return
@@ -278,7 +273,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReasonOf is why an answer refuses what was asked, "" when it does not say.
+// ReasonOf returns the reason of a refusal, "" when the answer has none.
 func ReasonOf(a *federation.Answer) federation.Reason {
 	why, _ := reasonIn(a.Body)
 	return why
@@ -298,7 +293,7 @@ func reasonIn(body []byte) (why federation.Reason, message string) {
 	return e.Error.Reason, e.Error.Message
 }
 
-// RefusedBy is the error of an answer that is not what was asked for.
+// RefusedBy returns the error for an answer that refuses the request.
 func RefusedBy(origin string, a *federation.Answer) error {
 	why, message := reasonIn(a.Body)
 	host := federation.HostOf(origin)
@@ -308,7 +303,7 @@ func RefusedBy(origin string, a *federation.Answer) error {
 	return fault.New(fault.Unavailable, "%s refused (%s): %.300s", host, why, message)
 }
 
-// place returns what is known of an origin.
+// place returns the state of an origin.
 func (c *Client) place(origin string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,8 +318,8 @@ func (c *Client) place(origin string) *place {
 	return p
 }
 
-// who returns the portal at an origin, which is asked if that is not known
-// from the last day. Another than portal, when that is not empty, is an error.
+// who returns the portal at an origin. It is asked if it was not proved within the last day. A portal
+// other than the given one, when that is not empty, is an error.
 func (c *Client) who(ctx context.Context, origin string, portal record.PortalID) (record.PortalID, error) {
 	p := c.place(origin)
 	if id, ok := c.known(p, portal); ok {
@@ -359,7 +354,7 @@ func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalI
 	return err
 }
 
-// whole is what a portal says of itself.
+// whole is the self-description of a portal.
 type whole struct {
 	Network string          `json:"network"`
 	Card    json.RawMessage `json:"card"`
@@ -367,7 +362,7 @@ type whole struct {
 	State   string          `json:"state"` // of an answer to hello
 }
 
-// prove asks an origin who is there, and admits the card.
+// prove asks the portal at an origin for its card, and admits it.
 func (c *Client) prove(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+WellKnownPath, nil)
 	if err != nil {
@@ -390,7 +385,7 @@ func (c *Client) prove(ctx context.Context, p *place, origin string, portal reco
 	if w.Network != c.cfg.Self.Network() {
 		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.", federation.HostOf(origin), w.Network, c.cfg.Self.Network())
 	}
-	// Before anything of it is kept, it is looked at whose card it is.
+	// The owner of the card is checked before any of it is kept.
 	card, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
 	if err != nil {
 		return "", err
@@ -423,7 +418,7 @@ func (c *Client) prove(ctx context.Context, p *place, origin string, portal reco
 	return card.Portal, nil
 }
 
-// forget drops what is known of an origin.
+// forget discards the state of an origin.
 func (c *Client) forget(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Handshake is what a portal answered to hello.
+// Handshake is a portal's answer to hello.
 type Handshake struct {
 	Card *record.Card
 	// Head is its head as it came, to be admitted; nil without one.
@@ -22,15 +22,14 @@ type Handshake struct {
 }
 
 const (
-	// maxHelloWait is how long somebody who is busy is waited for, and
-	// maxHelloWaits how often: of two portals that meet each has much to ask at
-	// once, and who is not proved yet is let in a few requests at a time.
+	// maxHelloWait is how long a busy portal is waited for, and maxHelloWaits how often: two portals that
+	// meet have many requests at once, and an unproved portal is admitted a few requests at a time.
 	maxHelloWait  = 2 * time.Second
 	maxHelloWaits = 3
 )
 
-// Handshake tells the portal at an origin who this one is. The portal, when not
-// empty, is who must be there.
+// Handshake sends the card of this portal to the portal at an origin. The portal there must be the
+// given one, when that is not empty.
 func (c *Client) Handshake(ctx context.Context, origin string, portal record.PortalID) (*Handshake, error) {
 	if err := c.may(ctx, portal, origin); err != nil {
 		return nil, err
@@ -110,8 +109,8 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	return out, nil
 }
 
-// MarkCardKnown notes that the portal at an origin knows our card of that version: it was
-// told, or it said hello and has it as the answer.
+// MarkCardKnown notes that the portal at an origin knows that version of our card: it was sent there,
+// or was the answer to its hello.
 func (c *Client) MarkCardKnown(origin string, v record.Version) {
 	p := c.place(origin)
 	c.mu.Lock()
@@ -119,8 +118,8 @@ func (c *Client) MarkCardKnown(origin string, v record.Version) {
 	p.met = v
 }
 
-// KnowsCard reports whether the portal at an origin was told the card of that version
-// since the start.
+// KnowsCard reports whether the portal at an origin has received that version of the card since the
+// start.
 func (c *Client) KnowsCard(origin string, v record.Version) bool {
 	p := c.place(origin)
 	c.mu.Lock()

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// greetEvery is how often it is looked whom to greet, and whose domain to
-	// ask for again.
+	// greetEvery is the interval at which portals due for a handshake or a new domain proof are searched
+	// for.
 	greetEvery = 15 * time.Second
 	// greetAtOnce and greetMost bound that: a round is no burst.
 	greetAtOnce = 8
@@ -25,7 +25,7 @@ const (
 	maxGreetWait = 2 * time.Hour
 )
 
-// Greet says hello to whoever is at an origin and returns who that is. It is
+// Greet does a handshake with the portal at an origin and returns its id. It is
 // federation.PeersConfig's Greet.
 func (c *Client) Greet(ctx context.Context, origin string) (record.PortalID, error) {
 	w, err := c.Handshake(ctx, origin, "")
@@ -53,8 +53,8 @@ type wait struct {
 	last  time.Duration
 }
 
-// NewHandshaker returns a Handshaker of a portal that was started then: cards that
-// are made from then on are told to all.
+// NewHandshaker returns a Handshaker of a portal with that start time: cards made after it are sent to
+// all.
 func NewHandshaker(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Handshaker {
 	return &Handshaker{client: c, self: self, registry: registry, started: started, waits: make(map[record.PortalID]wait)}
 }
@@ -75,7 +75,7 @@ func (g *Handshaker) Run(ctx context.Context) error {
 	}
 }
 
-// Round greets those whose turn it is, and returns when all have answered.
+// Round does the handshakes that are due, and returns when all portals have answered.
 func (g *Handshaker) Round(ctx context.Context) {
 	card := g.self.Content()
 	if card == nil {
@@ -112,13 +112,12 @@ func (g *Handshaker) Round(ctx context.Context) {
 	}
 }
 
-// due is what has to be said to a portal, nil for nothing.
+// due returns the request that a portal needs, nil for none.
 func (g *Handshaker) due(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
 	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
 		return nil
 	}
-	// A card that is older than the start was told then, or is asked for when
-	// it is needed.
+	// A card from before the start was sent then, or is requested when it is needed.
 	if fresh := card.Issued >= g.started.UnixMilli(); fresh && !g.client.KnowsCard(p.URL, card.Version()) {
 		return func(ctx context.Context) error {
 			_, err := g.client.Handshake(ctx, p.URL, p.ID)

@@ -19,7 +19,7 @@ const (
 	clockOff = 10 * time.Second
 )
 
-// skewOf is how far the clock of who answered is ahead of this one's.
+// skewOf returns how far the clock of the answering portal is ahead of this one's.
 func skewOf(h http.Header, took time.Duration) (time.Duration, bool) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -33,7 +33,7 @@ func skewOf(h http.Header, took time.Duration) (time.Duration, bool) {
 	return off, true
 }
 
-// clockOf notes what an answer tells of the clock of a portal.
+// clockOf records the clock of a portal from an answer.
 func (c *Client) clockOf(portal record.PortalID, a *federation.Answer) {
 	off, ok := skewOf(a.Header, a.Took)
 	if !ok {
@@ -47,8 +47,8 @@ func (c *Client) clockOf(portal record.PortalID, a *federation.Answer) {
 	c.mu.Unlock()
 }
 
-// ClockOff tells by how much this portal's clock is behind that of the others,
-// in the median, and whether enough of them say so for it to be believed.
+// ClockOff returns by how much this portal's clock is behind those of the others, in the median, and
+// whether enough of them agree for it to be believed.
 func (c *Client) ClockOff() (off time.Duration, wrong bool) {
 	c.mu.Lock()
 	list := make([]time.Duration, 0, len(c.skew))
@@ -64,8 +64,8 @@ func (c *Client) ClockOff() (off time.Duration, wrong bool) {
 	return off, off.Abs() >= clockOff
 }
 
-// Skew is how far the clock of a portal is ahead of this one's, as its last
-// answer told; 0 when nothing is known.
+// Skew returns how far the clock of a portal is ahead of this one's, by its last answer; 0 when
+// nothing is known.
 func (c *Client) Skew(portal record.PortalID) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"agentsite/internal/egress"
 )
 
-// Tally is what came of asking other portals since the start.
+// Tally counts the results of requests to other portals since the start.
 type Tally struct {
 	// Asked is by outcome: ok, refused, limited, error of the other side, or how
 	// the way there failed.
@@ -15,7 +15,7 @@ type Tally struct {
 	Received int64
 }
 
-// Tally returns what came of asking. Streams of calls are not in it.
+// Tally returns the counts of results. Streams of calls are not included.
 func (c *Client) Tally() Tally { return Tally{c.asked.All(), c.received.Load()} }
 
 func outcomeOf(err error) string {

@@ -17,15 +17,14 @@ import (
 const (
 	// maxSigned bounds a body that has to be read to be signed.
 	maxSigned = 32 << 20
-	// maxRefusal bounds what is read of an answer to see why it refuses.
+	// maxRefusal bounds the bytes that are read of a refusal to find its reason.
 	maxRefusal = 64 << 10
 )
 
-// Transport returns a RoundTripper for requests to one portal at its origin,
-// such as those to the A2A doors of its agents. It signs every request that
-// passes, with the fields of a call that it carries (guard.ForField and
-// the like). Answers are handed on as they come. A portal that does not know
-// this one is told who asks and asked again, once.
+// Transport returns a RoundTripper for requests to one portal at its origin, such as those to the A2A
+// endpoints of its agents. It signs every request, with the fields of a call that it carries
+// (guard.ForField and the like). Answers are streamed. A portal that does not know this one gets our
+// card, and the request is repeated once.
 func (c *Client) Transport(portal record.PortalID, origin string) http.RoundTripper {
 	return signing{c, portal, origin}
 }
@@ -82,8 +81,8 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// who sees to it that the portal is where it should be, with a time limit of
-// its own: what is asked may take as long as an agent thinks.
+// who verifies that the portal is at its origin, with a time limit of its own, because the request
+// itself may take as long as an agent works.
 func (s signing) who(ctx context.Context) (record.PortalID, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

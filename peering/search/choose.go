@@ -14,7 +14,7 @@ import (
 	"agentsite/peering/translate"
 )
 
-// sought is what a query looks for, as summaries are asked for it.
+// sought holds the parts of a query in the form in which summaries are asked for them.
 type sought struct {
 	words     [][]record.Term // each with its forms
 	tags      []string
@@ -56,17 +56,16 @@ type askable struct {
 
 // The groups of portals, in the order in which they are asked.
 const (
-	affirms      = iota // its summary has some of what is looked for
-	unheard             // nothing is known of what it has
+	affirms      = iota // its summary has some of the terms
+	unheard             // nothing is known of its terms
 	affirmsMute         // its summary has some of it, but it does not answer
 	denies              // its summary has none of it; it may be older than an agent
 	silentOthers        // the rest
 )
 
-// choose returns the places of up to n portals to be asked, the best first: by
-// what their summaries have of what is looked for, where rare words count more
-// than frequent ones, then by trust and by how soon they answer. Among equals it
-// is the query that decides, so that not the same few are asked by everybody.
+// choose returns the indexes of up to n portals to ask, the best first: by the sought terms in their
+// summaries, where rare terms count more than frequent ones, then by trust and by response time. The
+// order of equal portals depends on the query, so that different searches ask different portals.
 func choose(list []askable, w sought, n int) []int {
 	type choice struct {
 		at, group int
@@ -104,7 +103,7 @@ func choose(list []askable, w sought, n int) []int {
 	return places
 }
 
-// scores is how much of what is looked for each summary has.
+// scores returns for each summary how much of the sought terms it has.
 func scores(list []askable, w sought) []float64 {
 	out := make([]float64, len(list))
 	known := 0
@@ -154,9 +153,9 @@ func scores(list []askable, w sought) []float64 {
 	return out
 }
 
-// worth is what an affirmation of the filter is worth: all of it for one that is
-// as full as it should be, nothing for one that affirms everything. In steps, so
-// that a filter gains nothing by being emptier than others.
+// worth is the weight of a match in a filter: full for a filter as full as it should be, zero for one
+// that matches everything. The weight has steps, so that a filter gains nothing by being emptier than
+// others.
 func worth(s *catalog.Summary) float64 {
 	if s.FalsePositives <= 0.05 {
 		return 1

@@ -14,22 +14,22 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxIndexes is how many index portals are asked for one search. One may leave
-// out what it likes; two of different operators would have to agree on it.
+// maxIndexes is how many index portals are asked for one search. One may omit any results; two of
+// different operators would have to agree on it.
 const maxIndexes = 2
 
-// inquiry is a portal that is asked, and what. Of index portals with all, for
-// agents of others too; alone are those of which nothing else counts, as their own
-// agents are held here, or not asked for.
+// inquiry is a portal to ask and the query for it. Index portals get the whole query and answer for
+// agents of other portals too; alone holds the portals with ignored results, because their own agents
+// are held here or not asked for.
 type inquiry struct {
 	federation.Peer
 	body       []byte
 	all, alone bool
 }
 
-// wants says whom to ask what for a query, and whether some are left out. With
-// only summaries of others here, index portals are asked for all besides. Own is
-// what others are asked, of whom there may be so many more.
+// wants returns the portals to ask with the query for each, and whether some are left out. If only
+// summaries of other portals are held here, index portals are asked for all besides. own is the query
+// for the other portals, of which there may be more.
 func (s *Searcher) wants(ctx context.Context, q hub.Query, more int) (out []inquiry, own []byte, limited bool) {
 	list, limited := s.choose(ctx, q)
 	if len(list)+more == 0 {
@@ -99,19 +99,18 @@ func (s *Searcher) indexes(ctx context.Context, q hub.Query) []federation.Peer {
 	return out
 }
 
-// lister is a portal whose agents may be in an answer, and the head that covers
-// them. Without a head they are passed over: they are held here, may not be
-// shown, or the head is not the newest. keys are those of the card that came with
-// the head, as who answered says; nil where none needs to.
+// lister is a portal with agents that may be in an answer, and the head that covers them. Without a
+// head they are skipped: they are held here, may not be shown, or the head is not the newest. keys are
+// those of the card that came with the head, by the word of the answering portal; nil when none is
+// needed.
 type lister struct {
 	federation.Peer
 	head *record.Record
 	keys *record.Ring
 }
 
-// fits is an error when who answered contradicts itself: what it has is signed by
-// a key that is not in the card that it brings. That this portal knows no such key
-// would not be its fault.
+// fits returns an error when the answering portal contradicts itself: a record is signed by a key that
+// is not in the card it sent. A key unknown to this portal would not be its fault.
 func (l lister) fits(r *record.Record) error {
 	if l.keys == nil || l.keys.Has(r.Key) {
 		return nil
@@ -119,9 +118,8 @@ func (l lister) fits(r *record.Record) error {
 	return &record.Refused{Reason: record.NotConsistent, Text: "it is signed by a key that the card beside it does not list"}
 }
 
-// listers are the portals whose agents an index portal may answer with: those
-// whose heads it brings, which are taken in like any that somebody tells of, and
-// itself.
+// listers returns the portals that an index portal may answer for: itself and those with a head in its
+// answer. These heads are admitted like any other.
 func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federation.SearchAnswer) map[record.PortalID]lister {
 	out := make(map[record.PortalID]lister)
 	take := func(portal record.PortalID, told federation.Told, keys *record.Ring) {
@@ -151,9 +149,8 @@ func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federati
 	return out
 }
 
-// claimed reads what an index portal says to be the head of a portal, and its
-// card: of whom, also when it is wrong, and with what keys. Nothing of it is
-// verified here.
+// claimed reads the head that an index portal sent of another portal, and its card. It returns the
+// portal, even with an error, and its keys. Nothing is verified here.
 func (s *Searcher) claimed(t federation.Told) (record.PortalID, *record.Ring, error) {
 	head, err := record.Open(s.Network, t.Head)
 	if err != nil {
@@ -177,9 +174,9 @@ func (s *Searcher) shows(ctx context.Context, portal record.PortalID) (federatio
 	return p, ok && s.Registry.Decide(ctx, p.ID, p.URL).Show
 }
 
-// stillShown are those of an answer that may be shown now: it may be some seconds
-// old, and be about others than who gave it, of whom choose knows. Who gave it need
-// not be one of those: the DHT may have named it.
+// stillShown returns the agents of an answer that may be shown now: the answer may be some seconds
+// old, and have agents of other portals than its sender, which choose checked. The sender need not be
+// among the chosen ones: the DHT may have named it.
 func (s *Searcher) stillShown(ctx context.Context, by federation.Peer, list []found) []found {
 	var out []found
 	for _, f := range list {
@@ -194,8 +191,7 @@ func (s *Searcher) stillShown(ctx context.Context, by federation.Peer, list []fo
 	return out
 }
 
-// oldest is the age of the oldest head that covers some of what was found, in
-// seconds.
+// oldest returns the age in seconds of the oldest head that covers one of the agents found.
 func oldest(list []found, now time.Time) (age int64) {
 	for _, f := range list {
 		age = max(age, int64(now.Sub(clock.FromMilli(f.Head.Issued))/time.Second))

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxLooked bounds the portals whose card and head are in memory.
+// maxLooked bounds the portals with card and head in memory.
 const maxLooked = 1024
 
 // lookedUp are cards and heads of portals that were asked last, as read. The zero
@@ -19,7 +19,7 @@ type lookedUp struct {
 	list map[record.PortalID]looked
 }
 
-// looked is what was read of a portal.
+// looked is the cached card and head of a portal.
 type looked struct {
 	ring *record.Ring // of the card: another one, another card
 	card *record.Card

@@ -14,8 +14,8 @@ const (
 	// unansweredFor the same of a portal that gave none.
 	answeredFor   = 10 * time.Second
 	unansweredFor = 2 * time.Second
-	// lateFor is how long a portal has to answer. A search waits less long; what
-	// comes later is there for the next equal one.
+	// lateFor is how long a portal may take to answer. A search waits less; later answers serve the next
+	// equal search.
 	lateFor = 2500 * time.Millisecond
 	// maxMemo bounds the answers that are remembered.
 	maxMemo = 512
@@ -24,21 +24,20 @@ const (
 // errSlow is of a portal that is not waited for any longer.
 var errSlow = errors.New("its answer takes longer than usual")
 
-// memo remembers for some seconds what portals answered, so that whoever types,
-// or goes back and forth, does not ask the network again. The zero value is
-// ready.
+// memo caches answers of portals for some seconds, so that typing and going back do not query the
+// network again. The zero value is ready.
 type memo struct {
 	mu    sync.Mutex // guards the rest
 	list  map[question]*asking
-	swept time.Time // of what no longer stands
+	swept time.Time // when outdated entries were last removed
 }
 
 // sweepEvery keeps apart the looks through all answers for those that no longer
 // stand.
 const sweepEvery = time.Second
 
-// question is what a portal was asked, under which head of it and with which
-// rules of what is shown here.
+// question is the key of a cached answer: portal, query, the portal's head, and the version of the
+// rules for shown agents.
 type question struct {
 	portal record.PortalID
 	head   record.Version
@@ -77,8 +76,7 @@ func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
 	m.list[q] = a
 	s.under.Go(func() {
 		defer func() { <-s.places }()
-		// Ended by cancel and not by a deadline, so that nobody is thought to be
-		// down who is only slow.
+		// Ended by cancel and not by a deadline, so that a slow portal is not counted as down.
 		ctx, cancel := context.WithCancel(s.alive)
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)

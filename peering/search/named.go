@@ -107,7 +107,7 @@ func (s *Searcher) lookUp(tag string) *naming {
 		if err != nil {
 			s.Log.Debug("a capability was not looked up", "tag", tag, "error", err)
 		}
-		// Who has most agents with it first.
+		// The portal with the most agents of the name comes first.
 		slices.SortStableFunc(found, func(a, b overlay.Found) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Card.Portal, b.Card.Portal))
 		})
@@ -232,7 +232,7 @@ func (s *Searcher) passing(ctx context.Context, c *record.Card) (federation.Peer
 	return federation.Peer{ID: c.Portal, URL: c.Origin, Name: c.Name, State: federation.Active, Proved: clock.Now(), Head: r.Version(), HeadIssued: time.UnixMilli(r.Issued)}, true
 }
 
-// leave leaves who did not answer alone for a while.
+// leave excludes a portal that did not answer from requests for a while.
 func (s *Searcher) leave(origin string) {
 	n := &s.names
 	n.mu.Lock()

@@ -25,7 +25,7 @@ const (
 	openedFor = time.Minute
 )
 
-// opened remembers what was found, so that it can be opened by its handle.
+// opened caches agents that were found, so that they can be opened by handle.
 type opened struct {
 	mu   sync.Mutex // guards the rest
 	list map[string]opening
@@ -67,10 +67,9 @@ func (o *opened) get(name, host string) (opening, bool) {
 // errSilent is of a portal that did not answer at all.
 var errSilent = errors.New("it does not answer")
 
-// Open returns an agent of a portal that is not wholly held, by its handle: as
-// it is there now. The portal is asked for the agent that an earlier search
-// found, else for one of that name; where it does not answer, index portals are
-// asked what they hold of it, and first where it did not answer lately.
+// Open returns the current state of an agent of a portal that is not fully replicated, by its handle.
+// The portal is asked for the agent that an earlier search found, or else for one of that name. If it
+// does not answer, index portals are asked for their records; they come first if it failed lately.
 func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err error) {
 	var from federation.Peer
 	for _, p := range s.Catalog.Partial() {

@@ -22,24 +22,23 @@ import (
 )
 
 const (
-	// seekFor is how long somebody waits for an agent of a portal that is not
-	// known here. What comes later is there for the next who asks.
+	// seekFor is how long a caller waits for an agent of an unknown portal. A later result serves the next
+	// caller.
 	seekFor = 2 * time.Second
-	// seekWhole ends a search that nobody waits for any more.
+	// seekWhole ends a search after all its callers have gone.
 	seekWhole = 8 * time.Second
-	// absentFor is for how long nobody looks again for what the network does not
-	// have, failedFor the same where it could not be said.
+	// absentFor is how long a search for an absent agent is not repeated, failedFor the same after a
+	// search without a definite result.
 	absentFor = time.Minute
 	failedFor = 5 * time.Second
-	// maxAbsent bounds what is remembered not to be there.
+	// maxAbsent bounds the remembered absences.
 	maxAbsent = 4096
 	// maxSeeks bounds the searches that are under way.
 	maxSeeks = 32
-	// maxMet is how many portals are met for one search, of those that say to
-	// have what is looked for.
+	// maxMet is how many portals are contacted in one search, of those that claim to have the agent.
 	maxMet = 3
-	// Somebody with an account may begin so many searches, a visitor fewer, and
-	// all of them together no more than the network can bear of one portal.
+	// Limits of searches: an account may start more than a guest, and all together no more than the
+	// network can bear from one portal.
 	seekEvery, seekBurst               = 2 * time.Second, 20
 	seekEveryVisitor, seekBurstVisitor = 10 * time.Second, 6
 	seekEveryAll, seekBurstAll         = 500 * time.Millisecond, 40
@@ -54,17 +53,16 @@ type DHT interface {
 	Capability(ctx context.Context, tag string) ([]overlay.Found, overlay.Looked, error)
 }
 
-// Bootstrapper meets portals that the DHT names and nobody here knows.
+// Bootstrapper contacts portals that the DHT names and that are unknown here.
 type Bootstrapper struct {
 	// Handshake says hello at an origin to a portal, or to whoever is there: it
 	// proves the domain, and takes in card and head. See client.Client.Handshake.
 	Handshake func(ctx context.Context, origin string, portal record.PortalID) (*client.Handshake, error)
 	Registry  federation.Registry
-	// Wanted is told of a portal that somebody here looks for, before it is told
-	// of with Learned: it is to be kept, though there are many. Nil for nothing.
+	// Wanted is called with a portal that a caller looks for, before Learned: it is kept even if there are
+	// many. Nil for no call.
 	Wanted func(portal record.PortalID)
-	// Report tells the Registry again how a portal's log stands here, see
-	// Syncer.Report.
+	// Report updates the Registry with the state of a portal's log here, see Syncer.Report.
 	Report  func(ctx context.Context, portal record.PortalID)
 	Catalog *catalog.Catalog
 }
@@ -90,7 +88,7 @@ func (s *Bootstrapper) meet(ctx context.Context, origin string, portal record.Po
 	if wanted && s.Wanted != nil {
 		s.Wanted(w.Card.Portal)
 	}
-	// It is told of again: it may have been forgotten since its domain was proved.
+	// Learned is repeated: the registry may have forgotten the portal since its domain was proved.
 	s.Registry.Learned(w.Card, w.Card.Origin == origin)
 	s.Report(ctx, w.Card.Portal)
 	s.Catalog.NoteSought(w.Card.Portal)
@@ -98,7 +96,7 @@ func (s *Bootstrapper) meet(ctx context.Context, origin string, portal record.Po
 	return w.Card, nil
 }
 
-// ResolverConfig is what a Resolver needs.
+// ResolverConfig is the configuration of a Resolver.
 type ResolverConfig struct {
 	// Host is this portal's own.
 	Host         string
@@ -108,9 +106,9 @@ type ResolverConfig struct {
 	Log          *slog.Logger
 }
 
-// Resolver finds agents of portals that are not known here: the DHT tells where the
-// portal is, and the portal, once it is met as any other, what the agent is. It
-// implements hub.Seeker. Create it with NewResolver; it is safe for concurrent use.
+// Resolver finds agents of unknown portals: the DHT names the portal, and the portal, once contacted
+// like any other, returns the agent. It implements hub.Seeker. Create it with NewResolver; it is safe
+// for concurrent use.
 type Resolver struct {
 	ResolverConfig
 	catalog                *catalog.Catalog
@@ -131,15 +129,14 @@ type seeking struct {
 	err   error
 }
 
-// absence is what was not found.
+// absence is a search without a result.
 type absence struct {
 	err   error
 	until time.Time
 }
 
-// ResolveTally is what came of searches for agents of unknown portals since the
-// start: Limited were not begun because somebody, or all together, began too
-// many.
+// ResolveTally counts the results of searches for agents of unknown portals since the start: Limited
+// were refused because one caller, or all together, started too many.
 type ResolveTally struct{ Found, Absent, Failed, Limited int64 }
 
 // NewResolver returns a Resolver. Its searches end with the Searcher's Run.
@@ -148,14 +145,14 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 		persons: limit.New(seekEvery, seekBurst, maxSeekers), visitors: limit.New(seekEveryVisitor, seekBurstVisitor, maxSeekers), all: limit.New(seekEveryAll, seekBurstAll, 1)}
 }
 
-// Tally returns what came of searches.
+// Tally returns the counts of results.
 func (k *Resolver) Tally() ResolveTally {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tally
 }
 
-// Seek implements hub.Seeker. All who look for the same wait for one search, at
+// Seek implements hub.Seeker. All callers that look for the same agent share one search and wait at
 // most seekFor.
 func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hub.Agent, error) {
 	w, err := k.goal(ctx, actor, what)
@@ -200,8 +197,7 @@ func (k *Resolver) begin(actor ident.Actor, what string, w goal) (*seeking, erro
 	s := &seeking{done: make(chan struct{})}
 	k.flights[what] = s
 	k.Searcher.under.Go(func() {
-		// Ended by cancel and not by a deadline, so that nobody is thought to be
-		// down who is only slow.
+		// Ended by cancel and not by a deadline, so that a slow portal is not counted as down.
 		ctx, cancel := context.WithCancel(k.Searcher.alive)
 		defer cancel()
 		timer := time.AfterFunc(seekWhole, cancel)
@@ -220,7 +216,7 @@ func (k *Resolver) asker(actor ident.Actor) (wait time.Duration, ok bool) {
 	return k.visitors.Allow(actor.Addr)
 }
 
-// end notes what came of a search.
+// end records the result of a search.
 func (k *Resolver) end(what string, s *seeking) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -255,8 +251,8 @@ func (k *Resolver) end(what string, s *seeking) {
 	close(s.done)
 }
 
-// goal is an agent that somebody looks for: by its name and its portal's host,
-// or by its id in the network.
+// goal identifies the agent of a search: by its name and its portal's host, or by its id in the
+// network.
 type goal struct {
 	name, host string
 	id         string
@@ -274,8 +270,8 @@ func (w goal) none(why string) error {
 	return fault.New(fault.NotFound, "%s is not known here. %s", w.text(), why)
 }
 
-// goal reads what is looked for, if it is worth a search: nothing that this
-// portal itself must know, and of nobody who is shut out.
+// goal parses a text into the agent to search for. It refuses agents that this portal itself must
+// know, and those of a portal that is shut out.
 func (k *Resolver) goal(ctx context.Context, actor ident.Actor, what string) (w goal, err error) {
 	name, host, handle := strings.Cut(what, "@")
 	if !handle {
@@ -307,8 +303,8 @@ func (k *Resolver) goal(ctx context.Context, actor ident.Actor, what string) (w 
 	return w, nil
 }
 
-// decide says what holds for whoever is at a host: for the portal that was seen
-// to be there, if one was. That another one says so of itself shuts nobody out.
+// decide returns the decision for the portal at a host, if one was proved there. A claim by another
+// portal shuts out none.
 func (k *Resolver) decide(ctx context.Context, host string) federation.Decision {
 	reg := k.Bootstrapper.Registry
 	for _, p := range reg.Portals(ctx) {
@@ -322,14 +318,14 @@ func (k *Resolver) decide(ctx context.Context, host string) federation.Decision 
 // maxLocal bounds an agent's id at its portal.
 const maxLocal = 128
 
-// shutOut reports whether nothing of a portal is looked for. One that only waits
-// may be let in by what is found.
+// shutOut reports whether no agent of a portal is searched for. A pending portal may be admitted by
+// the search.
 func shutOut(d federation.Decision) bool {
 	return d.State == federation.Denied || d.State == federation.Quarantined || d.State == federation.Active && !d.Take
 }
 
-// keptOut says to an operator that it is a decision of this portal that nothing is
-// looked for; to anybody else what is said of what is not there.
+// keptOut returns the reason for an operator: this portal forbids the search. Any other caller gets
+// the text for an absent agent.
 func keptOut(actor ident.Actor, d federation.Decision, others string) string {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return others
@@ -363,13 +359,13 @@ func (k *Resolver) look(ctx context.Context, w goal) (hub.Agent, error) {
 	if len(list) == 0 {
 		return hub.Agent{}, w.none("No portal of this network signed to be at " + w.host + ".")
 	}
-	// Anybody may sign that: who answers there is who is meant.
+	// Any portal may sign such an entry: the one that answers at the host is the right one.
 	a, err := k.ask(ctx, list, "", func(*record.Card) (hub.Agent, error) { return k.open(ctx, w) })
 	return a, k.failed(w, err)
 }
 
-// ask meets portals, one after the other, until one has what is looked for. One
-// that answers and has it not is the end of it.
+// ask contacts portals, one after the other, until one has the agent. A portal that answers without it
+// ends the search.
 func (k *Resolver) ask(ctx context.Context, list []overlay.Found, portal record.PortalID, has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
 	tried := make(map[string]bool)
 	err = errShut
@@ -407,10 +403,10 @@ func (k *Resolver) open(ctx context.Context, w goal) (hub.Agent, error) {
 	return hub.Agent{}, err
 }
 
-// byID looks for who lists an agent, or for its portal.
+// byID searches for a portal that lists an agent, or for the agent's own portal.
 func (k *Resolver) byID(ctx context.Context, w goal) (hub.Agent, error) {
 	list, _, err := k.DHT.Agent(ctx, w.id)
-	if w.portal != "" { // nobody else lists it, whatever they sign
+	if w.portal != "" { // only the portal of the agent may list it; claims of others do not count
 		list = slices.DeleteFunc(list, func(f overlay.Found) bool { return f.Card.Portal != w.portal })
 	}
 	if len(list) == 0 && w.portal != "" {

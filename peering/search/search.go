@@ -27,8 +27,7 @@ const (
 	maxAsked = federation.MaxFound
 	// searchFor is how long a search waits for the slowest.
 	searchFor = 800 * time.Millisecond
-	// A portal whose answers usually come soon is waited for softRTTs times as
-	// long as that, and at least softLeast.
+	// A portal with known response times is waited for softRTTs times as long, and at least softLeast.
 	softLeast = 400 * time.Millisecond
 	softRTTs  = 8
 	// maxAnswer bounds an answer, in bytes: 20 records with their proofs.
@@ -37,7 +36,7 @@ const (
 	maxAsks = 128
 )
 
-// Config is what a Searcher needs.
+// Config is the configuration of a Searcher.
 type Config struct {
 	Network  string
 	Caller   federation.Caller
@@ -46,23 +45,20 @@ type Config struct {
 	Registry federation.Registry
 	// Catalog says which portals are not wholly held, and how agents are shown.
 	Catalog *catalog.Catalog
-	// Summaries are what is known of what portals have.
+	// Summaries are the known summaries of portals.
 	Summaries *catalog.Summaries
 	// Take takes in a head that a portal answered with: Syncer.Take.
 	Take func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
-	// DHT and Bootstrapper, both or neither, add portals that the DHT names for what
-	// is looked for.
+	// DHT and Bootstrapper, both or neither, add portals that the DHT names for the sought terms.
 	DHT          DHT
 	Bootstrapper *Bootstrapper
 	Log          *slog.Logger
 }
 
-// Searcher asks portals whose agents are not wholly held here for those that a
-// search looks for. Nothing that they answer is believed: what is shown is
-// signed, and covered by a head of its portal that a Gate let in. Nothing of it
-// is kept but for some seconds what was answered, and for a minute what was
-// opened. It implements hub.Wider. Create it
-// with New; it is safe for concurrent use.
+// Searcher asks portals that are not fully replicated here for agents that match a search. It trusts
+// no answer: a shown agent is signed, and covered by a head of its portal that a Gate admitted.
+// Answers are cached for some seconds, and opened agents for a minute; nothing else is kept. It
+// implements hub.Wider. Create it with New; it is safe for concurrent use.
 type Searcher struct {
 	Config
 	places chan struct{} // of requests under way
@@ -71,7 +67,7 @@ type Searcher struct {
 	memo   memo
 	looked lookedUp
 	names  named
-	// checker remembers signatures: who is found once is found again.
+	// checker caches verified signatures, because the same agents are found again.
 	checker *record.Checker
 	// alive ends with Run; end ends it.
 	alive context.Context
@@ -88,7 +84,7 @@ func New(cfg Config) *Searcher {
 	return s
 }
 
-// Run waits until ctx ends and what was asked has ended.
+// Run waits until ctx ends and all requests have ended.
 func (s *Searcher) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.end()
@@ -96,7 +92,7 @@ func (s *Searcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// answered is what came of asking one portal.
+// answered is the result of asking one portal.
 type answered struct {
 	from  inquiry
 	found []found
@@ -144,7 +140,7 @@ func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Ag
 	return s.collect(ctx, q, func(list []found, c federation.Coverage) { heard(s.once(slices.Clone(list)), c) })
 }
 
-// collect asks and calls heard, in this goroutine, with what each portal has.
+// collect asks the portals and calls heard, in this goroutine, with the results of each.
 func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
 	caps, kept := s.caps(q), 0
 	if len(caps) > 0 {
@@ -157,12 +153,12 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Ended by cancel and not by a deadline, so that nobody is thought to be
-	// down who is only slower than a search may wait.
+	// Ended by cancel and not by a deadline, so that a portal slower than a search may wait is not counted
+	// as down.
 	timer := time.AfterFunc(searchFor, cancel)
 	defer timer.Stop()
 	var more <-chan federation.Peer // that the DHT names
-	var later []inquiry             // whom to ask if it names too few
+	var later []inquiry             // portals to ask if the DHT names too few
 	unnamed := false
 	if len(caps) > 0 {
 		more = s.namedBy(ctx, caps, &unnamed)
@@ -192,7 +188,7 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	for _, p := range list {
 		start(p)
 	}
-	instead := func() { // of whom the DHT might have named
+	instead := func() { // portals of which the DHT might have named some
 		for len(later) > 0 && c.Asked < maxAsked && ctx.Err() == nil {
 			if p := later[0]; !asked[p.ID] {
 				start(p)
@@ -261,8 +257,7 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	return c
 }
 
-// once are the agents of what was found, each once, as the first of the portals
-// that list it does.
+// once returns the agents found, each once, as the first of the portals that list it does.
 func (s *Searcher) once(list []found) []hub.Agent {
 	slices.SortFunc(list, func(a, b found) int {
 		if a.Verified != b.Verified {
@@ -271,7 +266,7 @@ func (s *Searcher) once(list []found) []hub.Agent {
 			}
 			return 1
 		}
-		// Of what several have, the newest.
+		// Of several versions the newest comes first.
 		return cmp.Or(cmp.Compare(a.Record.Portal, b.Record.Portal), cmp.Compare(a.ID, b.ID), b.Record.Version().Compare(a.Record.Version()))
 	})
 	var out []hub.Agent
@@ -282,13 +277,13 @@ func (s *Searcher) once(list []found) []hub.Agent {
 			out = append(out, f.Agent)
 		}
 	}
-	for _, f := range slices.Backward(list) { // of one handle the first is what was found
+	for _, f := range slices.Backward(list) { // the first agent of a handle is kept
 		s.opened.note(f)
 	}
 	return out
 }
 
-// choose says whom to ask, see choose; and whether some are left out.
+// choose returns the portals to ask, see choose, and whether some are left out.
 func (s *Searcher) choose(ctx context.Context, q hub.Query) (list []federation.Peer, limited bool) {
 	now := clock.Now()
 	var peers []federation.Peer
@@ -360,8 +355,7 @@ func (s *Searcher) ask(ctx context.Context, p inquiry) ([]found, error) {
 	return s.verify(ctx, p.Peer, map[record.PortalID]lister{p.ID: {Peer: p.Peer, head: head}}, in.Results)
 }
 
-// blame counts what a portal sent that does not hold, unless it need not know
-// better.
+// blame counts a fault of a portal that sent an invalid record, unless it need not know better.
 func (s *Searcher) blame(portal record.PortalID, err error) {
 	s.Log.Debug("left out of a search", "portal", portal, "error", err)
 	switch why := record.ReasonOf(err); why {
@@ -371,8 +365,7 @@ func (s *Searcher) blame(portal record.PortalID, err error) {
 	}
 }
 
-// head returns a portal's head that somebody answered with if it is its newest,
-// as far as is known here, and holds.
+// head returns a portal's head from an answer if it is the newest known here and a Gate admits it.
 func (s *Searcher) head(ctx context.Context, from, portal record.PortalID, told federation.Told) (*record.Record, error) {
 	wire := []byte(told.Head)
 	if r := s.sameHead(ctx, portal, wire); r != nil {
@@ -406,9 +399,8 @@ func (s *Searcher) head(ctx context.Context, from, portal record.PortalID, told 
 	return r, nil
 }
 
-// verify makes of the results of one portal, which are agents of some, what is
-// shown. What is not what it should be is counted against who answered; what is
-// not to be shown here is left out too.
+// verify turns the results of one portal, which are agents of several, into agents to show. An invalid
+// result is a fault of the answering portal; agents that may not be shown here are left out too.
 func (s *Searcher) verify(ctx context.Context, by federation.Peer, listers map[record.PortalID]lister, hits []federation.Hit) ([]found, error) {
 	wires, proofs := make([][]byte, 0, len(hits)), make([]*record.Proof, 0, len(hits))
 	raw := make([][]byte, 0, len(hits))

@@ -6,10 +6,10 @@ import (
 	"agentsite/internal/federation"
 )
 
-// Tally is what came of asking others since the start.
+// Tally counts the results of remote searches since the start.
 type Tally struct {
-	// Searches asked anybody at all, Late of them ended before all answered,
-	// Limited of them asked fewer than they should.
+	// Searches asked at least one portal, Late of them ended before all answered, Limited of them asked
+	// fewer than they should.
 	Searches, Late, Limited int64
 	// Asked and Answered are portals, each time they were.
 	Asked, Answered int64
@@ -17,7 +17,7 @@ type Tally struct {
 
 type searchTally struct{ searches, late, limited, asked, answered atomic.Int64 }
 
-// Tally returns what came of asking.
+// Tally returns the counts of results.
 func (s *Searcher) Tally() Tally {
 	t := &s.tally
 	return Tally{t.searches.Load(), t.late.Load(), t.limited.Load(), t.asked.Load(), t.answered.Load()}
