@@ -13,7 +13,7 @@ import (
 	"agentsite/peering/live"
 )
 
-// ownLiveness lists the liveness of own agents that others are told of.
+// ownLiveness lists the liveness of own agents for other portals.
 func (n *Node) ownLiveness(ctx context.Context, yield func(live.Seen) bool) error {
 	return n.ports.Source.AllAgents(ctx, func(a hub.Agent) bool {
 		seen, ok := n.seen(a)
@@ -21,8 +21,8 @@ func (n *Node) ownLiveness(ctx context.Context, yield func(live.Seen) bool) erro
 	})
 }
 
-// seen is what an own agent's liveness says to others; ok is false for agents
-// that are not published.
+// seen converts an own agent's liveness for other portals; ok is false for agents that are not
+// published.
 func (n *Node) seen(a hub.Agent) (s live.Seen, ok bool) {
 	if a.Portal != "" || !a.Listable() || !n.Peers.Exports(a.Tags(), a.Languages) {
 		return s, false
@@ -39,7 +39,7 @@ func networkID(portal record.PortalID, a hub.Agent) string {
 	return record.AgentID(portal, strings.ToLower(a.ID))
 }
 
-// OwnContacted tells others what an exchange with an own agent showed.
+// OwnContacted reports the result of an exchange with an own agent to other portals.
 func (n *Node) OwnContacted(a hub.Agent) {
 	if s, ok := n.seen(a); ok {
 		n.Liveness.Observe(s)
@@ -67,7 +67,7 @@ func (n *Node) RemoteCalls() (reached, missed int64) {
 	return n.calls.reached.Load(), n.calls.missed.Load()
 }
 
-// livenessOf is what is believed of an agent by its id in the network.
+// livenessOf returns the liveness of an agent by its id in the network.
 func (n *Node) livenessOf(id string) hub.Liveness {
 	return believed(n.Liveness.Verdict(portalOf(id), id))
 }
@@ -100,7 +100,7 @@ func (n *Node) subjectOf(a hub.Agent) (id string, portal record.PortalID) {
 	return a.ID, portalOf(a.ID)
 }
 
-// Reports returns what is believed of an agent, and the report of each portal.
+// Reports returns the liveness of an agent, and the report of each portal.
 func (n *Node) Reports(a hub.Agent) (hub.Liveness, []hub.Voice) {
 	id, portal := n.subjectOf(a)
 	v := n.Liveness.Verdict(portal, id)
@@ -126,8 +126,8 @@ func role(v livereport.Report) string {
 }
 
 const (
-	// refreshBatch is how many agents are shown anew at once, refreshPause what
-	// lies between: whoever searches meanwhile waits for neither.
+	// refreshBatch is how many agents are shown anew at once, refreshPause the pause between batches, so
+	// that a search waits for neither.
 	refreshBatch = 256
 	refreshPause = 20 * time.Millisecond
 	// staleCheck is when the time of the last contact is shown anew though

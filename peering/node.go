@@ -28,10 +28,10 @@ import (
 	"agentsite/peering/search"
 )
 
-// Config is what the operator decides about a portal's part in its network.
+// Config is the operator's configuration of a portal's part in its network.
 type Config struct {
 	Network string
-	// URL is the portal's address, Host the host in it, Name what it is called.
+	// URL is the portal's address, Host the host in it, Name its display name.
 	URL, Host, Name string
 	// Tier is how much is kept of other portals; empty to choose by their number.
 	Tier string
@@ -64,7 +64,7 @@ type Agents interface {
 	Anywhere(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
 }
 
-// Replica is the database of what portals signed.
+// Replica is the database of signed records.
 type Replica interface {
 	federation.Replica
 	federation.DHTStore
@@ -73,7 +73,7 @@ type Replica interface {
 	Err() error
 }
 
-// Ports is what a Node needs of others. Every field is required.
+// Ports are the interfaces that a Node uses. Every field is required.
 type Ports struct {
 	Keys        *ident.Keys
 	Operational *ident.Operational
@@ -108,7 +108,7 @@ type Node struct {
 	Archive   *archive.Archive
 	Overlay   *overlay.Overlay // this portal in the DHT
 	Gossip    *Gossip          // nil for a portal that does not gossip
-	Liveness  *live.Service    // what portals report of agents
+	Liveness  *live.Service    // reports of portals about agents
 	Searcher  *search.Searcher
 	Resolver  *search.Resolver
 	Network   *answer.Network  // answers the hub about remote agents
@@ -127,8 +127,8 @@ type Node struct {
 // remoteCalls counts calls of other portals' agents.
 type remoteCalls struct{ reached, missed atomic.Int64 }
 
-// Open builds a Node. What refers to a part that is built later is called only
-// once Run or a request of another portal runs.
+// Open builds a Node. Functions that refer to a part built later are called only after Run or a
+// request of another portal has started.
 func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 	n := &Node{cfg: cfg, ports: ports, ID: record.PortalOf(record.Public(ports.Keys.Public()))}
 	for _, open := range []func(context.Context) error{

@@ -25,7 +25,7 @@ import (
 	"agentsite/peering/translate"
 )
 
-// openPeers makes what decides about other portals, and who this one is.
+// openPeers opens the identity of this portal and the decisions about others.
 func (n *Node) openPeers(ctx context.Context) (err error) {
 	replica, log := n.ports.Replica, n.ports.Log
 	if n.Gate, err = record.NewGate(n.cfg.Network, replica); err != nil {
@@ -82,13 +82,13 @@ func (n *Node) lastTier(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// openClient makes what asks other portals, and what verifies their requests.
+// openClient opens the client for other portals, and the guard that verifies their requests.
 func (n *Node) openClient(ctx context.Context) (err error) {
 	allow := n.cfg.Allow
 	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: cmp.Or(n.cfg.PeerIdle, peerIdle),
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
-	// Records, tables and gossip are for everybody to read, and what is searched
-	// for is told to many portals anyway; conversations travel by stream.
+	// Records, tables and gossip are public, and search terms reach many portals anyway; conversations
+	// travel by stream.
 	out.Public, out.KeepIdle = true, peerKeep
 	n.ask = egress.New(out)
 	out.Public, out.KeepIdle = false, 0
@@ -102,7 +102,7 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 	return err
 }
 
-// openPublisher makes what signs this portal's agents.
+// openPublisher opens the publisher that signs this portal's agents.
 func (n *Node) openPublisher(ctx context.Context) (err error) {
 	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Exports: n.Peers.Exports, Terms: index.Terms,
 		Published: n.advertiseHead, Newest: func(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) }, CardChanged: n.Self.Changed, Log: n.ports.Log})
@@ -110,7 +110,7 @@ func (n *Node) openPublisher(ctx context.Context) (err error) {
 	return err
 }
 
-// advertiseHead tells other portals of a new head of this one. It does not block.
+// advertiseHead sends hints of a new head of this portal. It does not block.
 func (n *Node) advertiseHead(head []byte) {
 	n.Syncer.Published()
 	n.Overlay.Changed()
@@ -133,7 +133,7 @@ func (n *Node) openCatalog(context.Context) error {
 	return nil
 }
 
-// openReplication makes what keeps the records of others, and hands them on.
+// openReplication opens the Syncer, which keeps the records of other portals and passes them on.
 func (n *Node) openReplication(context.Context) (err error) {
 	trees := archive.NewTrees(n.ports.Replica)
 	n.Syncer, err = replication.New(replication.Config{Self: n.Self, Caller: n.Client, Replica: n.ports.Replica, Registry: n.Peers, Trees: trees,
@@ -196,8 +196,7 @@ func uncounted(host string, allow []netip.Prefix) bool {
 	return false
 }
 
-// openSearch makes what asks other portals for their agents, and what answers
-// them and the hub.
+// openSearch opens remote search, and the answers to other portals and to the hub.
 func (n *Node) openSearch(context.Context) error {
 	boot := &search.Bootstrapper{Handshake: n.Client.Handshake, Registry: n.Peers, Wanted: n.Peers.Wanted, Report: n.Syncer.Report, Catalog: n.Catalog}
 	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,

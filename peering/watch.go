@@ -40,8 +40,7 @@ func (n *Node) takeHead(ctx context.Context, portal record.PortalID, head []byte
 	}
 }
 
-// Way implements hub.Ways: it returns where a portal is whose agents may be used
-// from here.
+// Way implements hub.Ways: it returns the address of a portal with agents that may be used from here.
 func (n *Node) Way(ctx context.Context, portalID string) (string, error) {
 	peer, ok := n.Peers.Portal(ctx, portalID)
 	if !ok || peer.URL == "" || string(peer.ID) != portalID {
@@ -58,12 +57,11 @@ func (n *Node) Way(ctx context.Context, portalID string) (string, error) {
 	return peer.URL, nil
 }
 
-// replicaSweep is how often what has expired is forgotten.
+// replicaSweep is the interval at which expired records are deleted.
 const replicaSweep = time.Hour
 
-// sweepReplica forgets what has expired of what portals signed, until ctx ends.
-// The portal goes on without its replica when its disk fails it: nothing is
-// taken in then until the next start.
+// sweepReplica deletes expired records until ctx ends. If the disk fails, the portal goes on without
+// its replica and accepts no records until the next start.
 func (n *Node) sweepReplica(ctx context.Context) error {
 	tick := time.NewTicker(replicaSweep)
 	defer tick.Stop()
@@ -89,8 +87,8 @@ type policyWatch struct {
 	was     federation.Policy
 }
 
-// newPolicyWatch reads the policy: what the operator decides from now on is
-// acted on by WatchPolicy, also when that begins later.
+// newPolicyWatch reads the policy, so that WatchPolicy applies every decision after this point, even
+// if it starts later.
 func (n *Node) newPolicyWatch(ctx context.Context) (*policyWatch, error) {
 	w := &policyWatch{changed: n.Peers.Changed()}
 	var err error
@@ -98,8 +96,8 @@ func (n *Node) newPolicyWatch(ctx context.Context) (*policyWatch, error) {
 	return w, err
 }
 
-// WatchPolicy acts at once on what the operator decides anew, until ctx ends:
-// which agents are published, which are shown, which networks are dealt with.
+// WatchPolicy applies new decisions of the operator at once, until ctx ends: the published agents, the
+// shown agents, and the networks in contact.
 func (n *Node) WatchPolicy(ctx context.Context) error {
 	w := n.policy
 	for {
@@ -127,8 +125,7 @@ func (n *Node) WatchPolicy(ctx context.Context) error {
 	}
 }
 
-// watchNodes tells the DHT of portals that are met, and has it forget those
-// that are shut out, until ctx ends.
+// watchNodes adds known portals to the DHT and removes those that are shut out, until ctx ends.
 func (n *Node) watchNodes(ctx context.Context) error {
 	told := make(map[record.PortalID]bool)
 	for {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// indexedShare is which part of an answer one portal gets of what all have,
-	// while others have something too.
+	// indexedShare bounds a portal's share of an answer to one in indexedShare, while other portals have
+	// results too.
 	indexedShare = 5
 	// indexedWider is how many times as many are found as are answered with, as
 	// some are left out.
 	indexedWider = 3
 )
 
-// Prover shows that portals list agents: archive.Archive. What may not be
-// shown is a NotFound fault, a log that is just being taken in an Unavailable one.
+// Prover proves that portals list agents: archive.Archive. It returns a NotFound fault for an agent
+// that may not be shown, and an Unavailable one while a log is being replaced.
 type Prover interface {
 	Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error)
 	Prove(ctx context.Context, portal record.PortalID, agentID string) (*archive.Proven, error)
@@ -74,9 +74,9 @@ type indexed struct {
 	per    map[record.PortalID]int
 }
 
-// all looks for agents of all portals that this one shows but for those of the
-// one that asks, which has them. What cannot be shown to be listed just now is
-// left out: whoever asks has others to ask.
+// all searches the agents of all portals shown here, except those of the asking portal, which has
+// them. Agents that cannot be proved just now are left out, because the asking portal has other
+// portals to ask.
 func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Portals: slices.Clone(q.Portals),
 		Limit: min(indexedWider*q.Limit, 100), Bare: true}
@@ -195,7 +195,8 @@ func (s *Answerer) proven(ctx context.Context, portal record.PortalID, agentID s
 	return told, h, true, nil
 }
 
-// unlessAbsent is nil for what is only not there, or not just now.
+// unlessAbsent returns nil for an error that means absent, permanently or just now, and other errors
+// unchanged.
 func unlessAbsent(err error) error {
 	if k := fault.As(err).Kind; k == fault.NotFound || k == fault.Unavailable {
 		return nil

@@ -14,9 +14,8 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Answerer finds this portal's own agents for other portals, with what shows
-// each to be listed; of an index portal those of others too. It is safe for
-// concurrent use.
+// Answerer finds this portal's own agents for other portals, with the proof of each listing. On an
+// index portal it finds agents of other portals too. It is safe for concurrent use.
 type Answerer struct {
 	// Self and Host are this portal's id and host, Network the name in everything
 	// signed.
@@ -24,12 +23,12 @@ type Answerer struct {
 	Host    string
 	Network string
 	Replica federation.Replica
-	// Search finds what everybody may find.
+	// Search finds public agents.
 	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
 	// Prove is Publisher.Prove.
 	Prove func(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
-	// Tier says whether this is an index portal, which shows by Archive what it
-	// holds of others; nil for no.
+	// Tier returns the tier of this portal. An index portal proves the records it holds of others by
+	// Archive. Nil for a portal that is no index.
 	Tier    func() string
 	Archive Prover
 
@@ -67,11 +66,11 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federati
 	return a, err
 }
 
-// maxHits bounds the agents whose record and proof are ready, at some 3 KiB.
+// maxHits bounds the cached agents with record and proof, of some 3 KiB each.
 const maxHits = 4096
 
-// ready are agents that were found under one head, with their proofs: who is
-// found once is found again.
+// ready caches agents found under one head, with their proofs, because the same agents are found
+// again.
 type ready struct {
 	mu   sync.Mutex // guards the rest
 	wire []byte     // of the head
@@ -79,8 +78,7 @@ type ready struct {
 	hits map[record.Hash]federation.Hit // by key
 }
 
-// under returns the head in wire, with what is ready under it forgotten when it
-// is another than before.
+// under returns the head in wire, and empties the cache when the head has changed.
 func (r *ready) under(network string, wire []byte) (*record.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +142,7 @@ func (s *Answerer) head(ctx context.Context) (*record.Head, []byte, error) {
 	return head, wire, err
 }
 
-// prove makes the answer of what was found, all of it under one head.
+// prove builds the answer from the agents found, with all proofs under one head.
 func (s *Answerer) prove(ctx context.Context, page hub.Page) (*federation.SearchAnswer, error) {
 	head, wire, err := s.head(ctx)
 	if err != nil {

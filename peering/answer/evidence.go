@@ -10,8 +10,7 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Record implements hub.Network. It reads what the Replica keeps, of this
-// portal's own agents too.
+// Record implements hub.Network. It reads the Replica, which also has this portal's own agents.
 func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
 	none := fault.New(fault.NotFound, "No signed record of %s is here.", a.Handle())
 	portal, id, read := n.cfg.Self, record.AgentID(n.cfg.Self, translate.LocalID(a.ID)), n.cfg.Replica.Agent
@@ -88,7 +87,7 @@ func (n *Network) prove(ctx context.Context, portal record.PortalID, head *recor
 	return nil, nil
 }
 
-// describe fills in what a record says that the directory does not show.
+// describe fills in the fields of a record that the directory does not show.
 func describe(e *hub.Evidence, r *record.Record, body *record.Agent) {
 	e.Hash, e.Key = r.Hash.String(), string(r.Key)
 	e.Issued, e.Expires = time.UnixMilli(r.Issued).UTC(), time.UnixMilli(r.Expires).UTC()

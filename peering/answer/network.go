@@ -12,7 +12,7 @@ import (
 	"agentsite/peering/search"
 )
 
-// NetworkConfig is what a Network needs. Every field is required.
+// NetworkConfig is the configuration of a Network. Every field is required.
 type NetworkConfig struct {
 	// Self is this portal's id, Name the network in everything signed.
 	Self     record.PortalID
@@ -36,9 +36,8 @@ var _ hub.Network = (*Network)(nil)
 // NewNetwork returns a Network.
 func NewNetwork(cfg NetworkConfig) *Network { return &Network{cfg.Catalog, cfg} }
 
-// Find implements hub.Network. It looks at what is in memory, and asks the
-// Gatekeeper, so that an operator's decision holds at once. An agent that is not
-// held is asked for at its portal, which may take a while.
+// Find implements hub.Network. It reads memory and asks the Gatekeeper, so that an operator's decision
+// applies at once. An agent that is not held is requested from its portal, which may take a while.
 func (n *Network) Find(ctx context.Context, name, host string) (hub.Agent, error) {
 	host = strings.ToLower(host)
 	if a, ok := n.Named(name, host); ok {

@@ -1,5 +1,5 @@
-// Package catalog shows the agents of other portals in the directory: which
-// portals are shown, what is held of each, and their summaries for searches.
+// Package catalog shows the agents of other portals in the directory. It decides which portals are
+// shown, keeps the shown agents of each, and their summaries for searches.
 package catalog
 
 import (
@@ -28,7 +28,7 @@ type Directory interface {
 	LearnedFrom(portal string) []string
 }
 
-// Config is what a Catalog needs.
+// Config is the configuration of a Catalog.
 type Config struct {
 	// Self and Host are this portal's id and host.
 	Self record.PortalID
@@ -49,15 +49,13 @@ type Config struct {
 	// News returns a channel that is closed when anything about portals
 	// changes; nil to look every two seconds only.
 	News func() <-chan struct{}
-	// Liveness is what is known of an agent by its id in the network; nil for
-	// nothing.
+	// Liveness returns the liveness of an agent by its id in the network; nil if it is never known.
 	Liveness func(id string) hub.Liveness
 	Log      *slog.Logger
 }
 
-// Catalog shows agents of other portals in the directory: of portals that are
-// let in and whose head holds. It implements Directory. Make one with
-// New and keep Run running.
+// Catalog shows agents of other portals in the directory: of admitted portals with a valid head. It
+// implements Directory. Create it with New and keep Run running.
 type Catalog struct {
 	cfg Config
 
@@ -67,7 +65,7 @@ type Catalog struct {
 	rules    atomic.Int64         // grows with Reread
 	sought   soughtPortals
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	portals  map[record.PortalID]*stand
 	portable map[string][]listing // by id, of agents with their own key
 	handles  map[string]string    // of their other listings, to id
@@ -76,9 +74,8 @@ type Catalog struct {
 // stand is how the agents of one portal stand in the directory.
 type stand struct {
 	id record.PortalID
-	// turn is held while agents of the portal move in or out, also across
-	// reading the Replica: what is put meanwhile must come after what is read.
-	// It guards the rest.
+	// turn is held while agents of the portal move in or out, also while the Replica is read: records put
+	// meanwhile must come after those that are read. It guards the other fields.
 	turn  sync.Mutex
 	shown shown
 	card  *record.Card // when it is shown
@@ -115,7 +112,7 @@ func (c *Catalog) Load(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run settles what changed until ctx ends.
+// Run applies changes until ctx ends.
 func (c *Catalog) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var news <-chan struct{}
@@ -153,8 +150,8 @@ func (c *Catalog) Changed(record.PortalID) {
 	}
 }
 
-// Reconcile brings the directory in line with what the Registry says of portals
-// now. It returns when that is done.
+// Reconcile brings the directory in line with the Registry's current portals, and returns when that is
+// done.
 func (c *Catalog) Reconcile(ctx context.Context) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
@@ -239,7 +236,7 @@ func (s *stand) now() shown {
 // Clear implements Directory.
 func (c *Catalog) Clear(portal record.PortalID) {
 	c.fold(context.Background(), c.stand(portal), shown{})
-	c.Changed(portal) // what is covered is read again
+	c.Changed(portal) // the covered records are read again
 }
 
 // fold takes the agents of a portal out, unless they stay under its host.
@@ -326,7 +323,7 @@ func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 	s := c.portals[portal]
 	c.mu.Unlock()
 	if s == nil {
-		c.Changed(portal) // it reads what is kept
+		c.Changed(portal) // it reads the kept records
 		return
 	}
 	s.turn.Lock()
@@ -369,7 +366,7 @@ func (c *Catalog) agent(card *record.Card, r *record.Record, body *record.Agent,
 	a, err := c.cfg.Translate(card, body)
 	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
 	if portable(a.ID) {
-		a.PortalID = string(r.Portal) // other ids tell it
+		a.PortalID = string(r.Portal) // the record carries ids of its own
 	}
 	if c.cfg.Liveness != nil {
 		a.Liveness = c.cfg.Liveness(a.ID)
@@ -395,8 +392,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 	c.cfg.Directory.Unlearn(out)
 }
 
-// Refresh shows agents anew, by their ids in the network: what is known of their
-// liveness has changed.
+// Refresh shows agents anew, by their ids in the network, because their liveness has changed.
 func (c *Catalog) Refresh(portal record.PortalID, ids []string) {
 	c.mu.Lock()
 	s := c.portals[portal]

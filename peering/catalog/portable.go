@@ -10,11 +10,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// An agent with a key of its own may be listed by several portals: it signed
-// each listing. It is shown once, as the first of them lists it: portals whose
-// domain is proved come first, then those of the lower id.
+// An agent with a key of its own may be listed by several portals: it signed each listing. It is shown
+// once, with the listing of the first portal: those with a proved domain come first, then the order is
+// by id.
 
-// listing is what one portal lists of such an agent.
+// listing is one portal's entry of such an agent.
 type listing struct {
 	portal record.PortalID
 	name   string
@@ -38,7 +38,7 @@ func (c *Catalog) listed(ctx context.Context, s *stand, id, name string, gone bo
 	c.show(ctx, id, list)
 }
 
-// unlist forgets what a portal lists of portable agents.
+// unlist removes a portal's listings of portable agents.
 func (c *Catalog) unlist(ctx context.Context, portal record.PortalID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

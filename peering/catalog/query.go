@@ -14,7 +14,7 @@ import (
 // errNotShown is of an agent that this portal's import policy leaves out.
 var errNotShown = errors.New("it is not shown here")
 
-// Partial returns the portals that may be shown and whose agents are not all held.
+// Partial returns the portals that may be shown and are not fully replicated.
 func (c *Catalog) Partial() []federation.Peer { return c.view.Load().partly }
 
 // PartialPortal returns one of Partial.
@@ -66,8 +66,7 @@ func (c *Catalog) Collapsed(host string) (issued time.Time, ok bool) {
 // PolicyVersion grows when other agents may be shown than before.
 func (c *Catalog) PolicyVersion() int64 { return c.rules.Load() }
 
-// NoteSought notes that a portal became known because somebody looked for an
-// agent of it.
+// NoteSought notes that a portal became known because of a search for one of its agents.
 func (c *Catalog) NoteSought(portal record.PortalID) { c.sought.note(portal) }
 
 // Learned returns an agent that is shown by its id in the network.
@@ -85,8 +84,8 @@ func (c *Catalog) Owner(a hub.Agent) (id record.PortalID, url string) {
 	return id, url
 }
 
-// Named returns the agent that a handle means: of several one whose portal was
-// seen to be at the host, else that of the lowest id.
+// Named returns the agent of a handle. If several portals claim the host, the portal proved to be at
+// the host comes first, then the order is by id.
 func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
 	list := c.cfg.Directory.LearnedAs(name, host)
 	for _, a := range list {
@@ -122,7 +121,7 @@ func (c *Catalog) Source(a hub.Agent) hub.Source {
 	return s
 }
 
-// Portals returns the portals whose agents are in the index. See hub.Network.
+// Portals returns the portals with agents in the index. See hub.Network.
 func (c *Catalog) Portals() []hub.Source { return c.view.Load().portals() }
 
 // Coverage says how much of the network answers rest on. See hub.Network.

@@ -8,8 +8,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// soughtPortals are the portals that became known because somebody here looked
-// for an agent of theirs. The zero value is ready. It is safe for concurrent use.
+// soughtPortals holds the portals that became known because of a search for one of their agents. The
+// zero value is ready. It is safe for concurrent use.
 type soughtPortals struct {
 	mu   sync.Mutex // guards list
 	list map[record.PortalID]time.Time

@@ -10,14 +10,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxSummed bounds the summaries in memory, in bytes: some 12,000 of portals with
-// a thousand agents each. A portal whose summary finds no room counts as one
-// that sent none.
+// maxSummed bounds the summaries in memory, in bytes: some 12,000 of portals with a thousand agents
+// each. A portal with a summary beyond it counts as one without a summary.
 const maxSummed = 128 << 20
 
-// Summaries has in memory what portals say of themselves in short, for who
-// chooses whom a search asks. Create it with NewSummaries; it is safe for
-// concurrent use.
+// Summaries holds the summaries of portals in memory, so that a search can choose the portals to ask.
+// Create it with NewSummaries; it is safe for concurrent use.
 type Summaries struct {
 	network string
 	replica federation.Replica
@@ -33,7 +31,7 @@ type Summary struct {
 	version        record.Version
 	expires        int64
 	Terms          record.Bloom
-	FalsePositives float64 // how likely terms affirms what is not in it
+	FalsePositives float64 // probability that the filter matches a term that is not in it
 	Capabilities   map[string]int64
 	Languages      map[string]bool
 	bytes          int
@@ -45,7 +43,7 @@ func NewSummaries(network string, replica federation.Replica, log *slog.Logger) 
 	return &Summaries{network: network, replica: replica, log: log, list: make(map[record.PortalID]*Summary)}
 }
 
-// Run loads what is held and waits until ctx ends.
+// Run loads the summaries held and waits until ctx ends.
 func (s *Summaries) Run(ctx context.Context) error {
 	if err := s.Load(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("read summaries of portals; whom a search asks is chosen without", "error", err)
@@ -109,7 +107,7 @@ func (s *Summaries) Put(r *record.Record) {
 	}
 }
 
-// sweep forgets what has expired; the caller holds mu.
+// sweep removes expired summaries; the caller holds mu.
 func (s *Summaries) sweep(now int64) {
 	for id, o := range s.list {
 		if o.expires <= now {

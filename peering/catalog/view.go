@@ -9,8 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// view is what answers say of the portals, made anew by each Reconcile. It does
-// not change.
+// view is the state of the portals for queries, built anew by each Reconcile. It is immutable.
 type view struct {
 	tier   string
 	self   string // host
@@ -133,7 +132,7 @@ func (v *view) coverage(portals []string, now time.Time) federation.Coverage {
 	return c
 }
 
-// portals are those whose agents are in the index.
+// portals returns the portals with agents in the index.
 func (v *view) portals() []hub.Source {
 	var out []hub.Source
 	for _, s := range v.list {

@@ -14,23 +14,22 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Lives and bounds of what is signed.
+// Lifetimes and bounds of signed records.
 const (
 	agentLife     = 30 * 24 * time.Hour
 	tombstoneLife = 37 * 24 * time.Hour
 	headLife      = 48 * time.Hour
-	// tombstoneGrace is for how long a tombstone outlives what it deletes.
+	// tombstoneGrace is how long a tombstone is valid after the record that it deletes has expired.
 	tombstoneGrace = 7 * 24 * time.Hour
-	// seqPerMilli is how many numbers of the count belong to a millisecond: the
-	// count is never behind the time's, so that a database that came back from a
-	// copy does not use a version again that was shown. Nobody signs as quickly.
+	// seqPerMilli is the share of seq numbers of one millisecond: seq is never behind the time, so that a
+	// database restored from a copy does not reuse a version that was published. No portal signs as fast.
 	seqPerMilli = 16
 
 	logPage  = 4096
 	logBytes = 8 << 20
 )
 
-// load reads the portal's own log: what is published, and where the count is.
+// load reads the portal's own log: the published agents, and the current seq.
 func (p *Publisher) load(ctx context.Context, now time.Time) error {
 	own := p.cfg.Signer.ID()
 	standing, err := p.cfg.Replica.Standing(ctx, own)
@@ -70,7 +69,7 @@ func (p *Publisher) load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// loaded is what load finds.
+// loaded is the result of load.
 type loaded struct {
 	epoch, seq int64
 	logStart   int64
@@ -79,8 +78,7 @@ type loaded struct {
 	head       *record.Record
 }
 
-// loadLog reads the log that a head is of, and what came after the head before
-// a crash.
+// loadLog reads the log under a head, and the records that were added after the head before a crash.
 func (p *Publisher) loadLog(ctx context.Context, l *loaded, wire []byte, now time.Time) error {
 	own := p.cfg.Signer.ID()
 	r, err := record.Open(p.cfg.Signer.Network(), wire)
@@ -115,15 +113,14 @@ func (p *Publisher) loadLog(ctx context.Context, l *loaded, wire []byte, now tim
 			break
 		}
 	}
-	// Tombstones may have been swept while nobody counted them.
+	// Tombstones may have been swept while this process was not running.
 	if clock.Milli(now)-l.head.Issued > lease.Milliseconds() {
 		l.logStart = max(l.logStart, l.head.Seq)
 	}
 	return nil
 }
 
-// loadAnew prepares a new epoch: what is still held of older ones is signed
-// anew or deleted.
+// loadAnew prepares a new epoch: records held of older ones are signed anew or deleted.
 func (p *Publisher) loadAnew(ctx context.Context, l *loaded) error {
 	var failed error
 	err := p.cfg.Replica.Agents(ctx, p.cfg.Signer.ID(), func(wire []byte) bool {
@@ -159,7 +156,7 @@ func entryOf(r *record.Record, a *record.Agent) *entry {
 	return e
 }
 
-// contentOf is the hash of what a record says, without its header.
+// contentOf returns the hash of a record's content, without its header.
 func contentOf(a *record.Agent) record.Hash {
 	bare := *a
 	bare.Header = record.Header{}
@@ -170,8 +167,8 @@ func contentOf(a *record.Agent) record.Hash {
 	return sha256.Sum256(b)
 }
 
-// begin makes sure that there is an epoch, and that the clock is not before it:
-// what was signed then would have no place in it.
+// begin ensures that there is an epoch, and that the clock is not before it: a record signed then
+// would have no place in it.
 func (p *Publisher) begin(now time.Time) error {
 	ms := clock.Milli(now)
 	p.mu.Lock()
@@ -199,7 +196,7 @@ func (p *Publisher) begin(now time.Time) error {
 	return nil
 }
 
-// compare finds what the directory and the log do not have alike.
+// compare finds the agents that differ between directory and log.
 func (p *Publisher) compare(ctx context.Context, now time.Time) error {
 	seen := make(map[string]bool, len(p.entries))
 	p.todo = nil

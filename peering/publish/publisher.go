@@ -24,27 +24,26 @@ type Source interface {
 	Unpublished(ctx context.Context, limit int) (numbers []int64, agentIDs []string, err error)
 	// Published forgets changes by their numbers.
 	Published(ctx context.Context, numbers []int64) error
-	// Publishing tells that there may be something in Unpublished.
+	// Publishing signals that Unpublished may have entries.
 	Publishing() <-chan struct{}
-	// AgentsByIDs returns those that are there and whose owner is not disabled.
+	// AgentsByIDs returns the existing agents of enabled owners.
 	AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
 	// AllAgents calls yield for all such agents until it returns false.
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
-// Config is what a Publisher works with.
+// Config is the configuration of a Publisher.
 type Config struct {
 	Source  Source
 	Signer  federation.Signer
 	Gate    *record.Gate // over Replica
 	Replica federation.Replica
-	// Exports says whether an agent that everybody may find is published too;
-	// nil publishes all. After it has changed its mind, call Recheck.
+	// Exports reports whether a public agent is published too; nil publishes all. After its result
+	// changes, call Recheck.
 	Exports func(tags, languages []string) bool
 	// Terms calls yield for the words that an agent is found by.
 	Terms func(a hub.Agent, yield func(term string))
-	// Published, when set, is told of each new head that counts from then on.
-	// It must not block.
+	// Published, when set, is called with each new head after it is stored. It must not block.
 	Published func(head []byte)
 	// Newest, when set, asks others at a start which head of this portal is the
 	// newest they hold; zero when it is none that the portal does not know of.
@@ -78,11 +77,10 @@ const (
 	maxRetry = time.Minute
 )
 
-// Publisher makes signed records of this portal's agents and keeps them in the
-// Replica like anybody's: the log, the head that covers it, and the summary.
-// What it signs is on disk before anybody sees it, and no version is ever used
-// twice, whatever was restored or lost. Create it with New and keep
-// Run running; its other methods are safe for concurrent use.
+// Publisher signs records of this portal's agents and keeps them in the Replica like those of any
+// portal: the log, the head that covers it, and the summary. Records are on disk before any portal
+// sees them, and no version is ever used twice, even after a restored backup or lost data. Create it
+// with New and keep Run running; its other methods are safe for concurrent use.
 type Publisher struct {
 	cfg     Config
 	recheck chan struct{}
@@ -91,7 +89,7 @@ type Publisher struct {
 	loaded   bool
 	asked    bool  // others were asked for their newest head
 	unsure   bool  // the directory has to be compared with the log
-	dirty    bool  // the log has what no head has
+	dirty    bool  // the log has records that no head covers
 	seq      int64 // of the last version that was given out
 	floor    int64 // no epoch may be lower
 	logStart int64
@@ -99,7 +97,7 @@ type Publisher struct {
 	ring     *record.Ring
 	card     []byte    // that ring is of
 	summary  summaryOf // the newest
-	renewAt  time.Time // when to look for what is to be renewed
+	renewAt  time.Time // when to search for records to renew
 	wanted   time.Time // when the first change came that no head has; zero for none
 	changed  time.Time // when the last change came
 	busy     time.Time // since when changes go on
@@ -114,15 +112,15 @@ type Publisher struct {
 	tree    record.Tree
 	head    *record.Record
 	refused map[string]string // why, by the agent's id in records
-	// overtaken is a version of a head that others hold and this portal does
-	// not know of; zero for none. Anybody sets it.
+	// overtaken is a version of a head that others hold and this portal does not know; zero for none. Any
+	// goroutine sets it.
 	overtaken record.Version
 	newCount  time.Time // when it was last acted on; zero for never
 }
 
 // entry is the newest record of an agent.
 type entry struct {
-	content record.Hash // of what it says, without the header; zero when it must be signed anew
+	content record.Hash // of the content without the header; zero when it must be signed anew
 	hash    record.Hash
 	version record.Version
 	issued  int64
@@ -137,7 +135,7 @@ func New(cfg Config) *Publisher {
 	return &Publisher{cfg: cfg, recheck: make(chan struct{}, 1)}
 }
 
-// Recheck makes the publisher compare all agents with what is published, soon.
+// Recheck makes the publisher compare all agents with the published ones soon.
 func (p *Publisher) Recheck() {
 	select {
 	case p.recheck <- struct{}{}:
@@ -149,11 +147,10 @@ func (p *Publisher) Recheck() {
 // when the portal runs twice, each would begin one because of the other.
 const newCountEvery = time.Hour
 
-// Overtaken tells that others hold a head of this portal, signed by it, that it
-// does not know of: what it knows is older than what it said. What it signs
-// then has another epoch than all that was signed before, and others forget
-// what is not in it. It reports whether that is done now: not if it was within
-// the last hour.
+// Overtaken reports to the publisher that others hold a head signed by this portal that it does not
+// know: its database is older than its published log. It then starts a new epoch, and others forget
+// the records that are not in it. The result is true if it does; it does not if it did within the last
+// hour.
 func (p *Publisher) Overtaken(by record.Version) bool {
 	p.mu.Lock()
 	if now := time.Now(); p.newCount.IsZero() || now.Sub(p.newCount) >= newCountEvery {
@@ -170,8 +167,7 @@ func (p *Publisher) Overtaken(by record.Version) bool {
 	return true
 }
 
-// Run publishes until ctx ends. What is not published by then waits in the
-// outbox.
+// Run publishes until ctx ends. Agents that are not published by then wait in the outbox.
 func (p *Publisher) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -199,7 +195,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// attempt is a round, and what follows when it fails.
+// attempt runs one round and schedules the next, later after a failure.
 func (p *Publisher) attempt(ctx context.Context) {
 	err := p.round(ctx)
 	if err == nil {

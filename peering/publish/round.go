@@ -22,9 +22,8 @@ const (
 	publishBatch = 512
 	// maxDrain bounds how long changes that keep coming hold up a head.
 	maxDrain = 10 * time.Second
-	// renewEvery is how often records are looked for that are past half their
-	// life, renewShare which part of all is renewed at once, so that what was
-	// published together is not renewed together.
+	// renewEvery is the interval at which records past half their life are searched for; renewShare is the
+	// part of all that is renewed at once, so that records published together are not renewed together.
 	renewEvery = lease
 	renewShare = 96
 	leastRenew = 64
@@ -38,9 +37,9 @@ func (p *Publisher) round(ctx context.Context) error {
 			return err
 		}
 	}
-	// Others know whether this is an older state than they were told of. It has
-	// to be asked before the next head: that is newer than theirs, and they would
-	// keep what they hold of agents whose records are older now.
+	// Other portals know whether this state is older than their heads. They have to be asked before the
+	// next head is signed: it would be newer than theirs, and they would keep their newer records of
+	// agents that are older here.
 	if !p.asked && p.head != nil && p.cfg.Newest != nil {
 		if v := p.cfg.Newest(ctx); v != (record.Version{}) {
 			p.Overtaken(v)
@@ -98,8 +97,8 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 	return p.lead(ctx)
 }
 
-// readCard sees to it that nothing is left of keys that the card does not list
-// any more: the Replica has dropped what they signed.
+// readCard drops records signed by keys that the card does not list any more, because the Replica has
+// dropped them too.
 func (p *Publisher) readCard() error {
 	wire := p.cfg.Signer.Card()
 	if bytes.Equal(wire, p.card) {
@@ -125,8 +124,8 @@ func (p *Publisher) readCard() error {
 	return nil
 }
 
-// renew signs anew what is past half its life, a part of it at a time, what is
-// past three quarters at once.
+// renew signs records past half their life anew, a part at a time, and those past three quarters at
+// once.
 func (p *Publisher) renew(ctx context.Context, now time.Time) error {
 	if time.Now().Before(p.renewAt) {
 		return nil
@@ -141,8 +140,8 @@ func (p *Publisher) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// dying returns the agents whose records are to be renewed now, those that end
-// first before others, and when to look again.
+// dying returns the agents with records to renew now, those that expire first in front, and when to
+// search again.
 func (p *Publisher) dying(now int64) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +179,7 @@ func (p *Publisher) dying(now int64) (due []string, next time.Duration) {
 // agentID is the id in the directory of the id in records.
 func agentID(local string) string { return strings.ToUpper(local) }
 
-// pen is what a batch is signed with.
+// pen holds the key and header for one batch of signatures.
 type pen struct {
 	key   ed25519.PrivateKey
 	now   int64
@@ -211,9 +210,9 @@ type step struct {
 	record      *record.Record
 }
 
-// publish signs what is to be said of agents now, where it is something else
-// than before or renew is set, and stores it. An agent that nothing can be said
-// of is left out. After an error it is not known what was stored.
+// publish signs the current state of agents, if it differs from the published one or renew is set, and
+// stores it. An agent that cannot be expressed as a record is left out. After an error the stored
+// state is unknown.
 func (p *Publisher) publish(ctx context.Context, ids []string, renew bool) error {
 	agents, err := p.cfg.Source.AgentsByIDs(ctx, ids)
 	if err != nil {
@@ -258,7 +257,7 @@ func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, erro
 			s.record = rec
 			return s, nil
 		}
-		// A bug here must not stop the others, nor tell nonsense.
+		// A bug here must not stop the other agents, nor publish nonsense.
 		if record.ReasonOf(err) == "" {
 			return s, err
 		}
@@ -297,10 +296,9 @@ func (p *Publisher) refuse(local, why string) {
 	p.refused[local] = why
 }
 
-// keep stores records through the gate, which asks the same of them as of those
-// of others, but for the signatures that were made a moment before. What it
-// refuses is left out; when it refuses all of them something is wrong with
-// them all, and that is an error.
+// keep stores records through the gate, with the checks for records of other portals except the
+// signatures, which were made a moment before. Refused records are left out; if all are refused the
+// batch itself is wrong, and that is an error.
 func (p *Publisher) keep(ctx context.Context, steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -332,7 +330,7 @@ func (p *Publisher) keep(ctx context.Context, steps []step) error {
 		case why == "":
 			failed, p.loaded = res.Err, false // it may be stored or not
 		case why == record.Stale, why == record.Equivocation:
-			// Somebody used the count before: go on behind it.
+			// The seq was used before: continue behind it.
 			failed, p.floor = res.Err, p.epoch+1
 		default:
 			refused++

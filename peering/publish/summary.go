@@ -17,8 +17,8 @@ const (
 	summaryLife = 48 * time.Hour
 	// summaryEvery is how often a summary is made at most.
 	summaryEvery = time.Hour
-	// Of the bytes of a summary the header takes fewBytes at most; capabilities
-	// and languages have their bounds, the filter of words what is left.
+	// In a summary the header takes at most fewBytes; capabilities and languages have their own bounds,
+	// and the word filter gets the rest.
 	maxSummaryBytes = 32 << 10
 	headerBytes     = 300
 	capBytes        = 8 << 10
@@ -69,7 +69,7 @@ func (p *Publisher) summarize(ctx context.Context, w pen, changed bool) error {
 	return nil
 }
 
-// count reads what is published, as others read it.
+// count reads the published records, as other portals read them.
 func (p *Publisher) count(ctx context.Context) (*record.Summary, error) {
 	card, err := record.Open(p.cfg.Signer.Network(), p.card)
 	if err != nil {
