@@ -32,7 +32,7 @@ func (n *Node) openGossip(context.Context) (err error) {
 		return nil
 	}
 	g := &Gossip{n: n}
-	g.Gossip, err = gossip.New(gossip.Config{Network: n.cfg.Network, Self: n.ID, Contact: n.Overlay.Contact, Check: g.check, Post: g.post, Known: g.known,
+	g.Gossip, err = gossip.New(gossip.Config{Network: n.cfg.Network, Self: n.ID, Contact: n.Overlay.Contact, Check: g.checkMember, Post: g.post, Known: g.known,
 		Host: func(ctx context.Context, portal record.PortalID) string {
 			p, _ := n.Peers.Portal(ctx, string(portal))
 			u, err := url.Parse(p.URL)
@@ -57,8 +57,8 @@ func (n *Node) openGossip(context.Context) (err error) {
 	return nil
 }
 
-// check implements gossip.Config's Check by the cards that are held.
-func (g *Gossip) check(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error) {
+// checkMember implements gossip.Config's Check by the cards that are held.
+func (g *Gossip) checkMember(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error) {
 	n, now := g.n, clock.Now()
 	r, err := record.Open(n.cfg.Network, wire)
 	if err != nil {

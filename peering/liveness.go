@@ -16,14 +16,14 @@ import (
 // ownLiveness lists the liveness of own agents for other portals.
 func (n *Node) ownLiveness(ctx context.Context, yield func(live.Seen) bool) error {
 	return n.ports.Source.AllAgents(ctx, func(a hub.Agent) bool {
-		seen, ok := n.seen(a)
+		seen, ok := n.seenLiveness(a)
 		return ctx.Err() == nil && (!ok || yield(seen))
 	})
 }
 
-// seen converts an own agent's liveness for other portals; ok is false for agents that are not
+// seenLiveness converts an own agent's liveness for other portals; ok is false for agents that are not
 // published.
-func (n *Node) seen(a hub.Agent) (s live.Seen, ok bool) {
+func (n *Node) seenLiveness(a hub.Agent) (s live.Seen, ok bool) {
 	if a.Portal != "" || !a.Listable() || !n.Peers.Exports(a.Tags(), a.Languages) {
 		return s, false
 	}
@@ -41,7 +41,7 @@ func networkID(portal record.PortalID, a hub.Agent) string {
 
 // OwnContacted reports the result of an exchange with an own agent to other portals.
 func (n *Node) OwnContacted(a hub.Agent) {
-	if s, ok := n.seen(a); ok {
+	if s, ok := n.seenLiveness(a); ok {
 		n.Liveness.Observe(s)
 	}
 }

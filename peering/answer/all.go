@@ -74,10 +74,10 @@ type indexed struct {
 	per    map[record.PortalID]int
 }
 
-// all searches the agents of all portals shown here, except those of the asking portal, which has
+// searchAll searches the agents of all portals shown here, except those of the asking portal, which has
 // them. Agents that cannot be proved just now are left out, because the asking portal has other
 // portals to ask.
-func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Portals: slices.Clone(q.Portals),
 		Limit: min(indexedWider*q.Limit, 100), Bare: true}
 	for i, host := range of.Portals {
@@ -89,7 +89,7 @@ func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.
 	if err != nil {
 		return nil, err
 	}
-	own, wire, err := s.head(ctx)
+	own, wire, err := s.ownHead(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.
 	share := max(q.Limit/indexedShare, 1)
 	var behind []int // there was enough of their portals
 	for i := range page.Results {
-		portal := s.lister(&page.Results[i].Agent)
+		portal := s.listerOf(&page.Results[i].Agent)
 		switch {
 		case portal == asker || portal == "":
 		case len(a.Results) == q.Limit:
 		case a.per[portal] >= share:
 			behind = append(behind, i)
 		default:
-			if err := s.add(ctx, &a, portal, i, page.Results[i]); err != nil {
+			if err := s.addResult(ctx, &a, portal, i, page.Results[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -113,16 +113,16 @@ func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.
 		if len(a.Results) == q.Limit {
 			break
 		}
-		if err := s.add(ctx, &a, s.lister(&page.Results[i].Agent), i, page.Results[i]); err != nil {
+		if err := s.addResult(ctx, &a, s.listerOf(&page.Results[i].Agent), i, page.Results[i]); err != nil {
 			return nil, err
 		}
 	}
-	a.rank()
+	a.rankHits()
 	return a.SearchAnswer, nil
 }
 
-// lister is the portal that lists an agent as it is shown.
-func (s *Answerer) lister(a *hub.Agent) record.PortalID {
+// listerOf is the portal that lists an agent as it is shown.
+func (s *Answerer) listerOf(a *hub.Agent) record.PortalID {
 	if !a.Elsewhere() {
 		return s.Self
 	}
@@ -133,19 +133,19 @@ func (s *Answerer) lister(a *hub.Agent) record.PortalID {
 	return portal
 }
 
-// add adds a result that can be proved and for which there is room.
-func (s *Answerer) add(ctx context.Context, a *indexed, portal record.PortalID, place int, r hub.Result) error {
+// addResult adds a result that can be proved and for which there is room.
+func (s *Answerer) addResult(ctx context.Context, a *indexed, portal record.PortalID, place int, r hub.Result) error {
 	var told federation.Told
 	var hit federation.Hit
 	var ok bool
 	var err error
 	if portal == s.Self {
 		key := record.AgentKey(record.AgentID(s.Self, translate.LocalID(r.Agent.ID)))
-		if hit, ok, err = s.own(ctx, a.own, key); errors.Is(err, errBetween) {
+		if hit, ok, err = s.cachedHit(ctx, a.own, key); errors.Is(err, errBetween) {
 			return nil
 		}
 	} else {
-		told, hit, ok, err = s.proven(ctx, portal, r.Agent.ID)
+		told, hit, ok, err = s.proveHit(ctx, portal, r.Agent.ID)
 	}
 	if err != nil || !ok {
 		return err
@@ -168,9 +168,9 @@ func (s *Answerer) add(ctx context.Context, a *indexed, portal record.PortalID, 
 	return nil
 }
 
-// proven is an agent of another portal under its newest head, with that and the
+// proveHit is an agent of another portal under its newest head, with that and the
 // card; not ok when it may not be shown, or not just now.
-func (s *Answerer) proven(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told, h federation.Hit, ok bool, err error) {
+func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told, h federation.Hit, ok bool, err error) {
 	told, head, err := s.Archive.Head(ctx, portal)
 	if err != nil {
 		return told, h, false, unlessAbsent(err)
@@ -204,8 +204,8 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// rank puts the results in the order in which they were found.
-func (a *indexed) rank() {
+// rankHits puts the results in the order in which they were found.
+func (a *indexed) rankHits() {
 	at := make([]int, len(a.places))
 	for i := range at {
 		at[i] = i

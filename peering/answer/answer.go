@@ -49,16 +49,16 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federati
 		q.Limit = federation.MaxFound
 	}
 	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
-		return s.all(ctx, asker, q)
+		return s.searchAll(ctx, asker, q)
 	}
 	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
 		Limit: q.Limit, Scope: hub.ScopePortal, Bare: true})
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.prove(ctx, page)
+	a, err := s.proveHits(ctx, page)
 	if errors.Is(err, errBetween) {
-		a, err = s.prove(ctx, page)
+		a, err = s.proveHits(ctx, page)
 	}
 	if errors.Is(err, errBetween) {
 		return nil, federation.Refuse(federation.ReasonBusy, "The agents here are just changing. Ask again in a moment.")
@@ -78,8 +78,8 @@ type ready struct {
 	hits map[record.Hash]federation.Hit // by key
 }
 
-// under returns the head in wire, and empties the cache when the head has changed.
-func (r *ready) under(network string, wire []byte) (*record.Head, error) {
+// cachedHead returns the head in wire, and empties the cache when the head has changed.
+func (r *ready) cachedHead(network string, wire []byte) (*record.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.head != nil && bytes.Equal(r.wire, wire) {
@@ -112,8 +112,8 @@ func (r *ready) put(head *record.Head, key record.Hash, h federation.Hit) {
 	}
 }
 
-// newest returns the head if it is the newest, of that version.
-func (r *ready) newest(v record.Version) (*record.Head, []byte) {
+// newestHead returns the head if it is the newest, of that version.
+func (r *ready) newestHead(v record.Version) (*record.Head, []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.head == nil || r.head.Version() != v {
@@ -122,13 +122,13 @@ func (r *ready) newest(v record.Version) (*record.Head, []byte) {
 	return r.head, r.wire
 }
 
-// head returns this portal's newest head, which is read when it is another.
-func (s *Answerer) head(ctx context.Context) (*record.Head, []byte, error) {
+// ownHead returns this portal's newest head, which is read when it is another.
+func (s *Answerer) ownHead(ctx context.Context) (*record.Head, []byte, error) {
 	standing, err := s.Replica.Standing(ctx, s.Self)
 	if err != nil {
 		return nil, nil, err
 	}
-	if head, wire := s.ready.newest(standing.Head); head != nil {
+	if head, wire := s.ready.newestHead(standing.Head); head != nil {
 		return head, wire, nil
 	}
 	wire, err := s.Replica.Head(ctx, s.Self)
@@ -138,20 +138,20 @@ func (s *Answerer) head(ctx context.Context) (*record.Head, []byte, error) {
 	if wire == nil {
 		return nil, nil, errBetween
 	}
-	head, err := s.ready.under(s.Network, wire)
+	head, err := s.ready.cachedHead(s.Network, wire)
 	return head, wire, err
 }
 
-// prove builds the answer from the agents found, with all proofs under one head.
-func (s *Answerer) prove(ctx context.Context, page hub.Page) (*federation.SearchAnswer, error) {
-	head, wire, err := s.head(ctx)
+// proveHits builds the answer from the agents found, with all proofs under one head.
+func (s *Answerer) proveHits(ctx context.Context, page hub.Page) (*federation.SearchAnswer, error) {
+	head, wire, err := s.ownHead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := &federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}
 	for i := range page.Results {
 		key := record.AgentKey(record.AgentID(s.Self, translate.LocalID(page.Results[i].Agent.ID)))
-		hit, ok, err := s.own(ctx, head, key)
+		hit, ok, err := s.cachedHit(ctx, head, key)
 		if err != nil {
 			return nil, err
 		}
@@ -164,20 +164,20 @@ func (s *Answerer) prove(ctx context.Context, page hub.Page) (*federation.Search
 	return out, nil
 }
 
-// own is hit, unless it is ready.
-func (s *Answerer) own(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+// cachedHit is hit, unless it is ready.
+func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
 	if h, ok := s.ready.get(head, key); ok {
 		return h, true, nil
 	}
-	if h, ok, err = s.hit(ctx, head, key); ok && err == nil {
+	if h, ok, err = s.buildHit(ctx, head, key); ok && err == nil {
 		s.ready.put(head, key, h)
 	}
 	return h, ok, err
 }
 
-// hit is the record of an agent with the proof that the head covers it; false
+// buildHit is the record of an agent with the proof that the head covers it; false
 // when it is not published.
-func (s *Answerer) hit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+func (s *Answerer) buildHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
 	wire, err := s.Replica.Agent(ctx, s.Self, key)
 	if err != nil || wire == nil {
 		return h, false, err

@@ -55,13 +55,13 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 	if !ok || !of || body.Deleted {
 		return hub.Evidence{}, none
 	}
-	describe(&e, r, body)
+	describeRecord(&e, r, body)
 	e.HeadHash, e.HeadSeq, e.HeadCount = h.Hash.String(), head.Seq, head.Count
 	e.HeadIssued, e.HeadExpires = time.UnixMilli(head.Issued).UTC(), time.UnixMilli(head.Expires).UTC()
 	if prove && proof != nil {
 		e.Proof = proof
 	} else if prove && head.Count <= maxProved {
-		e.Proof, err = n.prove(ctx, portal, head, r, key)
+		e.Proof, err = n.proveListing(ctx, portal, head, r, key)
 	}
 	return e, err
 }
@@ -70,9 +70,9 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 // about 300 ns for each.
 const maxProved = 100_000
 
-// prove returns the proof that a head covers a record, nil when the log is not
+// proveListing returns the proof that a head covers a record, nil when the log is not
 // whole here.
-func (n *Network) prove(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
+func (n *Network) proveListing(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
 	tree := new(record.Tree)
 	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
 		tree.Set(key, hash)
@@ -87,8 +87,8 @@ func (n *Network) prove(ctx context.Context, portal record.PortalID, head *recor
 	return nil, nil
 }
 
-// describe fills in the fields of a record that the directory does not show.
-func describe(e *hub.Evidence, r *record.Record, body *record.Agent) {
+// describeRecord fills in the fields of a record that the directory does not show.
+func describeRecord(e *hub.Evidence, r *record.Record, body *record.Agent) {
 	e.Hash, e.Key = r.Hash.String(), string(r.Key)
 	e.Issued, e.Expires = time.UnixMilli(r.Issued).UTC(), time.UnixMilli(r.Expires).UTC()
 	for _, p := range body.Endpoints {

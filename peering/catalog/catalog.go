@@ -157,24 +157,24 @@ func (c *Catalog) Reconcile(ctx context.Context) {
 	defer c.settling.Unlock()
 	now := clock.Now()
 	peers := c.cfg.Registry.Portals(ctx)
-	want := c.wanted(ctx, peers, now)
+	want := c.wantedPortals(ctx, peers, now)
 	// Out before in: of two portals of one host the other may take its place.
-	for _, s := range c.all() {
+	for _, s := range c.listAll() {
 		if want[s.id] != s.now() {
-			c.fold(ctx, s, want[s.id])
+			c.hideAgents(ctx, s, want[s.id])
 		}
 	}
 	for _, p := range peers {
 		if w, ok := want[p.ID]; ok && ctx.Err() == nil {
-			c.fill(ctx, c.stand(p.ID), w)
+			c.fillAgents(ctx, c.stateOf(p.ID), w)
 		}
 	}
 	c.view.Store(newView(c.cfg, peers, want, now))
 }
 
-// wanted says which portals are shown, and how. When several have the same
+// wantedPortals says which portals are shown, and how. When several have the same
 // host, those that were not seen to be there give way to the one that was.
-func (c *Catalog) wanted(ctx context.Context, peers []federation.Peer, now time.Time) map[record.PortalID]shown {
+func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, now time.Time) map[record.PortalID]shown {
 	want := make(map[record.PortalID]shown)
 	proved := make(map[string]bool)
 	rules := c.rules.Load()
@@ -206,7 +206,7 @@ func current(p federation.Peer, now time.Time) bool {
 	return p.HeadExpires.After(now)
 }
 
-func (c *Catalog) all() []*stand {
+func (c *Catalog) listAll() []*stand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]*stand, 0, len(c.portals))
@@ -216,7 +216,7 @@ func (c *Catalog) all() []*stand {
 	return list
 }
 
-func (c *Catalog) stand(id record.PortalID) *stand {
+func (c *Catalog) stateOf(id record.PortalID) *stand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.portals[id]
@@ -235,12 +235,12 @@ func (s *stand) now() shown {
 
 // Clear implements Directory.
 func (c *Catalog) Clear(portal record.PortalID) {
-	c.fold(context.Background(), c.stand(portal), shown{})
+	c.hideAgents(context.Background(), c.stateOf(portal), shown{})
 	c.Changed(portal) // the covered records are read again
 }
 
-// fold takes the agents of a portal out, unless they stay under its host.
-func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
+// hideAgents takes the agents of a portal out, unless they stay under its host.
+func (c *Catalog) hideAgents(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.shown.host == "" || s.shown.host == want.host {
@@ -251,12 +251,12 @@ func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, own) })
 	s.shown = shown{}
 	c.cfg.Directory.Unlearn(ids)
-	c.unlist(ctx, s.id)
+	c.dropListings(ctx, s.id)
 }
 
-// fill shows the agents of a portal that the Replica holds and a head covers,
+// fillAgents shows the agents of a portal that the Replica holds and a head covers,
 // in another way than now.
-func (c *Catalog) fill(ctx context.Context, s *stand, want shown) {
+func (c *Catalog) fillAgents(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.shown == want {
@@ -265,7 +265,7 @@ func (c *Catalog) fill(ctx context.Context, s *stand, want shown) {
 	card, err := c.Card(ctx, s.id)
 	if err == nil {
 		s.shown, s.card = want, card
-		err = c.read(ctx, s)
+		err = c.readAgents(ctx, s)
 	}
 	if err != nil {
 		// The next Reconcile tries again.
@@ -294,8 +294,8 @@ func (c *Catalog) Card(ctx context.Context, id record.PortalID) (*record.Card, e
 // batch is how many records are read before they are put.
 const batch = 1024
 
-// read puts all agents of a portal; the caller must hold its turn.
-func (c *Catalog) read(ctx context.Context, s *stand) error {
+// readAgents puts all agents of a portal; the caller must hold its turn.
+func (c *Catalog) readAgents(ctx context.Context, s *stand) error {
 	var list []*record.Record
 	err := c.cfg.Replica.Covered(ctx, s.id, 0, func(wire []byte) bool {
 		r, err := record.Open(c.cfg.Network, wire)
@@ -304,12 +304,12 @@ func (c *Catalog) read(ctx context.Context, s *stand) error {
 			return true
 		}
 		if list = append(list, r); len(list) == batch {
-			c.put(ctx, s, list)
+			c.putAgents(ctx, s, list)
 			list = list[:0]
 		}
 		return ctx.Err() == nil
 	})
-	c.put(ctx, s, list)
+	c.putAgents(ctx, s, list)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -329,12 +329,12 @@ func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.shown.host != "" {
-		c.put(ctx, s, list)
+		c.putAgents(ctx, s, list)
 	}
 }
 
-// put shows records of a portal; the caller must hold its turn.
-func (c *Catalog) put(ctx context.Context, s *stand, list []*record.Record) {
+// putAgents shows records of a portal; the caller must hold its turn.
+func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record) {
 	var out []string
 	in := make([]hub.Agent, 0, len(list))
 	for _, r := range list {
@@ -345,11 +345,11 @@ func (c *Catalog) put(ctx context.Context, s *stand, list []*record.Record) {
 		id := body.AgentID()
 		switch gone := body.Deleted || c.cfg.Imports != nil && !c.cfg.Imports(body); {
 		case portable(id):
-			c.listed(ctx, s, id, body.Name, gone)
+			c.noteListing(ctx, s, id, body.Name, gone)
 		case gone:
 			out = append(out, id)
 		default:
-			a, err := c.agent(s.card, r, body, s.shown)
+			a, err := c.buildAgent(s.card, r, body, s.shown)
 			if err != nil {
 				out = append(out, id)
 				continue
@@ -361,8 +361,8 @@ func (c *Catalog) put(ctx context.Context, s *stand, list []*record.Record) {
 	c.cfg.Directory.Learn(in)
 }
 
-// agent is a record as it is shown.
-func (c *Catalog) agent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
+// buildAgent is a record as it is shown.
+func (c *Catalog) buildAgent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
 	a, err := c.cfg.Translate(card, body)
 	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
 	if portable(a.ID) {
@@ -376,7 +376,7 @@ func (c *Catalog) agent(card *record.Card, r *record.Record, body *record.Agent,
 
 // Remove implements Directory.
 func (c *Catalog) Remove(portal record.PortalID, ids []string) {
-	s := c.stand(portal)
+	s := c.stateOf(portal)
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	own := string(portal) + "/"
@@ -386,7 +386,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 		case strings.HasPrefix(id, own):
 			out = append(out, id)
 		case portable(id):
-			c.listed(context.Background(), s, id, "", true)
+			c.noteListing(context.Background(), s, id, "", true)
 		}
 	}
 	c.cfg.Directory.Unlearn(out)
@@ -407,15 +407,15 @@ func (c *Catalog) Refresh(portal record.PortalID, ids []string) {
 	}
 	ctx := context.Background()
 	for _, id := range ids {
-		if r := c.held(ctx, portal, id); r != nil {
-			c.put(ctx, s, []*record.Record{r})
+		if r := c.heldRecord(ctx, portal, id); r != nil {
+			c.putAgents(ctx, s, []*record.Record{r})
 		}
 	}
 }
 
-// held returns the record of an agent that is kept and that a head covers, nil
+// heldRecord returns the record of an agent that is kept and that a head covers, nil
 // when none is.
-func (c *Catalog) held(ctx context.Context, portal record.PortalID, id string) *record.Record {
+func (c *Catalog) heldRecord(ctx context.Context, portal record.PortalID, id string) *record.Record {
 	wire, err := c.cfg.Replica.CoveredAgent(ctx, portal, record.AgentKey(id))
 	if err != nil || wire == nil {
 		return nil

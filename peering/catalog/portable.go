@@ -26,32 +26,32 @@ const maxListings = 16
 
 func portable(id string) bool { return strings.HasPrefix(id, "a1") }
 
-// listed notes that a portal lists a portable agent, or does no more, and shows
+// noteListing notes that a portal lists a portable agent, or does no more, and shows
 // it accordingly; the caller must hold the portal's turn.
-func (c *Catalog) listed(ctx context.Context, s *stand, id, name string, gone bool) {
+func (c *Catalog) noteListing(ctx context.Context, s *stand, id, name string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.DeleteFunc(slices.Clone(c.portable[id]), func(l listing) bool { return l.portal == s.id })
 	if !gone && len(list) < maxListings {
 		list = append(list, listing{s.id, name, s.shown})
 	}
-	c.show(ctx, id, list)
+	c.showAgents(ctx, id, list)
 }
 
-// unlist removes a portal's listings of portable agents.
-func (c *Catalog) unlist(ctx context.Context, portal record.PortalID) {
+// dropListings removes a portal's listings of portable agents.
+func (c *Catalog) dropListings(ctx context.Context, portal record.PortalID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, list := range c.portable {
 		if slices.ContainsFunc(list, func(l listing) bool { return l.portal == portal }) {
-			c.show(ctx, id, slices.DeleteFunc(slices.Clone(list), func(l listing) bool { return l.portal == portal }))
+			c.showAgents(ctx, id, slices.DeleteFunc(slices.Clone(list), func(l listing) bool { return l.portal == portal }))
 		}
 	}
 }
 
-// show shows a portable agent as its listings want it. The caller must hold
+// showAgents shows a portable agent as its listings want it. The caller must hold
 // mu, which keeps the listings in order: there are few such agents.
-func (c *Catalog) show(ctx context.Context, id string, list []listing) {
+func (c *Catalog) showAgents(ctx context.Context, id string, list []listing) {
 	for _, l := range c.portable[id] {
 		delete(c.handles, l.name+"@"+l.as.host)
 	}
@@ -82,7 +82,7 @@ func (c *Catalog) show(ctx context.Context, id string, list []listing) {
 
 // listedAs is a portable agent as a portal lists it.
 func (c *Catalog) listedAs(ctx context.Context, l listing, id string) (hub.Agent, bool) {
-	r := c.held(ctx, l.portal, id)
+	r := c.heldRecord(ctx, l.portal, id)
 	if r == nil {
 		return hub.Agent{}, false
 	}
@@ -94,6 +94,6 @@ func (c *Catalog) listedAs(ctx context.Context, l listing, id string) (hub.Agent
 	if !ok {
 		return hub.Agent{}, false
 	}
-	a, err := c.agent(card, r, body, l.as)
+	a, err := c.buildAgent(card, r, body, l.as)
 	return a, err == nil
 }

@@ -67,7 +67,7 @@ func (c *Catalog) Collapsed(host string) (issued time.Time, ok bool) {
 func (c *Catalog) PolicyVersion() int64 { return c.rules.Load() }
 
 // NoteSought notes that a portal became known because of a search for one of its agents.
-func (c *Catalog) NoteSought(portal record.PortalID) { c.sought.note(portal) }
+func (c *Catalog) NoteSought(portal record.PortalID) { c.sought.notePortal(portal) }
 
 // Learned returns an agent that is shown by its id in the network.
 func (c *Catalog) Learned(id string) (hub.Agent, bool) { return c.cfg.Directory.Learned(id) }
@@ -111,20 +111,20 @@ func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record
 	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
 		return hub.Agent{}, errNotShown
 	}
-	return c.agent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
+	return c.buildAgent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
 }
 
 // Source says where an agent comes from. See hub.Network.
 func (c *Catalog) Source(a hub.Agent) hub.Source {
-	s := c.view.Load().source(a)
+	s := c.view.Load().sourceOf(a)
 	s.Sought = c.sought.since(record.PortalID(s.ID))
 	return s
 }
 
 // Portals returns the portals with agents in the index. See hub.Network.
-func (c *Catalog) Portals() []hub.Source { return c.view.Load().portals() }
+func (c *Catalog) Portals() []hub.Source { return c.view.Load().listPortals() }
 
 // Coverage says how much of the network answers rest on. See hub.Network.
 func (c *Catalog) Coverage(portals []string) federation.Coverage {
-	return c.view.Load().coverage(portals, clock.Now())
+	return c.view.Load().countCoverage(portals, clock.Now())
 }

@@ -19,7 +19,7 @@ type soughtPortals struct {
 // it became known.
 const maxSought = 4096
 
-func (m *soughtPortals) note(portal record.PortalID) {
+func (m *soughtPortals) notePortal(portal record.PortalID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.list == nil {

@@ -99,7 +99,7 @@ func (s *Summaries) Put(r *record.Record) {
 		delete(s.list, r.Portal)
 	}
 	if s.bytes+n.bytes > maxSummed {
-		s.sweep(r.Issued)
+		s.sweepExpired(r.Issued)
 	}
 	if s.bytes+n.bytes <= maxSummed {
 		s.list[r.Portal] = n
@@ -107,8 +107,8 @@ func (s *Summaries) Put(r *record.Record) {
 	}
 }
 
-// sweep removes expired summaries; the caller holds mu.
-func (s *Summaries) sweep(now int64) {
+// sweepExpired removes expired summaries; the caller holds mu.
+func (s *Summaries) sweepExpired(now int64) {
 	for id, o := range s.list {
 		if o.expires <= now {
 			s.bytes -= o.bytes

@@ -79,13 +79,13 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 			v.byHost[s.host] = s
 		}
 	}
-	v.all, v.oldest = v.cover(v.list, true)
+	v.all, v.oldest = v.coverOf(v.list, true)
 	v.all.Known = len(v.list) + 1
 	return v
 }
 
-// cover sums up some portals, and this one with own.
-func (v *view) cover(list []*seen, own bool) (c federation.Coverage, oldest time.Time) {
+// coverOf sums up some portals, and this one with own.
+func (v *view) coverOf(list []*seen, own bool) (c federation.Coverage, oldest time.Time) {
 	c = federation.Coverage{Known: len(v.list) + 1, Silent: []string{}, Tier: v.tier}
 	if own {
 		c.Asked, c.Answered = 1, 1
@@ -108,9 +108,9 @@ func (v *view) cover(list []*seen, own bool) (c federation.Coverage, oldest time
 	return c, oldest
 }
 
-// coverage is how much of the network answers of some portals rest on, of all
+// countCoverage is how much of the network answers of some portals rest on, of all
 // without any; "" and "local" are this one.
-func (v *view) coverage(portals []string, now time.Time) federation.Coverage {
+func (v *view) countCoverage(portals []string, now time.Time) federation.Coverage {
 	c, oldest := v.all, v.oldest
 	if len(portals) > 0 {
 		var list []*seen
@@ -123,7 +123,7 @@ func (v *view) coverage(portals []string, now time.Time) federation.Coverage {
 				list = append(list, s)
 			}
 		}
-		c, oldest = v.cover(list, own)
+		c, oldest = v.coverOf(list, own)
 	}
 	c.Silent = slices.Clone(c.Silent)
 	if !oldest.IsZero() {
@@ -132,28 +132,28 @@ func (v *view) coverage(portals []string, now time.Time) federation.Coverage {
 	return c
 }
 
-// portals returns the portals with agents in the index.
-func (v *view) portals() []hub.Source {
+// listPortals returns the portals with agents in the index.
+func (v *view) listPortals() []hub.Source {
 	var out []hub.Source
 	for _, s := range v.list {
 		if s.shown {
-			out = append(out, s.source())
+			out = append(out, s.sourceOf())
 		}
 	}
 	return out
 }
 
-func (s *seen) source() hub.Source {
+func (s *seen) sourceOf() hub.Source {
 	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified, HeadIssued: s.issued, Silent: s.silent}
 }
 
-// source says where an agent comes from.
-func (v *view) source(a hub.Agent) hub.Source {
+// sourceOf says where an agent comes from.
+func (v *view) sourceOf(a hub.Agent) hub.Source {
 	s := v.byHost[a.Portal]
 	if s == nil {
 		return hub.Source{Portal: a.Portal, Record: a.Record, Also: a.Also}
 	}
-	out := s.source()
+	out := s.sourceOf()
 	out.Verified, out.Record, out.Also = a.Verified && s.shown, a.Record, a.Also
 	return out
 }

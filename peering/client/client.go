@@ -94,35 +94,35 @@ func New(cfg Config) *Client {
 // Do implements federation.Caller. A portal that does not know this one gets our card, and the request
 // is repeated once. Errors are those of the network and of forbidden requests.
 func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
-	if err := c.may(ctx, portal, origin); err != nil {
+	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	who, err := c.who(ctx, origin, portal)
+	who, err := c.portalAt(ctx, origin, portal)
 	if err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {
-		a, err := c.ask(ctx, origin, method, path, body, limit)
+		a, err := c.sendOnce(ctx, origin, method, path, body, limit)
 		if err != nil {
-			c.failed(ctx, who, err)
+			c.noteFailed(ctx, who, err)
 			return nil, err
 		}
 		c.cfg.Registry.Seen(who, a.Took)
-		c.barred(who, a)
+		c.noteBarred(who, a)
 		c.clockOf(who, a)
 		if try > 0 || a.Status != http.StatusUnauthorized {
 			return a, nil
 		}
-		if again, err := c.mend(ctx, origin, who, ReasonOf(a), a.Header); err != nil || !again {
+		if again, err := c.prepareRetry(ctx, origin, who, ReasonOf(a), a.Header); err != nil || !again {
 			return a, err
 		}
 	}
 }
 
-// may returns the reason that forbids requests to a portal.
-func (c *Client) may(ctx context.Context, portal record.PortalID, origin string) error {
+// checkAllowed returns the reason that forbids requests to a portal.
+func (c *Client) checkAllowed(ctx context.Context, portal record.PortalID, origin string) error {
 	if !record.ValidOrigin(origin) {
 		return fault.New(fault.Invalid, "%.200q is not where a portal can be.", origin)
 	}
@@ -135,8 +135,8 @@ func (c *Client) may(ctx context.Context, portal record.PortalID, origin string)
 	return nil
 }
 
-// mend prepares the repetition of a refused request, and reports whether it should be repeated.
-func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
+// prepareRetry prepares the repetition of a refused request, and reports whether it should be repeated.
+func (c *Client) prepareRetry(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
 	switch why {
 	case federation.ReasonUnknown:
 		if _, err := c.Handshake(ctx, origin, who); err != nil {
@@ -160,8 +160,8 @@ func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, w
 	return false, nil
 }
 
-// barred records whether a portal admits this one, as far as an answer shows.
-func (c *Client) barred(who record.PortalID, a *federation.Answer) {
+// noteBarred records whether a portal admits this one, as far as an answer shows.
+func (c *Client) noteBarred(who record.PortalID, a *federation.Answer) {
 	switch a.Status {
 	case http.StatusOK:
 		c.cfg.Registry.Barred(who, "", "")
@@ -173,8 +173,8 @@ func (c *Client) barred(who record.PortalID, a *federation.Answer) {
 	}
 }
 
-// failed records that a portal did not answer, unless the caller gave up or the request was forbidden.
-func (c *Client) failed(ctx context.Context, portal record.PortalID, err error) {
+// noteFailed records that a portal did not answer, unless the caller gave up or the request was forbidden.
+func (c *Client) noteFailed(ctx context.Context, portal record.PortalID, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) || portal == "" {
 		return
 	}
@@ -184,8 +184,8 @@ func (c *Client) failed(ctx context.Context, portal record.PortalID, err error) 
 	c.cfg.Registry.Failed(portal, err)
 }
 
-// ask sends one signed request and reads its answer whole.
-func (c *Client) ask(ctx context.Context, origin, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+// sendOnce sends one signed request and reads its answer whole.
+func (c *Client) sendOnce(ctx context.Context, origin, method, path string, body []byte, limit int64) (*federation.Answer, error) {
 	var in io.Reader
 	if body != nil {
 		in = bytes.NewReader(body)
@@ -198,7 +198,7 @@ func (c *Client) ask(ctx context.Context, origin, method, path string, body []by
 		r.Header.Set("Content-Type", contentType(body))
 		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
 	}
-	if err := c.sign(r); err != nil {
+	if err := c.signRequest(r); err != nil {
 		return nil, err
 	}
 	return c.send(r, limit)
@@ -212,8 +212,8 @@ func contentType(body []byte) string {
 	return "application/octet-stream"
 }
 
-// sign signs a request that is about to be sent.
-func (c *Client) sign(r *http.Request) error {
+// signRequest signs a request that is about to be sent.
+func (c *Client) signRequest(r *http.Request) error {
 	var nonce [16]byte
 	rand.Read(nonce[:])
 	return guard.SignRequest(r, c.cfg.Self, base64.RawURLEncoding.EncodeToString(nonce[:]), clock.Now())
@@ -303,8 +303,8 @@ func RefusedBy(origin string, a *federation.Answer) error {
 	return fault.New(fault.Unavailable, "%s refused (%s): %.300s", host, why, message)
 }
 
-// place returns the state of an origin.
-func (c *Client) place(origin string) *place {
+// placeOf returns the state of an origin.
+func (c *Client) placeOf(origin string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.origins[origin]
@@ -318,10 +318,10 @@ func (c *Client) place(origin string) *place {
 	return p
 }
 
-// who returns the portal at an origin. It is asked if it was not proved within the last day. A portal
+// portalAt returns the portal at an origin. It is asked if it was not proved within the last day. A portal
 // other than the given one, when that is not empty, is an error.
-func (c *Client) who(ctx context.Context, origin string, portal record.PortalID) (record.PortalID, error) {
-	p := c.place(origin)
+func (c *Client) portalAt(ctx context.Context, origin string, portal record.PortalID) (record.PortalID, error) {
+	p := c.placeOf(origin)
 	if id, ok := c.known(p, portal); ok {
 		return id, nil
 	}
@@ -334,7 +334,7 @@ func (c *Client) who(ctx context.Context, origin string, portal record.PortalID)
 	if id, ok := c.known(p, portal); ok {
 		return id, nil
 	}
-	return c.prove(ctx, p, origin, portal)
+	return c.proveOrigin(ctx, p, origin, portal)
 }
 
 func (c *Client) known(p *place, portal record.PortalID) (record.PortalID, bool) {
@@ -345,12 +345,12 @@ func (c *Client) known(p *place, portal record.PortalID) (record.PortalID, bool)
 
 // Prove implements guard.Prover. It always asks.
 func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalID) error {
-	if err := c.may(ctx, portal, origin); err != nil {
+	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	_, err := c.prove(ctx, c.place(origin), origin, portal)
+	_, err := c.proveOrigin(ctx, c.placeOf(origin), origin, portal)
 	return err
 }
 
@@ -362,20 +362,20 @@ type whole struct {
 	State   string          `json:"state"` // of an answer to hello
 }
 
-// prove asks the portal at an origin for its card, and admits it.
-func (c *Client) prove(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID, error) {
+// proveOrigin asks the portal at an origin for its card, and admits it.
+func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+WellKnownPath, nil)
 	if err != nil {
 		return "", err
 	}
 	a, err := c.send(r, maxWhole)
 	if err != nil {
-		c.failed(ctx, portal, err)
+		c.noteFailed(ctx, portal, err)
 		return "", err
 	}
 	if a.Status != http.StatusOK {
 		err := RefusedBy(origin, a)
-		c.failed(ctx, portal, err)
+		c.noteFailed(ctx, portal, err)
 		return "", err
 	}
 	var w whole
@@ -392,21 +392,21 @@ func (c *Client) prove(ctx context.Context, p *place, origin string, portal reco
 	}
 	switch {
 	case portal != "" && card.Portal != portal:
-		c.forget(p)
+		c.forgetPlace(p)
 		return "", fmt.Errorf("%w: %s is %s, not %s", guard.ErrImpostor, federation.HostOf(origin), card.Portal, portal)
 	case card.Portal == c.cfg.Self.ID():
 		return "", fault.New(fault.Invalid, "%s is this portal itself, or a copy of it.", federation.HostOf(origin))
 	case card.Origin != origin:
-		c.forget(p)
-		if err := c.moved(ctx, card.Portal, w.Card); err != nil {
+		c.forgetPlace(p)
+		if err := c.noteMoved(ctx, card.Portal, w.Card); err != nil {
 			return "", err
 		}
 		return "", fault.New(fault.Unavailable, "The portal at %s says that it is at %s.", federation.HostOf(origin), card.Origin)
 	}
-	if err := c.may(ctx, card.Portal, origin); err != nil {
+	if err := c.checkAllowed(ctx, card.Portal, origin); err != nil {
 		return "", err
 	}
-	if err := c.admit(ctx, w.Card, card.Portal); err != nil {
+	if err := c.admitCard(ctx, w.Card, card.Portal); err != nil {
 		return "", err
 	}
 	c.mu.Lock()
@@ -418,15 +418,15 @@ func (c *Client) prove(ctx context.Context, p *place, origin string, portal reco
 	return card.Portal, nil
 }
 
-// forget discards the state of an origin.
-func (c *Client) forget(p *place) {
+// forgetPlace discards the state of an origin.
+func (c *Client) forgetPlace(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.portal, p.proved = "", time.Time{}
 }
 
-// admit takes in the card of a portal.
-func (c *Client) admit(ctx context.Context, wire []byte, portal record.PortalID) error {
+// admitCard takes in the card of a portal.
+func (c *Client) admitCard(ctx context.Context, wire []byte, portal record.PortalID) error {
 	r, err := record.Open(c.cfg.Self.Network(), wire)
 	if err != nil {
 		return err
@@ -438,13 +438,13 @@ func (c *Client) admit(ctx context.Context, wire []byte, portal record.PortalID)
 	return err
 }
 
-// moved takes in the card of a portal that says where it is now, if it is known.
-func (c *Client) moved(ctx context.Context, portal record.PortalID, wire []byte) error {
+// noteMoved takes in the card of a portal that says where it is now, if it is known.
+func (c *Client) noteMoved(ctx context.Context, portal record.PortalID, wire []byte) error {
 	known, err := c.cfg.Replica.Card(ctx, portal)
 	if err != nil || known == nil {
 		return err
 	}
-	return c.admit(ctx, wire, portal)
+	return c.admitCard(ctx, wire, portal)
 }
 
 // decode reads an answer: strict JSON, members that are not known ignored.

@@ -31,12 +31,12 @@ const (
 // Handshake sends the card of this portal to the portal at an origin. The portal there must be the
 // given one, when that is not empty.
 func (c *Client) Handshake(ctx context.Context, origin string, portal record.PortalID) (*Handshake, error) {
-	if err := c.may(ctx, portal, origin); err != nil {
+	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	who, err := c.who(ctx, origin, portal)
+	who, err := c.portalAt(ctx, origin, portal)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	}
 	var a *federation.Answer
 	for mended, waited := false, 0; ; {
-		if a, err = c.ask(ctx, origin, http.MethodPost, Base+"/hello", body, maxWhole); err != nil {
-			c.failed(ctx, who, err)
+		if a, err = c.sendOnce(ctx, origin, http.MethodPost, Base+"/hello", body, maxWhole); err != nil {
+			c.noteFailed(ctx, who, err)
 			return nil, err
 		}
 		switch why, wait := ReasonOf(a), a.RetryAfter(); {
 		case a.Status == http.StatusUnauthorized && why == federation.ReasonClock && !mended:
 			mended = true
-			if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err == nil && again {
+			if again, err := c.prepareRetry(ctx, origin, who, federation.ReasonClock, a.Header); err == nil && again {
 				continue
 			}
 		case (why == federation.ReasonLimit || why == federation.ReasonBusy) && 0 < wait && wait <= maxHelloWait && waited < maxHelloWaits:
@@ -80,7 +80,7 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	}
 	c.clockOf(who, a)
 	if a.Status != http.StatusOK {
-		c.barred(who, a)
+		c.noteBarred(who, a)
 		return nil, RefusedBy(origin, a)
 	}
 	c.cfg.Registry.Seen(who, a.Took)
@@ -88,7 +88,7 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	if err := decode(a.Body, &w); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "What %s answered cannot be read.", federation.HostOf(origin))
 	}
-	if err := c.admit(ctx, w.Card, who); err != nil {
+	if err := c.admitCard(ctx, w.Card, who); err != nil {
 		return nil, err
 	}
 	theirs, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
@@ -112,7 +112,7 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 // MarkCardKnown notes that the portal at an origin knows that version of our card: it was sent there,
 // or was the answer to its hello.
 func (c *Client) MarkCardKnown(origin string, v record.Version) {
-	p := c.place(origin)
+	p := c.placeOf(origin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.met = v
@@ -121,7 +121,7 @@ func (c *Client) MarkCardKnown(origin string, v record.Version) {
 // KnowsCard reports whether the portal at an origin has received that version of the card since the
 // start.
 func (c *Client) KnowsCard(origin string, v record.Version) bool {
-	p := c.place(origin)
+	p := c.placeOf(origin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return p.met == v

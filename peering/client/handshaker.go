@@ -92,7 +92,7 @@ func (g *Handshaker) Round(ctx context.Context) {
 		if p.ID == "" || p.ID == g.self.ID() || p.Tier == record.TierLeaf || n == greetMost || ctx.Err() != nil {
 			continue
 		}
-		do := g.due(ctx, p, card, now)
+		do := g.dueRequest(ctx, p, card, now)
 		if do == nil || !g.turn(p.ID, now) {
 			continue
 		}
@@ -112,8 +112,8 @@ func (g *Handshaker) Round(ctx context.Context) {
 	}
 }
 
-// due returns the request that a portal needs, nil for none.
-func (g *Handshaker) due(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
+// dueRequest returns the request that a portal needs, nil for none.
+func (g *Handshaker) dueRequest(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
 	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
 		return nil
 	}

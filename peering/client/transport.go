@@ -45,10 +45,10 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !below(r.URL, s.origin) {
 		return nil, fault.New(fault.Invalid, "%s is not at %s.", r.URL.Redacted(), s.origin)
 	}
-	if err := s.c.may(ctx, s.portal, s.origin); err != nil {
+	if err := s.c.checkAllowed(ctx, s.portal, s.origin); err != nil {
 		return nil, err
 	}
-	who, err := s.who(ctx)
+	who, err := s.verifyPortal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		resp, err := s.c.cfg.Stream.RoundTrip(out)
 		if err != nil {
-			s.c.failed(ctx, who, err)
+			s.c.noteFailed(ctx, who, err)
 			return nil, err
 		}
 		resp.Request = r
@@ -72,7 +72,7 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		why, _ := reasonIn(said)
-		if again, err := s.c.mend(ctx, s.origin, who, why, resp.Header); err != nil {
+		if again, err := s.c.prepareRetry(ctx, s.origin, who, why, resp.Header); err != nil {
 			return nil, err
 		} else if !again {
 			resp.Body = io.NopCloser(bytes.NewReader(said))
@@ -81,12 +81,12 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// who verifies that the portal is at its origin, with a time limit of its own, because the request
+// verifyPortal verifies that the portal is at its origin, with a time limit of its own, because the request
 // itself may take as long as an agent works.
-func (s signing) who(ctx context.Context) (record.PortalID, error) {
+func (s signing) verifyPortal(ctx context.Context) (record.PortalID, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return s.c.who(ctx, s.origin, s.portal)
+	return s.c.portalAt(ctx, s.origin, s.portal)
 }
 
 // signed is a copy of a request with a body that was read, signed anew.
@@ -101,7 +101,7 @@ func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		out.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
 	}
-	return out, s.c.sign(out)
+	return out, s.c.signRequest(out)
 }
 
 // bodyOf reads the body of a request, which is closed.

@@ -12,7 +12,7 @@ import (
 // lead ends the log with a new head when it needs one: the agents changed, the
 // lease or the key of the last one ends, or there is none.
 func (p *Publisher) lead(ctx context.Context) error {
-	w, err := p.pen()
+	w, err := p.newPen()
 	if err != nil {
 		return err
 	}
@@ -28,10 +28,10 @@ func (p *Publisher) lead(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := p.summarize(ctx, w, changed); err != nil {
+	if err := p.signSummary(ctx, w, changed); err != nil {
 		return err
 	}
-	h := &record.Head{Header: p.header(w, w.now+headLife.Milliseconds()), Count: count, Root: root, LogStart: min(p.logStart, p.seq), Summary: p.summary.hash}
+	h := &record.Head{Header: p.nextHeader(w, w.now+headLife.Milliseconds()), Count: count, Root: root, LogStart: min(p.logStart, p.seq), Summary: p.summary.hash}
 	if head != nil {
 		h.Prev = head.Hash
 	}
@@ -39,7 +39,7 @@ func (p *Publisher) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sign a head: %w", err)
 	}
-	if err := p.admit(ctx, r); err != nil {
+	if err := p.admitRecord(ctx, r); err != nil {
 		return fmt.Errorf("store a head: %w", err)
 	}
 	p.mu.Lock()
@@ -52,8 +52,8 @@ func (p *Publisher) lead(ctx context.Context) error {
 	return nil
 }
 
-// admit stores one record of the portal itself.
-func (p *Publisher) admit(ctx context.Context, r *record.Record) error {
+// admitRecord stores one record of the portal itself.
+func (p *Publisher) admitRecord(ctx context.Context, r *record.Record) error {
 	_, _, err := p.cfg.Gate.Admit(ctx, r.Wire, clock.Now())
 	switch why := record.ReasonOf(err); {
 	case err == nil:

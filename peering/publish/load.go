@@ -29,8 +29,8 @@ const (
 	logBytes = 8 << 20
 )
 
-// load reads the portal's own log: the published agents, and the current seq.
-func (p *Publisher) load(ctx context.Context, now time.Time) error {
+// loadState reads the portal's own log: the published agents, and the current seq.
+func (p *Publisher) loadState(ctx context.Context, now time.Time) error {
 	own := p.cfg.Signer.ID()
 	standing, err := p.cfg.Replica.Standing(ctx, own)
 	if err != nil {
@@ -167,9 +167,9 @@ func contentOf(a *record.Agent) record.Hash {
 	return sha256.Sum256(b)
 }
 
-// begin ensures that there is an epoch, and that the clock is not before it: a record signed then
+// beginEpoch ensures that there is an epoch, and that the clock is not before it: a record signed then
 // would have no place in it.
-func (p *Publisher) begin(now time.Time) error {
+func (p *Publisher) beginEpoch(now time.Time) error {
 	ms := clock.Milli(now)
 	p.mu.Lock()
 	if v := p.overtaken; v.Epoch != 0 && v.Epoch >= p.epoch {
@@ -196,8 +196,8 @@ func (p *Publisher) begin(now time.Time) error {
 	return nil
 }
 
-// compare finds the agents that differ between directory and log.
-func (p *Publisher) compare(ctx context.Context, now time.Time) error {
+// compareAgents finds the agents that differ between directory and log.
+func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 	seen := make(map[string]bool, len(p.entries))
 	p.todo = nil
 	origin := p.cfg.Signer.Origin()

@@ -189,15 +189,15 @@ func (p *Publisher) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if now := time.Now(); !now.Before(p.due(now)) {
-			p.attempt(ctx)
+			p.attemptRound(ctx)
 		}
 		timer.Reset(max(min(time.Until(p.due(time.Now())), lookEvery), 0))
 	}
 }
 
-// attempt runs one round and schedules the next, later after a failure.
-func (p *Publisher) attempt(ctx context.Context) {
-	err := p.round(ctx)
+// attemptRound runs one round and schedules the next, later after a failure.
+func (p *Publisher) attemptRound(ctx context.Context) {
+	err := p.runRound(ctx)
 	if err == nil {
 		p.retryAt, p.retry, p.said = time.Time{}, 0, ""
 		return

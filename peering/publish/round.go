@@ -29,11 +29,11 @@ const (
 	leastRenew = 64
 )
 
-// round brings the log up to date and ends it with a head where one is due.
-func (p *Publisher) round(ctx context.Context) error {
+// runRound brings the log up to date and ends it with a head where one is due.
+func (p *Publisher) runRound(ctx context.Context) error {
 	now, began := clock.Now(), time.Now()
 	if !p.loaded {
-		if err := p.load(ctx, now); err != nil {
+		if err := p.loadState(ctx, now); err != nil {
 			return err
 		}
 	}
@@ -48,15 +48,15 @@ func (p *Publisher) round(ctx context.Context) error {
 	p.asked = true
 	wanted := p.wanted
 	p.wanted = time.Time{}
-	err := p.update(ctx, now, began)
+	err := p.updateLog(ctx, now, began)
 	if err != nil && p.wanted.IsZero() {
 		p.wanted = wanted
 	}
 	return err
 }
 
-func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
-	if err := p.begin(now); err != nil {
+func (p *Publisher) updateLog(ctx context.Context, now, began time.Time) error {
+	if err := p.beginEpoch(now); err != nil {
 		return err
 	}
 	if err := p.readCard(); err != nil {
@@ -72,7 +72,7 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 		if len(ids) == 0 {
 			break
 		}
-		if err := p.publish(ctx, ids, false); err != nil {
+		if err := p.publishAgents(ctx, ids, false); err != nil {
 			return err
 		}
 		if err := p.cfg.Source.Published(ctx, numbers); err != nil {
@@ -80,18 +80,18 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 		}
 	}
 	if p.unsure {
-		if err := p.compare(ctx, now); err != nil {
+		if err := p.compareAgents(ctx, now); err != nil {
 			return err
 		}
 	}
 	for len(p.todo) > 0 {
 		n := min(len(p.todo), publishBatch)
-		if err := p.publish(ctx, p.todo[:n], false); err != nil {
+		if err := p.publishAgents(ctx, p.todo[:n], false); err != nil {
 			return err
 		}
 		p.todo = p.todo[n:]
 	}
-	if err := p.renew(ctx, now); err != nil {
+	if err := p.renewRecords(ctx, now); err != nil {
 		return err
 	}
 	return p.lead(ctx)
@@ -124,15 +124,15 @@ func (p *Publisher) readCard() error {
 	return nil
 }
 
-// renew signs records past half their life anew, a part at a time, and those past three quarters at
+// renewRecords signs records past half their life anew, a part at a time, and those past three quarters at
 // once.
-func (p *Publisher) renew(ctx context.Context, now time.Time) error {
+func (p *Publisher) renewRecords(ctx context.Context, now time.Time) error {
 	if time.Now().Before(p.renewAt) {
 		return nil
 	}
-	due, next := p.dying(clock.Milli(now))
+	due, next := p.listDying(clock.Milli(now))
 	for batch := range slices.Chunk(due, publishBatch) {
-		if err := p.publish(ctx, batch, true); err != nil {
+		if err := p.publishAgents(ctx, batch, true); err != nil {
 			return err
 		}
 	}
@@ -140,9 +140,9 @@ func (p *Publisher) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// dying returns the agents with records to renew now, those that expire first in front, and when to
+// listDying returns the agents with records to renew now, those that expire first in front, and when to
 // search again.
-func (p *Publisher) dying(now int64) (due []string, next time.Duration) {
+func (p *Publisher) listDying(now int64) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	soon, urgent := now+renewEvery.Milliseconds(), 0
@@ -186,7 +186,7 @@ type pen struct {
 	until int64 // of the key
 }
 
-func (p *Publisher) pen() (pen, error) {
+func (p *Publisher) newPen() (pen, error) {
 	now := clock.Now()
 	_, key, until, err := p.cfg.Signer.Key(now)
 	if err != nil {
@@ -195,9 +195,9 @@ func (p *Publisher) pen() (pen, error) {
 	return pen{key, clock.Milli(now), clock.Milli(until)}, nil
 }
 
-// header gives out the next version. It follows the clock at all times, not
+// nextHeader gives out the next version. It follows the clock at all times, not
 // only from a start on: a machine may be set back as it runs.
-func (p *Publisher) header(w pen, expires int64) record.Header {
+func (p *Publisher) nextHeader(w pen, expires int64) record.Header {
 	p.seq = max(p.seq+1, (w.now-p.epoch)*seqPerMilli)
 	return record.Header{Portal: p.cfg.Signer.ID(), Epoch: p.epoch, Seq: p.seq, Issued: w.now, Expires: min(expires, w.until)}
 }
@@ -210,10 +210,10 @@ type step struct {
 	record      *record.Record
 }
 
-// publish signs the current state of agents, if it differs from the published one or renew is set, and
+// publishAgents signs the current state of agents, if it differs from the published one or renew is set, and
 // stores it. An agent that cannot be expressed as a record is left out. After an error the stored
 // state is unknown.
-func (p *Publisher) publish(ctx context.Context, ids []string, renew bool) error {
+func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool) error {
 	agents, err := p.cfg.Source.AgentsByIDs(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read agents to publish: %w", err)
@@ -222,13 +222,13 @@ func (p *Publisher) publish(ctx context.Context, ids []string, renew bool) error
 	for i := range agents {
 		byID[agents[i].ID] = &agents[i]
 	}
-	w, err := p.pen()
+	w, err := p.newPen()
 	if err != nil {
 		return err
 	}
 	var steps []step
 	for _, id := range ids {
-		s, err := p.sign(w, id, byID[id], renew)
+		s, err := p.signRecord(w, id, byID[id], renew)
 		if err != nil {
 			return err
 		}
@@ -236,24 +236,24 @@ func (p *Publisher) publish(ctx context.Context, ids []string, renew bool) error
 			steps = append(steps, s)
 		}
 	}
-	return p.keep(ctx, steps)
+	return p.keepSteps(ctx, steps)
 }
 
-// sign makes the record of one agent, nil when none is needed.
-func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, error) {
+// signRecord makes the record of one agent, nil when none is needed.
+func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step, error) {
 	s := step{local: translate.LocalID(id)}
 	e := p.entries[s.local]
 	if a != nil && p.hidden(*a) == "" {
 		s.name = a.Name
 		r, _ := translate.Record(*a, p.cfg.Signer.Origin(), clock.FromMilli(w.now))
 		if s.content = contentOf(r); e != nil && !e.deleted && e.content == s.content && !renew {
-			p.refuse(s.local, "")
+			p.noteRefusal(s.local, "")
 			return s, nil
 		}
-		r.Header = p.header(w, w.now+agentLife.Milliseconds())
+		r.Header = p.nextHeader(w, w.now+agentLife.Milliseconds())
 		rec, err := record.Sign(p.cfg.Signer.Network(), r, w.key)
 		if err == nil {
-			p.refuse(s.local, "")
+			p.noteRefusal(s.local, "")
 			s.record = rec
 			return s, nil
 		}
@@ -262,9 +262,9 @@ func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, erro
 			return s, err
 		}
 		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", a.Name, "error", err)
-		p.refuse(s.local, "This portal could not write down what it is: "+err.Error()+". Tell its operator.")
+		p.noteRefusal(s.local, "This portal could not write down what it is: "+err.Error()+". Tell its operator.")
 	} else {
-		p.refuse(s.local, "")
+		p.noteRefusal(s.local, "")
 	}
 	if e == nil || e.deleted && !renew && e.content != (record.Hash{}) {
 		return s, nil
@@ -276,7 +276,7 @@ func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, erro
 		return s, nil
 	}
 	s.content = tombstone
-	gone := &record.Agent{ID: s.local, Deleted: true, Header: p.header(w, min(s.until, w.now+tombstoneLife.Milliseconds()))}
+	gone := &record.Agent{ID: s.local, Deleted: true, Header: p.nextHeader(w, min(s.until, w.now+tombstoneLife.Milliseconds()))}
 	var err error
 	s.record, err = record.Sign(p.cfg.Signer.Network(), gone, w.key)
 	return s, err
@@ -285,8 +285,8 @@ func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, erro
 // tombstone is the content of a tombstone that is good.
 var tombstone = record.Hash{1}
 
-// refuse notes why an agent's record cannot be signed, or that it can.
-func (p *Publisher) refuse(local, why string) {
+// noteRefusal notes why an agent's record cannot be signed, or that it can.
+func (p *Publisher) noteRefusal(local, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if why == "" {
@@ -296,10 +296,10 @@ func (p *Publisher) refuse(local, why string) {
 	p.refused[local] = why
 }
 
-// keep stores records through the gate, with the checks for records of other portals except the
+// keepSteps stores records through the gate, with the checks for records of other portals except the
 // signatures, which were made a moment before. Refused records are left out; if all are refused the
 // batch itself is wrong, and that is an error.
-func (p *Publisher) keep(ctx context.Context, steps []step) error {
+func (p *Publisher) keepSteps(ctx context.Context, steps []step) error {
 	if len(steps) == 0 {
 		return nil
 	}

@@ -46,31 +46,31 @@ func (p *Publisher) loadSummary(ctx context.Context, epoch int64) (s summaryOf, 
 	return summaryOf{r.Hash, r.Seq, r.Issued, r.Expires, r.Key}, nil
 }
 
-// summarize makes a new summary when the agents changed and the last one is
+// signSummary makes a new summary when the agents changed and the last one is
 // not too young, or when it ends.
-func (p *Publisher) summarize(ctx context.Context, w pen, changed bool) error {
+func (p *Publisher) signSummary(ctx context.Context, w pen, changed bool) error {
 	age, good := w.now-p.summary.issued, p.summary.seq != 0 && p.ring.Has(p.summary.key)
 	if good && age >= 0 && (age < summaryEvery.Milliseconds() || !changed) && w.now < p.summary.issued+(p.summary.expires-p.summary.issued)/2 {
 		return nil
 	}
-	s, err := p.count(ctx)
+	s, err := p.countTerms(ctx)
 	if err != nil {
 		return fmt.Errorf("sum up the agents: %w", err)
 	}
-	s.Header = p.header(w, w.now+summaryLife.Milliseconds())
+	s.Header = p.nextHeader(w, w.now+summaryLife.Milliseconds())
 	r, err := record.Sign(p.cfg.Signer.Network(), s, w.key)
 	if err != nil {
 		return fmt.Errorf("sign a summary: %w", err)
 	}
-	if err := p.admit(ctx, r); err != nil {
+	if err := p.admitRecord(ctx, r); err != nil {
 		return fmt.Errorf("store a summary: %w", err)
 	}
 	p.summary = summaryOf{r.Hash, r.Seq, r.Issued, r.Expires, r.Key}
 	return nil
 }
 
-// count reads the published records, as other portals read them.
-func (p *Publisher) count(ctx context.Context) (*record.Summary, error) {
+// countTerms reads the published records, as other portals read them.
+func (p *Publisher) countTerms(ctx context.Context) (*record.Summary, error) {
 	card, err := record.Open(p.cfg.Signer.Network(), p.card)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func choose(list []askable, w sought, n int) []int {
 		pace      int
 		turn      uint64
 	}
-	score := scores(list, w)
+	score := scoreTerms(list, w)
 	out := make([]choice, len(list))
 	for i, p := range list {
 		c := choice{at: i, score: score[i], pace: pace(p.rtt), turn: turnOf(w.seed, p.id)}
@@ -103,8 +103,8 @@ func choose(list []askable, w sought, n int) []int {
 	return places
 }
 
-// scores returns for each summary how much of the sought terms it has.
-func scores(list []askable, w sought) []float64 {
+// scoreTerms returns for each summary how much of the sought terms it has.
+func scoreTerms(list []askable, w sought) []float64 {
 	out := make([]float64, len(list))
 	known := 0
 	for _, p := range list {
@@ -129,7 +129,7 @@ func scores(list []askable, w sought) []float64 {
 	for _, forms := range w.words {
 		count(func(s *catalog.Summary) float64 {
 			if slices.ContainsFunc(forms, s.Terms.HasTerm) {
-				return worth(s)
+				return filterWeight(s)
 			}
 			return 0
 		})
@@ -153,10 +153,10 @@ func scores(list []askable, w sought) []float64 {
 	return out
 }
 
-// worth is the weight of a match in a filter: full for a filter as full as it should be, zero for one
+// filterWeight is the weight of a match in a filter: full for a filter as full as it should be, zero for one
 // that matches everything. The weight has steps, so that a filter gains nothing by being emptier than
 // others.
-func worth(s *catalog.Summary) float64 {
+func filterWeight(s *catalog.Summary) float64 {
 	if s.FalsePositives <= 0.05 {
 		return 1
 	}

@@ -27,17 +27,17 @@ type inquiry struct {
 	all, alone bool
 }
 
-// wants returns the portals to ask with the query for each, and whether some are left out. If only
+// planInquiries returns the portals to ask with the query for each, and whether some are left out. If only
 // summaries of other portals are held here, index portals are asked for all besides. own is the query
 // for the other portals, of which there may be more.
-func (s *Searcher) wants(ctx context.Context, q hub.Query, more int) (out []inquiry, own []byte, limited bool) {
-	list, limited := s.choose(ctx, q)
+func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (out []inquiry, own []byte, limited bool) {
+	list, limited := s.choosePortals(ctx, q)
 	if len(list)+more == 0 {
 		return nil, nil, false
 	}
 	var indexes []federation.Peer
 	if len(list) > 0 {
-		indexes = s.indexes(ctx, q)
+		indexes = s.listIndexes(ctx, q)
 	}
 	list = slices.DeleteFunc(list, func(p federation.Peer) bool {
 		return slices.ContainsFunc(indexes, func(x federation.Peer) bool { return x.ID == p.ID })
@@ -71,9 +71,9 @@ func (s *Searcher) wants(ctx context.Context, q hub.Query, more int) (out []inqu
 	return out, body, limited
 }
 
-// indexes are the index portals that are asked for a query: of different sites,
+// listIndexes are the index portals that are asked for a query: of different sites,
 // that an operator allowed or that were seen at their address, and that answer.
-func (s *Searcher) indexes(ctx context.Context, q hub.Query) []federation.Peer {
+func (s *Searcher) listIndexes(ctx context.Context, q hub.Query) []federation.Peer {
 	if !s.Catalog.SummaryOnly() {
 		return nil
 	}
@@ -109,22 +109,22 @@ type lister struct {
 	keys *record.Ring
 }
 
-// fits returns an error when the answering portal contradicts itself: a record is signed by a key that
+// checkKeys returns an error when the answering portal contradicts itself: a record is signed by a key that
 // is not in the card it sent. A key unknown to this portal would not be its fault.
-func (l lister) fits(r *record.Record) error {
+func (l lister) checkKeys(r *record.Record) error {
 	if l.keys == nil || l.keys.Has(r.Key) {
 		return nil
 	}
 	return &record.Refused{Reason: record.NotConsistent, Text: "it is signed by a key that the card beside it does not list"}
 }
 
-// listers returns the portals that an index portal may answer for: itself and those with a head in its
+// listListers returns the portals that an index portal may answer for: itself and those with a head in its
 // answer. These heads are admitted like any other.
-func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federation.SearchAnswer) map[record.PortalID]lister {
+func (s *Searcher) listListers(ctx context.Context, by federation.Peer, in *federation.SearchAnswer) map[record.PortalID]lister {
 	out := make(map[record.PortalID]lister)
 	take := func(portal record.PortalID, told federation.Told, keys *record.Ring) {
 		out[portal] = lister{keys: keys}
-		head, err := s.head(ctx, by.ID, portal, told)
+		head, err := s.admitHead(ctx, by.ID, portal, told)
 		if err != nil {
 			s.Log.Debug("a head that an index portal has is passed over", "portal", portal, "index", by.ID, "error", err)
 			return
@@ -135,11 +135,11 @@ func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federati
 	}
 	take(by.ID, federation.Told{Head: in.Head}, nil)
 	for _, t := range in.Heads {
-		portal, keys, err := s.claimed(t)
+		portal, keys, err := s.readClaim(t)
 		_, twice := out[portal]
 		switch {
 		case err != nil:
-			if s.blame(by.ID, err); portal != "" && !twice {
+			if s.blamePortal(by.ID, err); portal != "" && !twice {
 				out[portal] = lister{} // blamed already
 			}
 		case !twice:
@@ -149,9 +149,9 @@ func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federati
 	return out
 }
 
-// claimed reads the head that an index portal sent of another portal, and its card. It returns the
+// readClaim reads the head that an index portal sent of another portal, and its card. It returns the
 // portal, even with an error, and its keys. Nothing is verified here.
-func (s *Searcher) claimed(t federation.Told) (record.PortalID, *record.Ring, error) {
+func (s *Searcher) readClaim(t federation.Told) (record.PortalID, *record.Ring, error) {
 	head, err := record.Open(s.Network, t.Head)
 	if err != nil {
 		return "", nil, err
@@ -165,7 +165,7 @@ func (s *Searcher) claimed(t federation.Told) (record.PortalID, *record.Ring, er
 		return head.Portal, nil, &record.Refused{Reason: record.NotConsistent, Text: "it is not a head with its card"}
 	}
 	keys := card.Ring()
-	return head.Portal, keys, lister{keys: keys}.fits(head)
+	return head.Portal, keys, lister{keys: keys}.checkKeys(head)
 }
 
 // shows returns a portal that is not wholly held and may be shown.

@@ -41,8 +41,8 @@ func (l *lookedUp) put(portal record.PortalID, k looked) {
 	l.list[portal] = k
 }
 
-// card returns the card of a portal.
-func (s *Searcher) card(ctx context.Context, portal record.PortalID) (*record.Card, error) {
+// readCard returns the card of a portal.
+func (s *Searcher) readCard(ctx context.Context, portal record.PortalID) (*record.Card, error) {
 	standing, err := s.Replica.Standing(ctx, portal)
 	if err != nil {
 		return nil, err

@@ -53,9 +53,9 @@ type asking struct {
 	until time.Time // guarded by memo.mu; zero while it is under way
 }
 
-// ask returns the asking of a question, a new one if there is none; false when
+// joinRequest returns the asking of a question, a new one if there is none; false when
 // too many are under way.
-func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
+func (m *memo) joinRequest(s *Searcher, p inquiry) (*asking, bool) {
 	q := question{p.ID, p.Head, s.Catalog.PolicyVersion(), string(p.body)}
 	now := time.Now()
 	m.mu.Lock()
@@ -71,7 +71,7 @@ func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
 	if m.list == nil {
 		m.list = make(map[question]*asking)
 	}
-	m.room(now)
+	m.makeRoom(now)
 	a := &asking{done: make(chan struct{})}
 	m.list[q] = a
 	s.under.Go(func() {
@@ -81,7 +81,7 @@ func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)
 		defer timer.Stop()
-		a.found, a.err = s.ask(ctx, p)
+		a.found, a.err = s.askPortal(ctx, p)
 		m.mu.Lock()
 		if a.until = time.Now().Add(answeredFor); a.err != nil {
 			a.until = time.Now().Add(unansweredFor)
@@ -92,8 +92,8 @@ func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
 	return a, true
 }
 
-// room makes place for one more; the caller holds mu.
-func (m *memo) room(now time.Time) {
+// makeRoom makes place for one more; the caller holds mu.
+func (m *memo) makeRoom(now time.Time) {
 	if len(m.list) < maxMemo {
 		return
 	}

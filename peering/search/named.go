@@ -196,10 +196,10 @@ func (s *Searcher) met(ctx context.Context, c *record.Card) (federation.Peer, bo
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)
 		defer timer.Stop()
-		card, err := s.Bootstrapper.meet(ctx, c.Origin, c.Portal, false)
+		card, err := s.Bootstrapper.contactPortal(ctx, c.Origin, c.Portal, false)
 		if err != nil {
 			s.Log.Debug("a portal that the DHT names was not met", "portal", c.Portal, "error", err)
-			s.leave(c.Origin)
+			s.pausePortal(c.Origin)
 			return
 		}
 		p, known, held := s.Catalog.Standing(card.Portal)
@@ -232,8 +232,8 @@ func (s *Searcher) passing(ctx context.Context, c *record.Card) (federation.Peer
 	return federation.Peer{ID: c.Portal, URL: c.Origin, Name: c.Name, State: federation.Active, Proved: clock.Now(), Head: r.Version(), HeadIssued: time.UnixMilli(r.Issued)}, true
 }
 
-// leave excludes a portal that did not answer from requests for a while.
-func (s *Searcher) leave(origin string) {
+// pausePortal excludes a portal that did not answer from requests for a while.
+func (s *Searcher) pausePortal(origin string) {
 	n := &s.names
 	n.mu.Lock()
 	defer n.mu.Unlock()

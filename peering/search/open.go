@@ -90,7 +90,7 @@ func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err er
 		id = o.ID
 	}
 	ask := []federation.Peer{from}
-	for _, p := range s.indexes(ctx, hub.Query{Text: name}) {
+	for _, p := range s.listIndexes(ctx, hub.Query{Text: name}) {
 		if p.ID != from.ID {
 			ask = append(ask, p)
 		}
@@ -123,13 +123,13 @@ func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id
 	timer := time.AfterFunc(most, cancel)
 	defer timer.Stop()
 	if id != "" {
-		return s.fetch(ctx, via, of, id)
+		return s.fetchAgent(ctx, via, of, id)
 	}
-	return s.named(ctx, via, of, name)
+	return s.findNamed(ctx, via, of, name)
 }
 
-// named looks for the agent of a name.
-func (s *Searcher) named(ctx context.Context, via, of federation.Peer, name string) (found, error) {
+// findNamed looks for the agent of a name.
+func (s *Searcher) findNamed(ctx context.Context, via, of federation.Peer, name string) (found, error) {
 	q := federation.SearchQuestion{Text: name, Limit: federation.MaxFound}
 	if via.ID != of.ID {
 		q.Of, q.Portals = federation.OfAll, []string{of.Host()}
@@ -138,7 +138,7 @@ func (s *Searcher) named(ctx context.Context, via, of federation.Peer, name stri
 	if err != nil {
 		return found{}, err
 	}
-	list, err := s.ask(ctx, inquiry{Peer: via, body: body, all: via.ID != of.ID})
+	list, err := s.askPortal(ctx, inquiry{Peer: via, body: body, all: via.ID != of.ID})
 	if err != nil {
 		return found{}, err
 	}
@@ -153,9 +153,9 @@ func (s *Searcher) named(ctx context.Context, via, of federation.Peer, name stri
 // errNotThere is of an agent that its portal does not list.
 var errNotThere = errors.New("it is not there")
 
-// fetch asks a portal for the newest record of an agent by its id in the network,
+// fetchAgent asks a portal for the newest record of an agent by its id in the network,
 // of its own or another's.
-func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string) (f found, err error) {
+func (s *Searcher) fetchAgent(ctx context.Context, via, of federation.Peer, id string) (f found, err error) {
 	path := fmt.Sprintf("/peering/v1/agents/%s/%s", of.ID, strings.TrimPrefix(id, string(of.ID)+"/"))
 	a, err := s.Caller.Do(ctx, via.URL, via.ID, http.MethodGet, path, nil, maxAnswer)
 	if err != nil {
@@ -176,20 +176,20 @@ func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string
 	told := federation.Told{Head: in.Head}
 	if via.ID != of.ID {
 		told.Card = in.Card
-		portal, keys, err := s.claimed(told)
+		portal, keys, err := s.readClaim(told)
 		if err == nil && portal != of.ID {
 			err = &record.Refused{Reason: record.NotConsistent, Text: "it answers for another portal than it was asked for"}
 		}
 		if err != nil {
-			s.blame(via.ID, err)
+			s.blamePortal(via.ID, err)
 			return f, err
 		}
 		l.keys = keys
 	}
-	if l.head, err = s.head(ctx, via.ID, of.ID, told); err != nil {
+	if l.head, err = s.admitHead(ctx, via.ID, of.ID, told); err != nil {
 		return f, err
 	}
-	list, err := s.verify(ctx, via, map[record.PortalID]lister{of.ID: l}, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
+	list, err := s.verifyHits(ctx, via, map[record.PortalID]lister{of.ID: l}, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
 	if err != nil {
 		return f, err
 	}

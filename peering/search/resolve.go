@@ -70,9 +70,9 @@ type Bootstrapper struct {
 // errShut is of a portal that may not be shown here.
 var errShut = errors.New("it is not let in")
 
-// meet says hello to a portal, or to whoever is at an origin, and has it known
+// contactPortal says hello to a portal, or to whoever is at an origin, and has it known
 // and shown here from then on. It finds room if it is wanted.
-func (s *Bootstrapper) meet(ctx context.Context, origin string, portal record.PortalID, wanted bool) (*record.Card, error) {
+func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal record.PortalID, wanted bool) (*record.Card, error) {
 	for _, p := range s.Registry.Portals(ctx) {
 		if p.ID == "" && p.URL == origin && p.State == federation.Denied { // whoever is there
 			return nil, errShut
@@ -155,11 +155,11 @@ func (k *Resolver) Tally() ResolveTally {
 // Seek implements hub.Seeker. All callers that look for the same agent share one search and wait at
 // most seekFor.
 func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hub.Agent, error) {
-	w, err := k.goal(ctx, actor, what)
+	w, err := k.parseGoal(ctx, actor, what)
 	if err != nil {
 		return hub.Agent{}, err
 	}
-	s, err := k.begin(actor, what, w)
+	s, err := k.beginSearch(actor, what, w)
 	if err != nil {
 		return hub.Agent{}, err
 	}
@@ -174,8 +174,8 @@ func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hu
 	return hub.Agent{}, &fault.Error{Kind: fault.Unavailable, Safe: w.text() + " is not known here. It is being looked for in the network; ask again in a few seconds.", RetryAfter: seekFor}
 }
 
-// begin returns the search that is under way, or begins one.
-func (k *Resolver) begin(actor ident.Actor, what string, w goal) (*seeking, error) {
+// beginSearch returns the search that is under way, or begins one.
+func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking, error) {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -202,8 +202,8 @@ func (k *Resolver) begin(actor ident.Actor, what string, w goal) (*seeking, erro
 		defer cancel()
 		timer := time.AfterFunc(seekWhole, cancel)
 		defer timer.Stop()
-		s.agent, s.err = k.look(ctx, w)
-		k.end(what, s)
+		s.agent, s.err = k.lookUp(ctx, w)
+		k.endSearch(what, s)
 	})
 	return s, nil
 }
@@ -216,8 +216,8 @@ func (k *Resolver) asker(actor ident.Actor) (wait time.Duration, ok bool) {
 	return k.visitors.Allow(actor.Addr)
 }
 
-// end records the result of a search.
-func (k *Resolver) end(what string, s *seeking) {
+// endSearch records the result of a search.
+func (k *Resolver) endSearch(what string, s *seeking) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.flights, what)
@@ -270,9 +270,9 @@ func (w goal) none(why string) error {
 	return fault.New(fault.NotFound, "%s is not known here. %s", w.text(), why)
 }
 
-// goal parses a text into the agent to search for. It refuses agents that this portal itself must
+// parseGoal parses a text into the agent to search for. It refuses agents that this portal itself must
 // know, and those of a portal that is shut out.
-func (k *Resolver) goal(ctx context.Context, actor ident.Actor, what string) (w goal, err error) {
+func (k *Resolver) parseGoal(ctx context.Context, actor ident.Actor, what string) (w goal, err error) {
 	name, host, handle := strings.Cut(what, "@")
 	if !handle {
 		portal, local, ok := strings.Cut(what, "/")
@@ -297,15 +297,15 @@ func (k *Resolver) goal(ctx context.Context, actor ident.Actor, what string) (w 
 	if k.catalog.ShowsHost(w.host) {
 		return w, w.none("Its portal is, but nothing of that name was found there. Check the spelling.")
 	}
-	if d := k.decide(ctx, w.host); shutOut(d) {
+	if d := k.decideHost(ctx, w.host); shutOut(d) {
 		return w, w.none(keptOut(actor, d, "Check the spelling."))
 	}
 	return w, nil
 }
 
-// decide returns the decision for the portal at a host, if one was proved there. A claim by another
+// decideHost returns the decision for the portal at a host, if one was proved there. A claim by another
 // portal shuts out none.
-func (k *Resolver) decide(ctx context.Context, host string) federation.Decision {
+func (k *Resolver) decideHost(ctx context.Context, host string) federation.Decision {
 	reg := k.Bootstrapper.Registry
 	for _, p := range reg.Portals(ctx) {
 		if p.ID != "" && !p.Proved.IsZero() && p.Host() == host {
@@ -347,8 +347,8 @@ func originOf(host string) string {
 	return ""
 }
 
-// look looks for an agent.
-func (k *Resolver) look(ctx context.Context, w goal) (hub.Agent, error) {
+// lookUp looks for an agent.
+func (k *Resolver) lookUp(ctx context.Context, w goal) (hub.Agent, error) {
 	if w.id != "" {
 		return k.byID(ctx, w)
 	}
@@ -360,13 +360,13 @@ func (k *Resolver) look(ctx context.Context, w goal) (hub.Agent, error) {
 		return hub.Agent{}, w.none("No portal of this network signed to be at " + w.host + ".")
 	}
 	// Any portal may sign such an entry: the one that answers at the host is the right one.
-	a, err := k.ask(ctx, list, "", func(*record.Card) (hub.Agent, error) { return k.open(ctx, w) })
+	a, err := k.askPortals(ctx, list, "", func(*record.Card) (hub.Agent, error) { return k.openAgent(ctx, w) })
 	return a, k.failed(w, err)
 }
 
-// ask contacts portals, one after the other, until one has the agent. A portal that answers without it
+// askPortals contacts portals, one after the other, until one has the agent. A portal that answers without it
 // ends the search.
-func (k *Resolver) ask(ctx context.Context, list []overlay.Found, portal record.PortalID, has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
+func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal record.PortalID, has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
 	tried := make(map[string]bool)
 	err = errShut
 	for _, f := range list {
@@ -374,7 +374,7 @@ func (k *Resolver) ask(ctx context.Context, list []overlay.Found, portal record.
 			continue
 		}
 		tried[f.Card.Origin] = true
-		card, merr := k.Bootstrapper.meet(ctx, f.Card.Origin, portal, true)
+		card, merr := k.Bootstrapper.contactPortal(ctx, f.Card.Origin, portal, true)
 		if merr != nil {
 			k.Log.Debug("a portal that the DHT names was not met", "portal", f.Card.Portal, "origin", f.Card.Origin, "error", merr)
 			if !errors.Is(merr, errShut) {
@@ -389,8 +389,8 @@ func (k *Resolver) ask(ctx context.Context, list []overlay.Found, portal record.
 	return a, err
 }
 
-// open returns an agent of a portal that was met just now.
-func (k *Resolver) open(ctx context.Context, w goal) (hub.Agent, error) {
+// openAgent returns an agent of a portal that was met just now.
+func (k *Resolver) openAgent(ctx context.Context, w goal) (hub.Agent, error) {
 	f, err := k.Searcher.Open(ctx, w.name, w.host)
 	if err == nil {
 		return f.Agent, nil
@@ -424,7 +424,7 @@ func (k *Resolver) byID(ctx context.Context, w goal) (hub.Agent, error) {
 		}
 		return hub.Agent{}, w.none("No portal of this network signed to list it.")
 	}
-	a, err := k.ask(ctx, list, w.portal, func(c *record.Card) (hub.Agent, error) { return k.listed(ctx, c, w) })
+	a, err := k.askPortals(ctx, list, w.portal, func(c *record.Card) (hub.Agent, error) { return k.listed(ctx, c, w) })
 	return a, k.failed(w, err)
 }
 
@@ -432,7 +432,7 @@ func (k *Resolver) byID(ctx context.Context, w goal) (hub.Agent, error) {
 func (k *Resolver) listed(ctx context.Context, card *record.Card, w goal) (hub.Agent, error) {
 	for _, p := range k.catalog.Partial() {
 		if p.ID == card.Portal {
-			f, err := k.Searcher.fetch(ctx, p, p, w.id)
+			f, err := k.Searcher.fetchAgent(ctx, p, p, w.id)
 			if err == nil {
 				k.Searcher.opened.put(f, clock.Now().Add(openedFor))
 				return f.Agent, nil

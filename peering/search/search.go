@@ -119,7 +119,7 @@ func (s *Searcher) Asks(q hub.Query) int {
 		return 1 // perhaps
 	}
 	if n > 0 {
-		for _, p := range s.indexes(context.Background(), q) {
+		for _, p := range s.listIndexes(context.Background(), q) {
 			if len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host()) || !p.Partly() {
 				n++
 			}
@@ -131,22 +131,22 @@ func (s *Searcher) Asks(q hub.Query) int {
 // Ask implements hub.Wider.
 func (s *Searcher) Ask(ctx context.Context, q hub.Query) ([]hub.Agent, federation.Coverage) {
 	var all []found
-	c := s.collect(ctx, q, func(list []found, _ federation.Coverage) { all = append(all, list...) })
-	return s.once(all), c
+	c := s.collectAnswers(ctx, q, func(list []found, _ federation.Coverage) { all = append(all, list...) })
+	return s.dedupeAgents(all), c
 }
 
 // AskEach implements hub.Wider.
 func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Agent, federation.Coverage)) federation.Coverage {
-	return s.collect(ctx, q, func(list []found, c federation.Coverage) { heard(s.once(slices.Clone(list)), c) })
+	return s.collectAnswers(ctx, q, func(list []found, c federation.Coverage) { heard(s.dedupeAgents(slices.Clone(list)), c) })
 }
 
-// collect asks the portals and calls heard, in this goroutine, with the results of each.
-func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
+// collectAnswers asks the portals and calls heard, in this goroutine, with the results of each.
+func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
 	caps, kept := s.caps(q), 0
 	if len(caps) > 0 {
 		kept = keptForNamed
 	}
-	list, own, limited := s.wants(ctx, q, kept)
+	list, own, limited := s.planInquiries(ctx, q, kept)
 	c := federation.Coverage{Silent: []string{}, Limited: limited}
 	if len(list)+len(caps) == 0 {
 		return c
@@ -170,7 +170,7 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	waiting := make(map[string]bool) // true for those that count
 	asked := make(map[record.PortalID]bool)
 	start := func(p inquiry) {
-		asking, ok := s.memo.ask(s, p)
+		asking, ok := s.memo.joinRequest(s, p)
 		if !ok {
 			c.Limited = true
 			return
@@ -257,8 +257,8 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	return c
 }
 
-// once returns the agents found, each once, as the first of the portals that list it does.
-func (s *Searcher) once(list []found) []hub.Agent {
+// dedupeAgents returns the agents found, each once, as the first of the portals that list it does.
+func (s *Searcher) dedupeAgents(list []found) []hub.Agent {
 	slices.SortFunc(list, func(a, b found) int {
 		if a.Verified != b.Verified {
 			if a.Verified {
@@ -283,8 +283,8 @@ func (s *Searcher) once(list []found) []hub.Agent {
 	return out
 }
 
-// choose returns the portals to ask, see choose, and whether some are left out.
-func (s *Searcher) choose(ctx context.Context, q hub.Query) (list []federation.Peer, limited bool) {
+// choosePortals returns the portals to ask, see choose, and whether some are left out.
+func (s *Searcher) choosePortals(ctx context.Context, q hub.Query) (list []federation.Peer, limited bool) {
 	now := clock.Now()
 	var peers []federation.Peer
 	var all []askable
@@ -331,8 +331,8 @@ func trustIn(p federation.Peer, now time.Time) int {
 	return 0
 }
 
-// ask asks one portal. It returns soon after ctx has ended.
-func (s *Searcher) ask(ctx context.Context, p inquiry) ([]found, error) {
+// askPortal asks one portal. It returns soon after ctx has ended.
+func (s *Searcher) askPortal(ctx context.Context, p inquiry) ([]found, error) {
 	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodPost, "/peering/v1/search", p.body, maxAnswer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSilent, err)
@@ -346,17 +346,17 @@ func (s *Searcher) ask(ctx context.Context, p inquiry) ([]found, error) {
 		return nil, errors.New("its answer cannot be read")
 	}
 	if p.all {
-		return s.verify(ctx, p.Peer, s.listers(ctx, p.Peer, in), in.Results)
+		return s.verifyHits(ctx, p.Peer, s.listListers(ctx, p.Peer, in), in.Results)
 	}
-	head, err := s.head(ctx, p.ID, p.ID, federation.Told{Head: in.Head})
+	head, err := s.admitHead(ctx, p.ID, p.ID, federation.Told{Head: in.Head})
 	if err != nil {
 		return nil, err
 	}
-	return s.verify(ctx, p.Peer, map[record.PortalID]lister{p.ID: {Peer: p.Peer, head: head}}, in.Results)
+	return s.verifyHits(ctx, p.Peer, map[record.PortalID]lister{p.ID: {Peer: p.Peer, head: head}}, in.Results)
 }
 
-// blame counts a fault of a portal that sent an invalid record, unless it need not know better.
-func (s *Searcher) blame(portal record.PortalID, err error) {
+// blamePortal counts a fault of a portal that sent an invalid record, unless it need not know better.
+func (s *Searcher) blamePortal(portal record.PortalID, err error) {
 	s.Log.Debug("left out of a search", "portal", portal, "error", err)
 	switch why := record.ReasonOf(err); why {
 	case "", record.NoPortal, record.NoKey, record.Quarantined, record.Unknown:
@@ -365,8 +365,8 @@ func (s *Searcher) blame(portal record.PortalID, err error) {
 	}
 }
 
-// head returns a portal's head from an answer if it is the newest known here and a Gate admits it.
-func (s *Searcher) head(ctx context.Context, from, portal record.PortalID, told federation.Told) (*record.Record, error) {
+// admitHead returns a portal's head from an answer if it is the newest known here and a Gate admits it.
+func (s *Searcher) admitHead(ctx context.Context, from, portal record.PortalID, told federation.Told) (*record.Record, error) {
 	wire := []byte(told.Head)
 	if r := s.sameHead(ctx, portal, wire); r != nil {
 		return r, nil
@@ -399,15 +399,15 @@ func (s *Searcher) head(ctx context.Context, from, portal record.PortalID, told 
 	return r, nil
 }
 
-// verify turns the results of one portal, which are agents of several, into agents to show. An invalid
+// verifyHits turns the results of one portal, which are agents of several, into agents to show. An invalid
 // result is a fault of the answering portal; agents that may not be shown here are left out too.
-func (s *Searcher) verify(ctx context.Context, by federation.Peer, listers map[record.PortalID]lister, hits []federation.Hit) ([]found, error) {
+func (s *Searcher) verifyHits(ctx context.Context, by federation.Peer, listers map[record.PortalID]lister, hits []federation.Hit) ([]found, error) {
 	wires, proofs := make([][]byte, 0, len(hits)), make([]*record.Proof, 0, len(hits))
 	raw := make([][]byte, 0, len(hits))
 	for _, h := range hits {
 		branch, err := branchOf(h)
 		if err != nil {
-			s.blame(by.ID, err)
+			s.blamePortal(by.ID, err)
 			continue
 		}
 		wires, proofs, raw = append(wires, h.Record), append(proofs, branch), append(raw, h.Proof)
@@ -433,17 +433,17 @@ func (s *Searcher) verify(ctx context.Context, by federation.Peer, listers map[r
 			}
 		} else if record.ReasonOf(err) == record.NoKey {
 			if claim, wrong := record.Open(s.Network, wires[i]); wrong == nil {
-				err = cmp.Or(listers[claim.Portal].fits(claim), err)
+				err = cmp.Or(listers[claim.Portal].checkKeys(claim), err)
 			}
 		}
 		if err != nil {
-			s.blame(by.ID, err)
+			s.blamePortal(by.ID, err)
 			continue
 		}
 		if s.Registry.DecideKey(r.Key) != "" {
 			continue
 		}
-		card, err := s.card(ctx, r.Portal)
+		card, err := s.readCard(ctx, r.Portal)
 		if err != nil {
 			return nil, err
 		}
