@@ -36,12 +36,12 @@ const (
 
 	maxManifestBytes = 64 << 10
 	maxKeyBytes      = 4 << 10
-	// maxDatabaseBytes is far above what one portal's disk holds; it bounds
-	// what a forged header can make us write.
+	// maxDatabaseBytes is far above the disk of a portal; it bounds the bytes that a forged header can
+	// make us write.
 	maxDatabaseBytes = 1 << 40
 )
 
-// Manifest says what a backup holds.
+// Manifest lists the contents of a backup.
 type Manifest struct {
 	Format    int            `json:"format"`
 	Schema    int64          `json:"schema"`
@@ -83,7 +83,7 @@ func inFolder(dir string) func(name string) bool {
 	}
 }
 
-// ErrDamaged is wrapped by errors about a backup that is not what was written.
+// ErrDamaged is wrapped by errors about a backup that differs from the one written.
 var ErrDamaged = errors.New("the backup is damaged or incomplete; use another one")
 
 func damaged(format string, args ...any) error {
@@ -111,9 +111,9 @@ func manifestSum(manifest []byte) []byte {
 	return fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(manifest), manifestName)
 }
 
-// pack writes the backup of the files in dir, with the blobs of the data folder
-// that the database among them names. It hashes what it writes again: a file
-// that changed since m was made fails.
+// pack writes the backup of the files in dir, with the blobs of the data folder that the database
+// among them names. It hashes the written bytes again: a file that changed since m was made is an
+// error.
 func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error {
 	manifest, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -158,9 +158,9 @@ func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// unpack reads a backup into dir and refuses anything but what pack writes:
-// while it reads it packs the same content again, and every byte of the input
-// has to be the same, headers, padding and end included.
+// unpack reads a backup into dir and refuses any bytes that pack would not write: while it reads it
+// packs the same content again, and every byte of the input has to be the same, headers, padding and
+// end included.
 func unpack(ctx context.Context, r io.Reader, dir string) (Manifest, error) {
 	u := &unpacker{got: sha256.New(), want: sha256.New(), dir: dir}
 	u.in = io.TeeReader(chats.CtxReader{Ctx: ctx, In: r}, u.got)
@@ -263,8 +263,8 @@ func (u *unpacker) next(name string) (int64, error) {
 	return h.Size, nil
 }
 
-// plainFile is true only of what pack writes: no links, no sparse files that
-// grow when read.
+// plainFile is true only for entries as pack writes them: no links, no sparse files that grow when
+// read.
 func plainFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg && h.Format == tar.FormatGNU }
 
 func (u *unpacker) small(name string, maxBytes int64) ([]byte, error) {

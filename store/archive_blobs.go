@@ -44,7 +44,7 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 	return err
 }
 
-// packBlobs writes what m says of blobs.
+// packBlobs writes the blobs that m lists.
 func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
 	n, size := 0, int64(0)
 	err := blobsIn(ctx, database, func(b blobRow) error {

@@ -41,13 +41,10 @@ type BackupOptions struct {
 	App string
 }
 
-// Backup writes everything the portal must not lose to w while it runs: the
-// database as of one moment at or after the call, with the files its messages
-// hold, the key files beside it, and of the replica what no other portal can
-// give back.
-// The copy is made in the data folder, which needs room for it, and verified
-// before the first byte is written to w. When Backup returns an error, what w
-// holds is useless.
+// Backup writes all data that a portal must not lose to w while it runs: the database as of one moment
+// at or after the call, the files of its messages, the key files, and the part of the replica that no
+// other portal can give back. The copy is made in the data folder, which needs room for it, and
+// verified before the first byte is written to w. After an error the bytes in w are useless.
 func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest, error) {
 	return d.backup(ctx, w, o, scryptLogN)
 }
@@ -106,9 +103,8 @@ func (d *Backups) snapshot(ctx context.Context, dir string) (Manifest, error) {
 			return m, fmt.Errorf("back up the keys: %w", err)
 		}
 	}
-	// The replica comes first: the portal's own card in it is never newer than
-	// what the database knows of it. People's data is never without a backup
-	// because of what can be fetched again.
+	// The replica comes first: the portal's own card in it is never newer than the one in the database. A
+	// failure here must not prevent the backup of people's data, because the replica can be fetched again.
 	copied, err := replica.Copy(ctx, filepath.Dir(d.db.Path()), dir)
 	if err != nil {
 		d.db.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
@@ -165,7 +161,7 @@ func (d *Backups) copyTo(ctx context.Context, path string) error {
 	return sqlite.CopyInto(ctx, c, path)
 }
 
-// rows is what a manifest says of a database.
+// rows returns the row counts of a database for a manifest.
 func (r *Report) rows() map[string]int {
 	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts, "files": r.Files}
 }

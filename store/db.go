@@ -1,7 +1,7 @@
-// Package store opens a portal's database with the stores on it, and makes,
-// verifies and restores backups. Exported methods open the transaction,
-// helpers take it and compose. The stores implement the ports that the
-// services in internal/ declare and hold no rules: no decision who may do what.
+// Package store opens a portal's database with the stores on it, and makes, verifies and restores
+// backups. Exported methods open the transaction, helpers take it and compose. The stores implement
+// the ports that the services in internal/ declare and hold no rules: they do not decide on
+// permissions.
 package store
 
 import (

@@ -10,13 +10,12 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Look is what a quick look at the databases of a data folder saw; Verify looks
-// at what is in them.
+// Look is the result of a quick check of the databases of a data folder; Verify checks their contents.
 type Look struct {
 	// Schema is the main database's, Newest the one that this binary knows.
 	Schema, Newest int64
-	// Faults and ReplicaFaults are what is damaged, as SQLite says it, at most
-	// 5 each. HasReplica: there is a replica.
+	// Faults and ReplicaFaults are the messages of SQLite about damage, at most 5 each. HasReplica: there
+	// is a replica.
 	Faults, ReplicaFaults []string
 	HasReplica            bool
 }

@@ -13,8 +13,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Peers keeps what is known and decided of other portals, and this portal's own
-// cards. It implements federation.PeerStore, Nonces and Cards.
+// Peers stores the facts and decisions about other portals, and this portal's own cards. It implements
+// federation.PeerStore, Nonces and Cards.
 type Peers struct{ db *sqlite.DB }
 
 var _ federation.PeerStore = (*Peers)(nil)
@@ -22,7 +22,7 @@ var _ federation.PeerStore = (*Peers)(nil)
 func newPeers(db *sqlite.DB) *Peers { return &Peers{db} }
 
 const (
-	// maxPeerRows is what is read at a start at most.
+	// maxPeerRows bounds the rows that are read at a start.
 	maxPeerRows = 50_000
 	// maxPeerChanges is how many changes of state are kept of one portal.
 	maxPeerChanges = 100
@@ -103,8 +103,8 @@ func (d *Peers) PeerChanges(ctx context.Context, key string, limit int) ([]feder
 	return out, nil
 }
 
-// PeerPolicy implements federation.PeerStore. What a policy of an earlier
-// binary does not say is as it is by default.
+// PeerPolicy implements federation.PeerStore. Fields that a policy of an earlier binary lacks have
+// their defaults.
 func (d *Peers) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 	p := federation.DefaultPolicy()
 	var s string

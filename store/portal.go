@@ -45,8 +45,7 @@ func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (str
 	return out, err
 }
 
-// Stats counts what is stored, for the operator: rows by name, and bytes as
-// "bytes".
+// Stats counts the stored rows for the operator by name, and bytes as "bytes".
 func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	out := make(map[string]int64)
 	for name, query := range map[string]string{

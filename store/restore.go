@@ -147,7 +147,7 @@ func moveInto(tmp, dir string) error {
 	return sqlite.SyncDir(dir)
 }
 
-// extract unpacks a backup into dir and verifies what it unpacked.
+// extract unpacks a backup into dir and verifies the result.
 func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
 	plain, err := open(r, passphrase)
 	if err != nil {
@@ -201,7 +201,7 @@ func upgrade(ctx context.Context, dir string) error {
 	return err
 }
 
-// open returns what is in an encrypted backup, or r itself.
+// open returns the content of an encrypted backup, or r itself.
 func open(r io.Reader, passphrase string) (io.Reader, error) {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	intro, err := buf.Peek(len(ageIntro))

@@ -22,20 +22,20 @@ import (
 // restored, not repaired by hand.
 const maxFaults = 100
 
-// Report is what a verification saw. Faults are sentences for the operator
-// that name what is damaged; none means that nothing is.
+// Report is the result of a verification. Faults are sentences for the operator that name the damage;
+// none means that there is none.
 type Report struct {
 	Conversations, Messages, Tasks, Agents, Accounts int
-	// Files are those that messages hold or somebody sent.
+	// Files counts the files that messages hold or that were sent.
 	Files     int
 	FileBytes int64
 
 	Faults []string
 	// More counts faults beyond those listed.
 	More int
-	// Backup is what a backup says of itself; nil for a data folder.
+	// Backup is the manifest of a backup; nil for a data folder.
 	Backup *Manifest
-	// Replica is what was seen of the replica, if there is one.
+	// Replica is the report on the replica, if there is one.
 	Replica replica.Report
 }
 
@@ -58,12 +58,12 @@ func (r *Report) err() error {
 	return fmt.Errorf("the database is damaged (%d faults), first: %s", len(r.Faults)+r.More, r.Faults[0])
 }
 
-// Verify checks the data folder dir while no portal runs on it, and changes
-// nothing there. An error means that the database could not be read at all or
-// is of a newer binary; what is damaged in it is in the report.
+// Verify checks the data folder dir while no portal runs on it, and changes nothing there. An error
+// means that the database could not be read at all or is of a newer binary; damage in it is in the
+// report.
 func Verify(ctx context.Context, dir string) (Report, error) { return verifyFolder(ctx, dir, dir) }
 
-// verifyFolder is Verify for a database whose blobs are below another folder.
+// verifyFolder is Verify for a database with its blobs below another folder.
 func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 	var r Report
 	path := filepath.Join(dir, sqlite.FileName)
@@ -94,8 +94,8 @@ func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	return r, verifyKeys(filepath.Dir(d.db.Path()), public, &r)
 }
 
-// verifyFile checks a database file that nobody writes and returns the public
-// key it knows as its portal's.
+// verifyFile checks a database file without writers and returns the public key that it stores as its
+// portal's.
 func verifyFile(ctx context.Context, path, data string, r *Report) ([]byte, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err

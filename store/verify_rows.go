@@ -68,7 +68,7 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 		WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPage); err != nil {
 		return 0, "", err
 	}
-	upTo := "\U0010ffff" // after every id: the last page takes what is left
+	upTo := "\U0010ffff" // after every id: the last page takes the rest
 	if len(heads) == verifyPage {
 		upTo = heads[len(heads)-1].ID
 	}
@@ -97,12 +97,12 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 type transcriptPage struct {
 	r     *Report
 	heads []headRow
-	at    int    // the conversation whose messages come now
+	at    int    // index of the conversation of the next message
 	seq   int64  // its last message seen
 	hash  []byte // and that one's hash
 	bad   bool   // its chain is known to be broken
 
-	said, has amendments // what its messages amend, and what they say of it
+	said, has amendments // messages with their amendments
 }
 
 func (p *transcriptPage) message(m linkRow) {
@@ -119,7 +119,7 @@ func (p *transcriptPage) message(m linkRow) {
 		p.broken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
 	if m.GoneSeq == 0 {
-		m.BodyHash = nil // only what was taken away is hashed by it
+		m.BodyHash = nil // only deleted messages are hashed by it
 	}
 	if want := chat.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.broken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
@@ -139,7 +139,7 @@ func (p *transcriptPage) message(m linkRow) {
 	}
 }
 
-// broken tells of the first fault of a chain; those after it follow from it.
+// broken reports the first fault of a chain; later ones follow from it.
 func (p *transcriptPage) broken(format string, args ...any) {
 	p.bad = true
 	p.r.fault(format, args...)

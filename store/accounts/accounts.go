@@ -265,8 +265,7 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind a
 	return out, sqlite.MapError(err)
 }
 
-// DeleteCredentials implements account.Credentials. What has expired goes
-// along.
+// DeleteCredentials implements account.Credentials. It deletes expired ones, too.
 func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
 	var gone []string
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {

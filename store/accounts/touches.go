@@ -20,7 +20,7 @@ type touches struct {
 	list map[string]touch // by the credential's hash
 }
 
-// touch is what a use makes of a credential.
+// touch is the change of a credential by its use.
 type touch struct{ used, expires int64 }
 
 // note adds a use and reports whether it is the first that waits.
@@ -34,8 +34,8 @@ func (x *touches) note(hash string, t touch) (first bool) {
 	return len(x.list) == 1
 }
 
-// of returns what waits for a credential. Ask before the row is read: what
-// does not wait any more is in the row then.
+// of returns the waiting change of a credential. Call it before the row is read: a change that no
+// longer waits is in the row by then.
 func (x *touches) of(hash string) (t touch, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -8,9 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// fillQuery reads a page of agentQuery in the order in which agents were
-// registered, without what makes a row dear: who else owns it is asked once for
-// all, and settings are left out where the text is long.
+// fillQuery reads a page of agentQuery in the order of registration, without the expensive columns:
+// co-owners are read once for all, and settings are left out if the text is long.
 const fillQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''), COALESCE(o.name, ''), a.version, a.title, a.visibility,
 	CASE WHEN octet_length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END,
 	a.secret IS NOT NULL, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
@@ -133,8 +132,8 @@ func (d *Agents) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.A
 	return list, seen == allPage, rows.Err()
 }
 
-// AgentsOfKind returns the ids of the agents of a kind that AllAgents yields,
-// without reading what they say.
+// AgentsOfKind returns the ids of the agents of a kind that AllAgents yields, without reading their
+// content.
 func (d *Agents) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, error) {
 	var ids []string
 	err := d.db.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id

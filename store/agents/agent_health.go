@@ -58,7 +58,7 @@ func unpackLatency(v uint16) time.Duration {
 	return time.Duration(v&(1<<mantissaBits-1)) << (v >> mantissaBits) * time.Microsecond
 }
 
-// addContact appends to a packed history and drops what is too old for it.
+// addContact appends to a packed history and drops entries that are too old for it.
 func addContact(history []byte, c hub.Contact) []byte {
 	history = history[:len(history)-len(history)%ContactBytes]
 	if over := len(history)/ContactBytes - hub.MaxHistory + 1; over > 0 {

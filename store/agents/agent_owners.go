@@ -12,8 +12,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Owners keeps who owns agents and the domains that they proved. It implements
-// hub.Owners and hub.Proofs.
+// Owners stores the owners of agents and the domains that they proved. It implements hub.Owners and
+// hub.Proofs.
 type Owners struct {
 	db     *sqlite.DB
 	agents *Agents
@@ -121,8 +121,8 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 	return out, nil
 }
 
-// Transfer implements hub.Owners. What the former owner showed of the address
-// by a token ends; what the address itself signed holds.
+// Transfer implements hub.Owners. The former owner's proof of the address by a token ends; a proof
+// that the address itself signed stays.
 func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		var offers, has int

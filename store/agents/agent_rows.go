@@ -15,7 +15,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// AgentSpec is the JSON of what a version says beyond its columns.
+// AgentSpec is the JSON of a version's content beyond its columns.
 type AgentSpec struct {
 	Description  string          `json:"description"`
 	Endpoint     string          `json:"endpoint,omitempty"`
@@ -89,8 +89,8 @@ func (r *agentRow) with(s *AgentSpec) hub.Agent {
 	return a
 }
 
-// proof is what holds of a now: what was shown of an origin says nothing of
-// an agent that is reached at another one.
+// proof returns the proof that holds for a now: a proof of one origin says nothing of an agent at
+// another one.
 func (r *agentRow) proof(a *hub.Agent) hub.Proof {
 	first := hub.FirstProof(a.Kind)
 	if first.State == hub.Hosted || r.ProofMethod == "" || r.ProofOrigin != originOf(a.Endpoint) {
@@ -166,7 +166,7 @@ func (d *Agents) agent(ctx context.Context, key, where, arg string) (hub.Agent, 
 	return a, err
 }
 
-// ownCopy shares nothing with a that anybody could change.
+// ownCopy returns a copy that shares no mutable data with a.
 func ownCopy(a hub.Agent) hub.Agent {
 	a.Skills = slices.Clone(a.Skills)
 	for i, s := range a.Skills {
@@ -187,9 +187,8 @@ func (d *Agents) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 	return d.agent(ctx, "id "+id, `AND a.id = ?`, id)
 }
 
-// AgentsOf implements hub.Lists. It includes agents of disabled accounts,
-// whose owner asks nothing, so that they can be taken out of the index; what a
-// disabled account owns and this one co-owns is left out.
+// AgentsOf implements hub.Lists. It includes agents of disabled accounts, so that they can be removed
+// from the index; agents that a disabled account owns and this one co-owns are left out.
 func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
 	err := d.db.List(ctx, &own, `SELECT `+listColumns+`

@@ -204,7 +204,7 @@ func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub
 	})
 }
 
-// traceText cuts what came off the wire to what a row takes.
+// traceText cuts text from the network to the size that a row takes.
 func traceText(s string) string {
 	return rows.ClipText(strings.ToValidUTF8(s, "\uFFFD"), task.MaxTraced)
 }

@@ -21,9 +21,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Agents keeps agents with their versions, and what belongs to one: icons,
-// reports and saved searches. It implements hub.Agents, Asked, Lists, Secrets,
-// Icons, Reports and Searches.
+// Agents stores agents with their versions, and the data of each: icons, reports and saved searches.
+// It implements hub.Agents, Asked, Lists, Secrets, Icons, Reports and Searches.
 type Agents struct {
 	db     *sqlite.DB
 	hooks  *hooks.Hooks
@@ -51,8 +50,8 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 	})
 }
 
-// insertAgent stores an agent whose name was taken for it. It is due for a
-// check at once, or at the time of the verdict it comes with.
+// insertAgent stores an agent after its name was reserved. It is due for a check at once, or at the
+// time of the verdict it comes with.
 func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
 	if _, err := t.Exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
@@ -80,14 +79,13 @@ func (d *Agents) agentAdded(t *sqlite.Tx, ownerID string) {
 	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
 }
 
-// AgentsChanged notes that the transaction changes what agents say or who sees
-// them.
+// AgentsChanged notes that the transaction changes the content or visibility of agents.
 func (d *Agents) AgentsChanged(t *sqlite.Tx) {
 	d.agents.Invalidate(t)
 	d.publishing.Raise(t)
 }
 
-// insertVersion stores what an agent says now as one of its versions.
+// insertVersion stores an agent's current content as one of its versions.
 func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
 	_, err := t.Exec(versionInsert, versionValues(a, spec, author)...)
 	return err
@@ -109,7 +107,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	if len(list) > maxCreate {
 		return fault.New(fault.Invalid, "Register at most %d agents at once.", maxCreate)
 	}
-	// What can be prepared keeps no writer waiting.
+	// Work before the transaction keeps no writer waiting.
 	at, twice := make(map[string]int, len(list)), make(map[int]bool)
 	names, agents, versions := make([][]any, len(list)), make([][]any, len(list)), make([][]any, len(list))
 	for i, a := range list {
@@ -254,8 +252,8 @@ func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, 
 	return insertVersion(t, a, spec, author.ID)
 }
 
-// resetProof makes an agent that is reached at another address due for a check
-// and ends what was shown of the one before.
+// resetProof makes an agent with a new address due for a check and ends the proof of the previous
+// address.
 func (d *Agents) resetProof(t *sqlite.Tx, agentID string) error {
 	d.AgentsChanged(t)
 	_, err := t.Exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
@@ -318,7 +316,7 @@ func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, erro
 	return b, sqlite.MapError(err)
 }
 
-// aboutAgent changes what belongs to an agent; NotFound when it is gone.
+// aboutAgent changes data of an agent; NotFound when it is gone.
 func (d *Agents) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var owner []string

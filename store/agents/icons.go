@@ -16,9 +16,8 @@ const (
 	iconHashBytes = 16
 	// iconGrace is how long a picture may wait for the agent it was made for.
 	iconGrace = 24 * time.Hour
-	// iconsLooked is how many pictures are looked at when one is put. Where
-	// they begin is as random as its hash, so that with the puts all are, and
-	// what nobody uses stays a small part.
+	// iconsLooked is how many icons are checked at each put. The start is random like its hash, so that in
+	// time all are checked, and unused icons stay a small part.
 	iconsLooked = 20
 )
 

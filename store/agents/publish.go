@@ -8,8 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// topicPublish is the outbox of what is published to other portals: its refs
-// are ids of agents. Triggers write it, see migration 0009.
+// topicPublish is the outbox of agents to publish to other portals: its refs are ids of agents.
+// Triggers write it, see migration 0009.
 const topicPublish = "publish"
 
 // Unpublished returns up to limit agents of which something changed that may
@@ -40,12 +40,12 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 	})
 }
 
-// Publishing tells that something may wait in Unpublished: it has something
-// to read after such a change, sometimes without one. It is for one reader.
+// Publishing signals that Unpublished may have entries: after each such change, sometimes without one.
+// It is for one reader.
 func (d *Agents) Publishing() <-chan struct{} { return d.publishing.Wake() }
 
-// AgentsByIDs returns those of the portal's own agents that are there and whose
-// owner's account is not disabled, in no order. As lists it may leave out Config.
+// AgentsByIDs returns the portal's own existing agents with these ids and enabled owners, in no order.
+// Like lists it may leave out Config.
 func (d *Agents) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Registry keeps what was published in the MCP registry. It implements the
-// store of the registry.
+// Registry stores the releases of the MCP registry. It implements the store of the registry.
 type Registry struct {
 	db     *sqlite.DB
 	agents *Agents
@@ -72,7 +71,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 			}
 		}
 		if c.Add == nil && c.Status != registry.ReleaseDeleted {
-			// What was deleted gave its addresses free.
+			// The deletion freed the addresses of the release.
 			if err := checkRemotes(t, c.Server.Name, c.Set); err != nil {
 				return err
 			}
@@ -83,7 +82,7 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 	})
 }
 
-// saveAgent stores what a change makes of the server's agent.
+// saveAgent stores the server's agent after a change.
 func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
@@ -171,8 +170,8 @@ func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
 	return nil
 }
 
-// touchReleases tells mirrors that what an agent's releases say of their
-// status may be something else now.
+// touchReleases marks an agent's releases as changed for mirrors, because their status may have
+// changed.
 func touchReleases(t *sqlite.Tx, agentID string, at int64) error {
 	_, err := t.Exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
 	return err

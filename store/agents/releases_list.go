@@ -72,17 +72,17 @@ func (w *where) and(part string, args ...any) {
 	w.parts, w.args = append(w.parts, part), append(w.args, args...)
 }
 
-// like is a pattern of LIKE ... ESCAPE '\' for what holds text.
+// like returns a pattern of LIKE ... ESCAPE '\' for values that contain text.
 func like(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
-// effective is what became of a release: its agent's end is its own, and its
-// agent's age shows on the version that the agent is.
+// effective is the current status of a release: the end of its agent is its own, and the agent's age
+// shows on its current version.
 const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status, '') = 'withdrawn' THEN 'deleted'
 	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
-// published lists what was published.
+// published lists the published releases.
 func (d *Registry) published(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
@@ -94,8 +94,8 @@ func (d *Registry) published(ctx context.Context, f registry.Filter) ([]registry
 	return out, err
 }
 
-// by names the index of what changed, where that is asked for: a mirror asks
-// often, and little has changed. SQLite would read all in the order of names.
+// by forces the index of changes if the filter asks for changes: a mirror asks often, and little has
+// changed. SQLite would read all rows in the order of names.
 func by(f registry.Filter, index string) string {
 	if f.UpdatedSince.IsZero() {
 		return ""
@@ -103,8 +103,7 @@ func by(f registry.Filter, index string) string {
 	return "INDEXED BY " + index
 }
 
-// publishedQuery leaves out agents that are not public or whose owner is
-// disabled.
+// publishedQuery leaves out agents that are not public or have a disabled owner.
 func publishedQuery(f registry.Filter) (string, []any) {
 	var w where
 	status, document := effective, "r.document"
@@ -148,8 +147,7 @@ func publishedQuery(f registry.Filter) (string, []any) {
 		ORDER BY r.name, r.version LIMIT ?`, append(w.args, f.Limit)
 }
 
-// registered lists the public agents of kind mcp that nobody published, each
-// with the version it has now.
+// registered lists the public agents of kind mcp without a release, each with its current version.
 func (d *Registry) registered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := registeredQuery(f)
 	if query == "" {

@@ -9,8 +9,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// maxOpenReports is how many reports of one agent wait at once: more of them
-// would tell the operator nothing new.
+// maxOpenReports is how many reports of one agent wait at once: more would give the operator no new
+// information.
 const maxOpenReports = 200
 
 type reportRow struct {

@@ -146,8 +146,8 @@ func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 	return replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
 }
 
-// deleteMessage takes r away with its edits: what the chain needs of their bodies is
-// kept, and nothing else of them.
+// deleteMessage deletes r with its edits: the parts of their bodies that the hash chain needs are
+// kept, and nothing else.
 func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	var seqs []int64
 	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
@@ -177,13 +177,13 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
 		return err
 	}
-	// What was traced of the work it asked for tells it, too.
+	// The traces of the tasks that it started hold its text, too.
 	if _, err := t.Exec(`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ? AND root_seq = ? AND root_seq > 0)`,
 		r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	if r.SenderKind == "agent" && r.TaskID != "" {
-		// The answer is in its task and what was traced of it, too.
+		// The answer is also in its task and in the traces.
 		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID, r.Seq); err != nil {
 			return err
 		}

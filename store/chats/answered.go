@@ -12,10 +12,9 @@ import (
 	"agentsite/store/tasks"
 )
 
-// CreateAnswered implements chat.Rooms. What it writes is what
-// CreateConversation, Append, Claim and Finish would one after the other,
-// without the waiting in the outbox that comes to nothing: six statements
-// instead of twenty, and one flush of the disk instead of four.
+// CreateAnswered implements chat.Rooms. It writes the same rows as CreateConversation, Append, Claim
+// and Finish one after the other, without the outbox entries that would be removed again: six
+// statements instead of twenty, and one flush of the disk instead of four.
 func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
 	c, k := a.Room, a.Task
 	said := []chat.Message{a.Question, a.Answer}

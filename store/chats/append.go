@@ -135,7 +135,7 @@ func claimClientID(t *sqlite.Tx, m chat.Message, seq int64) (fresh bool, err err
 	return n == 1, err
 }
 
-// head is the end of a transcript, and what its next sender is in the room.
+// head is the end of a transcript, and the membership of its next sender.
 type head struct {
 	LastSeq int64  `db:"last_seq"`
 	Hash    []byte `db:"head_hash"`
@@ -173,9 +173,8 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 	return d.extendTranscript(t, h, m, body, "", "")
 }
 
-// extendTranscript is append for a head that was read in this transaction and a client
-// id that was claimed in it. title names a conversation that has no name,
-// spoke is the agent whose turn it was.
+// extendTranscript is append for a head that was read in this transaction and a client id that was
+// claimed in it. title names a conversation without a name, spoke is the agent that had its turn.
 func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)

@@ -17,14 +17,14 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// BlobsDir is the folder in the data folder that holds what files hold: a file
-// of which the SHA-256 begins with "ab" is in files/ab.
+// BlobsDir is the folder in the data folder with the content of files: a file with a SHA-256 that
+// begins with "ab" is in files/ab.
 const BlobsDir = "files"
 
 // headBytes is how much of a blob PutBlob shows.
 const headBytes = 512
 
-// BlobPath is where a blob is below the data folder; "" for what is no hash.
+// BlobPath returns the path of a blob below the data folder; "" for text that is no hash.
 func BlobPath(hash string) string {
 	if len(hash) != 2*sha256.Size || strings.Trim(hash, "0123456789abcdef") != "" {
 		return ""
@@ -85,7 +85,7 @@ func diskError(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "This portal could not store the file. Try again in a moment, or tell its operator.")
 }
 
-// headWriter keeps the beginning of what goes through.
+// headWriter keeps the beginning of the written bytes.
 type headWriter struct{ b []byte }
 
 func (w *headWriter) Write(b []byte) (int, error) {
@@ -164,8 +164,8 @@ func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, e
 	return f, nil
 }
 
-// dropBlob takes a blob away that no file is known of and nobody touched since
-// before, and reports whether it did. While a backup is made it does nothing.
+// dropBlob deletes a blob that belongs to no file and was not touched after before, and reports
+// whether it did. While a backup is made it does nothing.
 func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
 	path, err := d.blob(hash)
 	if err != nil {
@@ -191,9 +191,8 @@ func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bo
 	return true, nil
 }
 
-// SweepBlobs takes away blobs that no file is known of and that came before
-// the given time: of files whose sender never came to say so. It returns how
-// many. One call looks at all of them.
+// SweepBlobs deletes blobs that belong to no file and are older than the given time: their upload was
+// never completed. It returns their number. One call checks all blobs.
 func (d *Files) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
 	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
 	folders, err := os.ReadDir(root)

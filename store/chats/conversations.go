@@ -27,7 +27,7 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 		if len(said)+len(events) == 0 {
 			return nil
 		}
-		// What was said long ago does not say when the room changed.
+		// An old message must not set back the time of the room's last change.
 		_, err := t.Exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, clock.Milli(c.CreatedAt), c.ID)
 		return err
 	})
@@ -64,7 +64,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 	return out, err
 }
 
-// beginRoom stores a conversation with what was said in it.
+// beginRoom stores a conversation with its first messages.
 func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
 	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
@@ -73,9 +73,8 @@ func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message
 	return d.copyMessages(t, c, said)
 }
 
-// copyMessages gives a branch what was said in the conversation it comes from, as
-// it is now: without what was taken away, and without the tasks, which stay
-// there. What quotes another message of the copy still does.
+// copyMessages copies the current messages of the parent conversation to a branch: without deleted
+// ones, and without the tasks, which stay in the parent. Quotes of copied messages stay valid.
 func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	type copied struct {
 		seq   int64
@@ -124,7 +123,7 @@ func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Messa
 	return d.appendMessage(t, e, string(body))
 }
 
-// roomEvent changes a room and tells of it in its transcript.
+// roomEvent changes a room and adds the event to its transcript.
 func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message, error) {
 	var out chat.Message
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {

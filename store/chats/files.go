@@ -49,10 +49,9 @@ const (
 			AND m.left_at = 0 AND m.from_seq < u.seq WHERE u.hash = f.hash))`
 )
 
-// PutFile implements chat.Files. The quota counts the file once for each owner
-// who sent it.
+// PutFile implements chat.Files. The quota counts the file once for each owner that sent it.
 func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
-	// What is being sent now is not taken away meanwhile.
+	// A file that is being sent now must not be deleted meanwhile.
 	if err := d.touchBlob(f.Hash, f.Size); err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
 	return nil
 }
 
-// looseQuery finds files that no message holds and nobody sent for a while.
+// looseQuery finds files without a message that were not sent again for a while.
 const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
 	ORDER BY loose_at LIMIT ?`
 

@@ -16,7 +16,7 @@ import (
 	"agentsite/store/tasks"
 )
 
-// finishing is what a task that ends brings along.
+// finishing holds the values that a task stores at its end.
 type finishing struct {
 	State      string `db:"state"`
 	AgentID    string `db:"agent_id"`
@@ -121,9 +121,8 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	return out, err
 }
 
-// dropCheckpoint forgets where the work on a task that ended stood: it may hold
-// the conversation, of which messages can be taken away. Of agents elsewhere
-// what leads to the same context again stays.
+// dropCheckpoint deletes the checkpoint of a task that ended: it may hold the conversation, and
+// messages of it can be deleted later. For remote agents the reference to their context stays.
 func dropCheckpoint(t *sqlite.Tx, taskID string) error {
 	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END

@@ -87,7 +87,7 @@ func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
 	})
 }
 
-// countLinkUse counts a use of a link that lets somebody in.
+// countLinkUse counts a use of a link that admits a person.
 func countLinkUse(t *sqlite.Tx, conversationID, id string) error {
 	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+openLink, id, conversationID, clock.Milli(clock.Now()))
 	if err != nil {

@@ -28,8 +28,7 @@ type memberRow struct {
 	Elsewhere      string `db:"elsewhere"`
 }
 
-// memberQuery reads present members with what is needed to say where an
-// agent's text goes.
+// memberQuery reads present members with the fields needed to route an agent's text.
 const memberQuery = `SELECT m.conversation_id, m.kind, m.member_id, m.handle, m.role, m.from_seq, m.read_seq, COALESCE(a.spec, '') AS spec, COALESCE(a.kind, '') AS agent_kind, COALESCE(e.host, '') AS elsewhere
 	FROM members m LEFT JOIN agents a ON m.kind = 'agent' AND a.id = m.member_id LEFT JOIN elsewhere e ON e.agent_id = a.id
 	WHERE m.left_at = 0 AND m.conversation_id `
@@ -61,14 +60,14 @@ func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	for _, r := range rows {
 		list = append(list, r.member())
 	}
-	if len(list) > 0 { // what is not there takes no room
+	if len(list) > 0 { // keeps the column empty for an empty list
 		d.members.Put(id, list, generation)
 	}
 	return list, nil
 }
 
-// insertMember adds a member, or lets one who left come back. Who is in already keeps
-// their role and what they see.
+// insertMember adds a member, or lets a former one come back. A present member keeps role and visible
+// messages.
 func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
 	d.members.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
@@ -107,8 +106,8 @@ func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID strin
 	})
 }
 
-// checkReturn checks who was in the room before and comes by a link: whoever was
-// removed has to be invited, and a reader stays one.
+// checkReturn checks a former member that comes by a link: a removed one has to be invited, and a
+// reader stays a reader.
 func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 	var was struct {
 		LeftAt int64  `db:"left_at"`
@@ -128,8 +127,8 @@ func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 	return nil
 }
 
-// Leave implements chat.Rooms. Of who was removed by somebody else, the time
-// is stored as a negative number.
+// Leave implements chat.Rooms. If another member removed this one, the time is stored as a negative
+// number.
 func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
 	left := max(clock.Milli(at), 1)
 	if event.Sender.ID != memberID {

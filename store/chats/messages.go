@@ -54,8 +54,8 @@ type MessageRow struct {
 	BodyHash []byte `db:"body_hash"`
 }
 
-// saidColumns are those that the chain covers, with its hash: the schemas
-// before 3 have no target. nowColumns are what became of a message since.
+// saidColumns are the columns that the chain covers, with its hash: the schemas before 3 have no
+// target. nowColumns hold the later changes of a message.
 const (
 	saidColumns    = `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash`
 	messageColumns = saidColumns + `, target, ` + nowColumns
@@ -96,7 +96,7 @@ func (p packedRow) unpack() (r MessageRow, err error) {
 	return r, err
 }
 
-// message is the row as it was said, without what became of it.
+// message returns the original message, without later changes.
 func (r MessageRow) message() (chat.Message, error) {
 	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID, Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
 		Kind: chat.Kind(r.Kind), TaskID: r.TaskID, TaskState: task.State(r.TaskState), Reason: r.Reason, Target: r.Target,

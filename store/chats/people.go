@@ -49,7 +49,7 @@ func (d *Chats) Disclose(ctx context.Context, memberKind, memberID string, x cha
 	})
 }
 
-// Prefs implements chat.People. Who decided nothing has the zero ones.
+// Prefs implements chat.People. An account without stored settings has the zero ones.
 func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error) {
 	var r struct {
 		Notify    string `db:"notify"`

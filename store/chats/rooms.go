@@ -11,8 +11,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// roomColumns are what rooms say to everybody in them; settingColumns are a
-// part of these.
+// roomColumns are the columns of rooms that every member may see; settingColumns are a part of these.
 const (
 	roomColumns    = `c.id, c.title, c.last_seq, c.created_at, c.updated_at, c.branched_from, c.branched_seq, ` + settingColumns
 	settingColumns = `c.speaks, c.speaker_id, c.spoke_id, c.past, c.hops, c.turns, c.budget`
@@ -107,8 +106,8 @@ func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spo
 	return r.settings(), r.SpokeID, nil
 }
 
-// listWindow is how far back a list looks for what is unread and said last:
-// no room makes it slow.
+// listWindow is the number of messages that a list searches for unread and last ones, so that no room
+// makes it slow.
 const listWindow = 300
 
 // roomsQuery chooses a page of rooms before it looks into any.

@@ -32,7 +32,7 @@ const (
 	foundPage        = 100
 	maxFoundPages    = 50 // of texts that the member does not see
 	catchUpPages     = 16 // of words that are read first
-	minPrefixRunes   = 3  // a beginning costs what all words cost that begin so
+	minPrefixRunes   = 3  // the cost of a prefix grows with the number of words that begin with it
 )
 
 type searchedRoom struct {
@@ -52,8 +52,8 @@ type foundRow struct {
 const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROSS JOIN said s ON s.id = w.rowid
 	WHERE w.said_words MATCH ? AND w.rowid < ? ORDER BY w.rowid DESC LIMIT ?`
 
-// SearchMessages implements chat.Transcripts. Of rooms whose words were not
-// read for long, it finds the rest once IndexWords has come to it.
+// SearchMessages implements chat.Transcripts. For rooms that were not indexed for long, it finds the
+// remaining messages once IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point, limit int) ([]chat.Found, error) {
 	words := queryWords(query)
 	limit = min(limit, 200)
@@ -105,8 +105,8 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	return out, nil
 }
 
-// catchUp reads words that a search would miss, the room changed last first.
-// It may fail: what was read before is found all the same.
+// catchUp indexes messages that a search would miss, the room changed last first. It may fail:
+// messages indexed before are found all the same.
 func (d *Search) catchUp(ctx context.Context, list []searchedRoom) {
 	pages := 0
 	for _, r := range list {
@@ -158,9 +158,8 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 	return hits, nil
 }
 
-// match is the question to the index: texts of one of the rooms with all the
-// words, the last of which may be the beginning of one unless it is too short
-// for that. Nothing in it is syntax but what is written here.
+// match builds the query for the index: texts of one of the rooms with all the words; the last may be
+// a prefix unless it is too short. Only syntax written here gets into it, because words are quoted.
 func match(list []searchedRoom, words []string) string {
 	var b strings.Builder
 	b.WriteString("room : (")

@@ -51,8 +51,8 @@ func searchable(text string) string {
 	return b.String()
 }
 
-// queryWords are the words of what somebody searches for. Signs that follow
-// each other in scripts without spaces are one, in this order.
+// queryWords returns the words of a search text. Adjacent characters in scripts without spaces form
+// one phrase in this order.
 func queryWords(query string) []string {
 	var out []string
 	for _, field := range strings.FieldsFunc(query, func(r rune) bool { return !inWord(r) }) {

@@ -28,8 +28,8 @@ const (
 	// saidShift leaves room for two million texts of one millisecond, until
 	// the year 2109.
 	saidShift = 21
-	// wordsPage and wordsBytes bound the messages whose words one transaction
-	// reads; other writers wait for it, a few milliseconds.
+	// wordsPage and wordsBytes bound the messages that one transaction indexes; other writers wait for it,
+	// a few milliseconds.
 	wordsPage  = 100
 	wordsBytes = 128 << 10
 	// wordsRooms bounds the rooms among which such a page is taken: each
@@ -43,9 +43,8 @@ const (
 // saidFrom is the first id of texts of a time in milliseconds.
 func saidFrom(at int64) int64 { return min(max(at, 0), 1<<(63-saidShift)-1) << saidShift }
 
-// rooms is a set of rooms with words to be read, and how far a look at all
-// rooms has come since the start: before it, nobody knows of which words are
-// missing.
+// rooms is the set of rooms with messages to index, and the progress of the scan of all rooms since
+// the start: rooms beyond it may have messages that are not indexed.
 type rooms struct {
 	mu    sync.Mutex // guards the rest
 	ids   map[string]struct{}
@@ -168,7 +167,7 @@ func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, er
 	return rest, err
 }
 
-// wordsLeft is what a transaction may still read.
+// wordsLeft is the rest of a transaction's limit.
 type wordsLeft struct{ messages, bytes int }
 
 // indexPage reads the words of a room as far as the page lasts, of at least
@@ -310,8 +309,8 @@ func (d *Words) PurgeWords(ctx context.Context) error {
 	return nil
 }
 
-// writeWords is write for what may touch the index of words. One that is
-// damaged is emptied, and filled again from the messages by and by.
+// writeWords is Write for transactions on the index of words. A damaged index is emptied, and filled
+// again from the messages in steps.
 func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	err := d.db.Write(ctx, fn)
 	if !sqlite.IsIndexDamaged(err) {

@@ -48,8 +48,7 @@ func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
 	return all, nil
 }
 
-// queueEvent lets a hook be told of something. One for which too much waits
-// misses it.
+// queueEvent queues an event for a hook. A hook with too many waiting events misses it.
 func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -72,7 +71,7 @@ func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notif
 	return err
 }
 
-// notifyAccount tells the webhooks of an account that want it.
+// notifyAccount notifies the webhooks of an account that subscribe to the event.
 func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
@@ -84,7 +83,7 @@ func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID
 	return nil
 }
 
-// NotifyPushes tells whoever asked to be told of a task what its state is now.
+// NotifyPushes sends the current state of a task to its push subscribers.
 func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	var ids []string
 	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
@@ -98,7 +97,7 @@ func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	return nil
 }
 
-// NotifyMessage tells the other people of a conversation of a text.
+// NotifyMessage notifies the other people of a conversation of a text.
 func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
@@ -122,8 +121,7 @@ func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 	return nil
 }
 
-// NotifyTask tells the caller of a task how it ended or that it waits for them,
-// by its message.
+// NotifyTask notifies the caller of a task of its end or its question, by its message.
 func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
@@ -143,7 +141,7 @@ func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed boo
 	return d.notifyAccount(t, all, k.CallerID, typ, f, at)
 }
 
-// NotifyRegistration tells the owner of a new agent, which has no others yet.
+// NotifyRegistration notifies the owner of a new agent, which has no co-owners yet.
 func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -152,7 +150,7 @@ func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	return d.notifyAccount(t, all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
 }
 
-// NotifyOwners tells the owner and co-owners of an agent.
+// NotifyOwners notifies the owner and co-owners of an agent.
 func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -170,8 +168,8 @@ func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.T
 	return nil
 }
 
-// NotifyLiveness tells the owners of an agent that a verdict is another than before,
-// which it still is in the table.
+// NotifyLiveness notifies the owners of an agent of a changed verdict, before it is stored in the
+// table.
 func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -191,7 +189,7 @@ func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) err
 	return d.NotifyOwners(t, agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
 }
 
-// NotifyReport tells the operators of a report.
+// NotifyReport notifies the operators of a report.
 func (d *Hooks) NotifyReport(t *sqlite.Tx, r hub.Report) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {

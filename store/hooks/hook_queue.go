@@ -55,7 +55,7 @@ func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, noti
 	}
 	e := notify.Event{Seq: r.Seq, ID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At)}
 	if err := json.Unmarshal([]byte(r.Facts), &e.Facts); err != nil {
-		// Without facts it concerns nobody, and leaves the queue.
+		// An event without facts cannot be delivered, so it leaves the queue.
 		d.db.Log().Error("skip a damaged event", "hook", hookID, "event", r.EventID, "error", err)
 		e.Facts = notify.Facts{}
 	}
@@ -119,8 +119,8 @@ func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 
 const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, status, took, error) SELECT id, ?, ?, ?, ?, ?, ? FROM hooks WHERE id = ? AND kind = 'webhook'`
 
-// insertAttempt notes an attempt and forgets those that are too many. Of push hooks
-// nobody is shown any.
+// insertAttempt stores an attempt and deletes the oldest beyond the limit. Attempts of push hooks are
+// never shown, so they are not stored.
 func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
 	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(), a.Error, hookID)
 	if err != nil {
@@ -158,6 +158,6 @@ func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notif
 	return out, nil
 }
 
-// Hooked signals that there is something for hooks. A signal may stand for
-// many, and for what was taken out since.
+// Hooked signals that hooks may have events. One signal may stand for many events, and for events that
+// were removed since.
 func (d *Hooks) Hooked() <-chan struct{} { return d.hooked.Wake() }

@@ -129,7 +129,7 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 		case was.State != string(notify.Active):
 			_, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
 			return err
-		case was.URL != h.URL: // what waits is sent there at once
+		case was.URL != h.URL: // waiting events are sent there at once
 			if _, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 	})
 }
 
-// deleteEvents takes out what waits for a hook.
+// deleteEvents deletes the waiting events of a hook.
 func deleteEvents(t *sqlite.Tx, hookID string) error {
 	if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 		if err := t.Get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
 			return err
 		}
-		// It may have got somewhere before anybody could ask to be told.
+		// The task may have changed its state before the subscription existed.
 		stands := func(hookID string) error {
 			s := task.State(k.State)
 			if s == task.Submitted {
@@ -199,7 +199,7 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			if o.Name != h.Name {
 				continue
 			}
-			// What waits is sent to the new address, at once.
+			// Waiting events are sent to the new address at once.
 			d.hooked.Raise(t)
 			out.ID = o.ID
 			if _, err := t.Exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {

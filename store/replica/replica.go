@@ -36,13 +36,13 @@ const (
 	replicaCacheKB = 32 << 10
 	// replicaCheckpointPages bounds the WAL in a first sync: 64 MiB.
 	replicaCheckpointPages = 8 << 10
-	// maxKnown bounds the portals whose standing is in memory, at about 1 KiB.
+	// maxKnown bounds the portals with a cached standing, at about 1 KiB each.
 	maxKnown = 16 << 10
 )
 
-// Replica keeps what portals signed in a database of its own. It implements
-// federation.Replica. It is safe for concurrent use; whoever opened it closes
-// it, which waits for queued writes.
+// Replica keeps the signed records of portals in a database of its own. It implements
+// federation.Replica. It is safe for concurrent use; its opener closes it, which waits for queued
+// writes.
 type Replica struct {
 	*sqlite.DB
 	own     record.PortalID
@@ -55,12 +55,11 @@ type Replica struct {
 
 var _ federation.Replica = (*Replica)(nil)
 
-// known is the cached part of what is stored of a portal.
+// known is the cached part of a portal's stored state.
 type known struct {
 	id       int64
 	standing record.Standing
-	// fresh is true while no agent of it was ever seen: then nobody has to
-	// look whether one was.
+	// fresh is true while no agent of it was ever seen: then no lookup of earlier versions is needed.
 	fresh bool
 }
 
@@ -129,8 +128,8 @@ func moveAside(path string) error {
 	return sqlite.SyncDir(filepath.Dir(path))
 }
 
-// createReplica makes the file, private from its first byte, with what must be
-// settled before anything is in it. A crash leaves one that cannot be used.
+// createReplica makes the file, private from its first byte, with the settings that must precede any
+// content. A crash leaves a file that cannot be used.
 func createReplica(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -150,7 +149,7 @@ func createReplica(ctx context.Context, path string) error {
 	return errors.Join(f.Sync(), sqlite.SyncDir(filepath.Dir(path)))
 }
 
-// replicaFile is what a replica's database is.
+// replicaFile describes a replica's database.
 func replicaFile() sqlite.Kind {
 	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"), WriteDSN: replicaDSN, Damaged: markReplica}
 }
@@ -205,9 +204,9 @@ func (r *Replica) claim(ctx context.Context, own record.PortalID, network string
 	return startNumbers(ctx, r.DB)
 }
 
-// startNumbers lets the numbers of arrival go on from the present time in
-// milliseconds, or from where they are if that is more: whoever asks for what
-// came after a number that a lost or restored replica gave misses nothing.
+// startNumbers makes the numbers of arrival continue from the present time in milliseconds, or from
+// their current value if that is more: a reader that continues after a number of a lost or restored
+// replica misses nothing.
 func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	now := clock.Now().UnixMilli()
 	return db.Write(ctx, func(t *sqlite.Tx) error {
@@ -223,8 +222,7 @@ func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	})
 }
 
-// look returns what is cached or stored of a portal; ok is false when
-// nothing is known of it.
+// look returns the cached or stored state of a portal; ok is false when there is none.
 func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, error) {
 	k, generation, ok := r.known.Get(string(id))
 	if ok {

@@ -7,7 +7,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// slotRow is what agents remembers of a slot.
+// slotRow is the row of a slot in agents.
 type slotRow struct {
 	Akey              []byte
 	Epoch, Seq, Until int64
@@ -38,7 +38,7 @@ func agentsByKey(n int) string {
 
 func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
-// lookUp calls list for the keys, a step at a time, and returns what there is.
+// lookUp calls list for the keys, a step at a time, and returns the rows found.
 func lookUp(portal int64, keys []record.Hash, list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
 	found := make(map[record.Hash]slotRow)
 	for len(keys) > 0 {

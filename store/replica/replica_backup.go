@@ -12,11 +12,10 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Copy writes what a backup keeps of the replica in the folder data to
-// one in dir, and reports whether there is any: who the portals are, the
-// highest versions of all they said, and what they are quarantined for. The
-// rest comes again from the other portals. Of the portal itself no head is
-// kept: numbers were used since, so a restored portal begins a new epoch.
+// Copy writes the part of the replica that a backup keeps from the folder data to a database in dir,
+// and reports whether there is any: the portals, the highest versions of all their records, and the
+// reasons of quarantines. The rest is fetched again from the other portals. No head of the portal
+// itself is kept: numbers were used since, so a restored portal begins a new epoch.
 func Copy(ctx context.Context, data, dir string) (there bool, err error) {
 	from, to := filepath.Join(data, FileName), filepath.Join(dir, FileName)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) || err == nil && marked(from) != nil {

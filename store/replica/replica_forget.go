@@ -48,7 +48,7 @@ func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	return err
 }
 
-// voidSaid lets go of what else a portal said and where is true of.
+// voidSaid deletes the other records of a portal for which where is true.
 func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
@@ -167,10 +167,9 @@ func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 // sweepPage is how many rows a sweep looks at at once.
 const sweepPage = 4096
 
-// Sweep implements federation.Replica. Records go when they have expired, and
-// versions when they need not be remembered any more. It looks at all rows but
-// at no record: about a second for a million agents, of which it holds up
-// nobody else.
+// Sweep implements federation.Replica. It deletes expired records, and versions that need not be
+// remembered any more. It reads all rows but no record: about a second for a million agents, without
+// blocking others.
 func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 	at := now.UnixMilli()
 	var portals []struct {
@@ -219,7 +218,7 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
 			}
-			p.stay(&was) // nobody sends it again
+			p.stay(&was) // no portal sends it again
 			return deleteAgents(t, p, `akey = ? AND until <= ?`, key[:], now)
 		})
 		if err != nil || n < sweepPage {
@@ -228,8 +227,8 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 	}
 }
 
-// sweepSaid is for what else there is; cards and heads stay, also when they
-// have expired, to say who was there until when.
+// sweepSaid sweeps the other records; cards and heads stay after they have expired, because they show
+// which portals existed until when.
 func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalID, now int64) error {
 	const due = `until > 0 AND (until <= ? OR wire IS NOT NULL AND expires <= ?)`
 	for {

@@ -48,8 +48,8 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 	return kept, nil
 }
 
-// change is write for what may change rows of portals. A failed write is taken
-// back whole, with what it made of the rows in memory.
+// change is Write for transactions that may change rows of portals. A failed write is rolled back
+// together with its changes to the cached rows.
 func (r *Replica) change(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	return r.Write(ctx, func(t *sqlite.Tx) error {
 		err := fn(t)
@@ -63,8 +63,8 @@ func (r *Replica) change(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	})
 }
 
-// admits reports whether what a Gate looked at still holds: somebody may have
-// kept a card, a head or a conflict since.
+// admits reports whether the facts that a Gate checked still hold: another write may have kept a card,
+// a head or a conflict since.
 func (p *portalRow) admits(rec *record.Record) bool {
 	switch rec.Type {
 	case record.TypeCard:
@@ -77,7 +77,7 @@ func (p *portalRow) admits(rec *record.Record) bool {
 	return !p.Quarantined && p.ring != nil && p.ring.Has(rec.Key)
 }
 
-// saidRow is what said remembers of a slot.
+// saidRow is the row of a slot in said.
 type saidRow struct {
 	Number            int64
 	Epoch, Seq, Until int64
@@ -136,7 +136,7 @@ func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	return true, nil
 }
 
-// applyCard lets go what keys signed that the card does not list.
+// applyCard deletes records signed by keys that the card does not list.
 func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
 	p.ring = card.Ring()
 	p.turn()

@@ -44,7 +44,7 @@ func (o *openPortals) Ended(bool) { clear(o.rows) }
 
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
 
-// slotBytes is what a slot takes besides its record, for quotas.
+// slotBytes is the size of a slot besides its record, for quotas.
 const slotBytes = 160
 
 func (p *portalRow) standing(ring *record.Ring) record.Standing {

@@ -290,7 +290,7 @@ func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at re
 	})
 }
 
-// maxOthers bounds what Others returns at once.
+// maxOthers bounds the results of one call of Others.
 const maxOthers = 1000
 
 // Others implements federation.Replica.

@@ -16,7 +16,7 @@ const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kep
 	SELECT a.portal, a.akey, ?, a.turn, a.epoch, a.seq, a.hash, a.expires, a.signer, w.wire FROM agents a JOIN wires w ON w.n = a.n
 	WHERE a.portal = ? AND a.akey IN (`
 
-// setAside keeps what is covered of some agents, which are about to be replaced.
+// setAside keeps the covered records of some agents that are about to be replaced.
 func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
 		n := stepOf(len(keys))
@@ -33,7 +33,7 @@ func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	return nil
 }
 
-// deleteReplaced forgets what was set aside of a portal where where says so.
+// deleteReplaced deletes the set-aside records of a portal for which where is true.
 func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	res, err := t.Exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
@@ -42,8 +42,8 @@ func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int6
 	return res.RowsAffected()
 }
 
-// sweepReplaced forgets, a step at a time, what was set aside and has expired
-// or was covered by a newer record since.
+// sweepReplaced deletes, a step at a time, set-aside records that have expired or were covered by a
+// newer record since.
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64
@@ -62,7 +62,7 @@ func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now
 	}
 }
 
-// verifyReplaced lets go of what was set aside and is not what was signed.
+// verifyReplaced deletes set-aside records without a valid signature.
 func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.PortalID, report *Report) error {
 	var after int64
 	for {

@@ -13,8 +13,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Report is what a verification of a replica saw. What it mended is no
-// loss: records that were let go come again from the other portals.
+// Report is the result of a verification of a replica. Repairs lose nothing: deleted records are
+// fetched again from the other portals.
 type Report struct {
 	Portals, Records int
 	// Mended are sentences for the operator, at most 100; More counts others.
@@ -58,12 +58,10 @@ func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 	return report, markReplica(path)
 }
 
-// Verify checks that every record is what was signed: that its hash, version,
-// portal and key are those it is found by, and that what is counted is there.
-// What is not is let go, and comes again from the other portals; the portal's
-// own head goes with a record of its own, so that its next start begins a new
-// epoch. It runs beside everything else; what arrives meanwhile may be checked
-// or not.
+// Verify checks every record: that its hash, version, portal and key are those of its row, and that
+// the counts are right. Damaged records are deleted, and fetched again from the other portals; the
+// portal's own head goes with a record of its own, so that its next start begins a new epoch. It runs
+// beside all other work; records that arrive meanwhile may be checked or not.
 func (r *Replica) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	var sound string
@@ -154,8 +152,8 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 	}
 }
 
-// letGo forgets a damaged record of an agent with its version, which may be
-// damaged as well: which agents count is what the head says.
+// letGo deletes a damaged record of an agent with its version, which may be damaged as well: the head
+// decides which agents count.
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
 	err := r.change(ctx, func(t *sqlite.Tx) error {
@@ -237,7 +235,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 	return err
 }
 
-// recount counts what is there of a portal and mends what is said of it.
+// recount counts the rows of a portal and repairs its stored counts.
 func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
 	err := r.change(ctx, func(t *sqlite.Tx) error {

@@ -11,9 +11,9 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Complete implements federation.Replica. It writes one row, however many
-// records it is about: they are covered because their turn is over. Of what
-// they replaced it forgets a step; a sweep forgets the rest.
+// Complete implements federation.Replica. It writes one row for any number of records: they are
+// covered because their turn is over. It deletes one step of the records that they replaced; a sweep
+// deletes the rest.
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
 	err = r.change(ctx, func(t *sqlite.Tx) error {
 		turn, ok = 0, false
@@ -75,9 +75,8 @@ const (
 		UNION ALL SELECT a.wire FROM replaced a WHERE a.portal = ?1 AND a.akey = ?2 AND ` + waitedFor + ` LIMIT 1`
 )
 
-// Covered implements federation.Replica. It reads in the order of the log, and
-// then what newer records will replace: one that is replaced meanwhile may come
-// twice, but is not missed.
+// Covered implements federation.Replica. It reads in the order of the log, and then the records that
+// newer ones will replace: one that is replaced meanwhile may come twice, but is not missed.
 func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error {
 	k, ok, err := r.look(ctx, portal)
 	if err != nil || !ok {

@@ -23,14 +23,14 @@ type Cache[V any] struct {
 	held       bool         // a transaction changes rows: put keeps nothing until it has ended
 	rows       map[string]V
 
-	// The rest belongs to the writer: what the open transaction does to the
-	// cache when it has ended.
+	// The other fields belong to the writer: the changes that the open transaction makes to the cache at
+	// its end.
 	empty   bool
 	keys    []string
 	changes []cacheChange[V]
 }
 
-// cacheChange is what a transaction makes of one row, if it is cached.
+// cacheChange is the change of one row, if it is cached, by a transaction.
 type cacheChange[V any] struct {
 	key string
 	fn  func(V) V
@@ -77,9 +77,8 @@ func (c *Cache[V]) InvalidateKey(t *Tx, key string) {
 // cache. A write that reads after its own change must not trust the cache.
 func (c *Cache[V]) Invalidated() bool { return c.empty }
 
-// Change replaces a cached row by fn of it when the transaction has committed.
-// Until then nothing is put, because a reader cannot tell whether the row it
-// read is from before the commit or from after it.
+// Change replaces a cached row by fn of it when the transaction has committed. Until then no row is
+// put, because a reader cannot know whether the row it read is from before or after the commit.
 func (c *Cache[V]) Change(t *Tx, key string, fn func(V) V) {
 	if len(c.changes) == 0 {
 		c.hold()
@@ -95,9 +94,8 @@ func (c *Cache[V]) hold() {
 	c.held = true
 }
 
-// Ended applies what the transaction named. A transaction that did not commit
-// drops the rows all the same: after a failed commit it is not known what is
-// on disk.
+// Ended applies the changes that the transaction named. A transaction that did not commit drops the
+// rows all the same: after a failed commit the state on disk is unknown.
 func (c *Cache[V]) Ended(committed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +115,7 @@ func (c *Cache[V]) Ended(committed bool) {
 	c.empty, c.keys, c.changes = false, nil, nil
 }
 
-// Set replaces rows that are cached already, by what was just committed.
+// Set replaces cached rows after a commit.
 func (c *Cache[V]) Set(fn func(rows map[string]V)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ScratchPrefix begins the names of what a backup or a restore makes in the data
-// folder and takes away again; a crash can leave it.
+// ScratchPrefix begins the names of temporary files of a backup or a restore in the data folder; a
+// crash can leave them.
 const ScratchPrefix = ".agentsite-tmp-"
 
-// RemoveScratch takes away what a crash left. The caller owns the folder.
+// RemoveScratch deletes temporary files that a crash left. The caller owns the folder.
 func RemoveScratch(dir string) {
 	left, err := filepath.Glob(filepath.Join(EscapeGlob(dir), ScratchPrefix+"*"))
 	if err != nil {
@@ -36,10 +36,9 @@ func EscapeGlob(path string) string {
 	return string(b)
 }
 
-// CopyInto writes a consistent copy of the database, as of one moment, to a
-// new file that is private from its first byte and on disk when copyInto
-// returns. VACUUM INTO reads every row, so damage that SQLite can see fails
-// the copy, and what was deleted is not in it.
+// CopyInto writes a consistent copy of the database, as of one moment, to a new file that is private
+// from its first byte and on disk when CopyInto returns. VACUUM INTO reads every row, so damage that
+// SQLite can see fails the copy, and deleted data is not in it.
 func CopyInto(ctx context.Context, c *sqlx.Conn, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

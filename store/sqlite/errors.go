@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// SQLite's primary result codes that we tell apart.
+// SQLite's primary result codes that are handled differently.
 const (
 	sqliteBusy       = 5
 	sqliteIOErr      = 10

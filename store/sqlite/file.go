@@ -1,8 +1,7 @@
-// Package sqlite opens SQLite files, gives them one writer that commits the
-// waiting writes as one transaction at synchronous=FULL (group commit), and
-// maps their errors. It is the only package that knows the driver. It knows
-// the portal's file by name and migrations, and nothing of its tables; those
-// who write statements take a DB and a Tx.
+// Package sqlite opens SQLite files, gives them one writer that commits the waiting writes as one
+// transaction at synchronous=FULL (group commit), and maps their errors. It is the only package that
+// knows the driver. It knows the portal's file by name and migrations, and no tables; packages with
+// statements take a DB and a Tx.
 package sqlite
 
 import (
@@ -38,7 +37,7 @@ const (
 	checkpointBytes = 8 << 20
 )
 
-// Kind is what one of our databases is.
+// Kind describes one of our databases.
 type Kind struct {
 	ID         int64  // marks the file
 	Migrations fs.FS  // its migrations
@@ -70,8 +69,8 @@ func (k Kind) newest() int64 {
 	return list[len(list)-1]
 }
 
-// DB is one SQLite database with its one writer and those who read. What is
-// particular to a database is in what embeds it.
+// DB is one SQLite database with its one writer and its readers. Types that embed it add the
+// particulars of a database.
 type DB struct {
 	path  string
 	kind  Kind
@@ -87,9 +86,8 @@ type DB struct {
 	stop   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
-	// broken is set once by the writer after an I/O error: nothing is
-	// written any more, because after a failed fsync nobody knows what is
-	// on disk. fatal is closed then.
+	// broken is set once by the writer after an I/O error: all writing stops, because after a failed fsync
+	// the state on disk is unknown. fatal is closed then.
 	broken atomic.Pointer[error]
 	fatal  chan struct{}
 
@@ -159,8 +157,8 @@ func (f *DB) Close() error {
 	return errors.Join(append(errs, f.closeWriter())...)
 }
 
-// Fatal is closed when the database had an error after which writing must
-// stop for good; Err tells which. The portal should exit and be started anew.
+// Fatal is closed when the database had an error after which writing must stop for good; Err returns
+// the error. The portal should exit and be started anew.
 func (f *DB) Fatal() <-chan struct{} { return f.fatal }
 
 // Err is the reason Fatal was closed, or nil.
@@ -187,8 +185,7 @@ func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// WriteDSN also has what is deleted overwritten: a text that somebody took away
-// is not left in the file.
+// WriteDSN also overwrites deleted data: a deleted text is not left in the file.
 func WriteDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)",
 		EscapePath(path), Synchronous, writeCacheKB)
@@ -203,7 +200,7 @@ func CopyDSN(path string) string {
 	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", EscapePath(path))
 }
 
-// EscapePath escapes what an SQLite file URI would read as its own syntax.
+// EscapePath escapes characters that an SQLite file URI would read as its own syntax.
 func EscapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 // prepare checks the writer's settings and brings the schema up to date.

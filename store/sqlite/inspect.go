@@ -37,8 +37,8 @@ func nonEmpty(path string) bool {
 	return err == nil && st.Size() > 0
 }
 
-// CheckPortal refuses somebody else's database and one of a newer binary, before
-// anything is opened for writing: such a file stays as it is.
+// CheckPortal refuses a database of another program and one of a newer binary, before it is opened for
+// writing: such a file stays unchanged.
 func CheckPortal(ctx context.Context, path string) error {
 	_, err := PortalSchema(ctx, path)
 	return err
@@ -103,5 +103,5 @@ func quietDSN(path string) string {
 	return dsn
 }
 
-// ConnectReadOnly opens a database that nobody writes, for looking at it.
+// ConnectReadOnly opens a database without writers for reading.
 func ConnectReadOnly(path string) (*sqlx.DB, error) { return Connect(path, quietDSN(path), 1) }

@@ -71,7 +71,7 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 	return nil
 }
 
-// portalFile is what a portal's database is.
+// portalFile describes a portal's database.
 func portalFile() Kind {
 	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"), WriteDSN: WriteDSN, copied: true}
 }

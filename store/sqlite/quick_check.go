@@ -8,7 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// QuickCheckFile checks the pages of a database that nobody writes.
+// QuickCheckFile checks the pages of a database without writers.
 func QuickCheckFile(ctx context.Context, path string) ([]string, error) {
 	pool, err := ConnectReadOnly(path)
 	if err != nil {
@@ -22,17 +22,16 @@ func QuickCheckFile(ctx context.Context, path string) ([]string, error) {
 
 const quickCheckQuery = `PRAGMA quick_check(5)`
 
-// QuickCheck checks the pages of the database while it is in use and returns
-// what is damaged, nothing when nothing is. It reads all of the file in one go:
-// bound it by ctx.
+// QuickCheck checks the pages of the database while it is in use and returns the damage found. It
+// reads all of the file in one go: bound it by ctx.
 func (f *DB) QuickCheck(ctx context.Context) ([]string, error) {
 	var lines []string
 	err := f.List(ctx, &lines, quickCheckQuery)
 	return damage(lines, err)
 }
 
-// damage is what a check said, without its "ok". A file that is too damaged to be
-// checked is damaged.
+// damage returns the messages of a check, without its "ok". A file that is too damaged to be checked
+// is damaged.
 func damage(lines []string, err error) ([]string, error) {
 	switch {
 	case err == nil && len(lines) == 1 && lines[0] == "ok":
@@ -52,7 +51,7 @@ func IsDamaged(err error) bool {
 	return c == sqliteCorrupt || c == sqliteNotADB || c == sqliteIOErr || errors.Is(err, ErrBadValue)
 }
 
-// ErrBadValue is a column whose value cannot be what we wrote.
+// ErrBadValue is returned for a column with a value that we never write.
 var ErrBadValue = errors.New("a value has the wrong type")
 
 // EachRow calls fn with every row of a query, one at a time.

@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// maxQueuedWrites bounds how many writes wait; beyond it callers wait for
-	// maxWriteWait and are then told to come back.
+	// maxQueuedWrites bounds the waiting writes; beyond it callers wait for maxWriteWait and then get an
+	// error that asks to retry.
 	maxQueuedWrites = 4096
 	// maxBatch bounds the work one failing write can cost the others.
 	maxBatch     = 256
 	maxWriteWait = 5 * time.Second
-	// gathers bounds how often a batch waits for those who run, if each time
-	// brought something.
+	// gathers bounds how often a batch yields to running goroutines, if each yield brought another write.
 	gathers = 3
 )
 
-// op is one queued write. claimed decides between the writer, who runs it, and
-// the caller, who gave up waiting: exactly one of them wins.
+// op is one queued write. claimed decides between the writer, which runs it, and the caller, which
+// gave up waiting: exactly one of them wins.
 type op struct {
 	fn      func(*Tx) error
 	err     error
@@ -98,8 +97,8 @@ func (t *Tx) note(err error) {
 	}
 }
 
-// RequireRollback has the write that fails now rolled back even if it changed no
-// row, because it changed what the transaction has in memory.
+// RequireRollback causes a rollback if the current write fails, even if it changed no row, because it
+// changed data that the transaction has in memory.
 func (t *Tx) RequireRollback() { t.writes++ }
 
 // Get reads one row; a statement with RETURNING counts as a write.
@@ -124,13 +123,12 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 	return s.Select(dest, args...)
 }
 
-// Write runs fn in a transaction that other writes may share and returns once
-// it is on disk. fn may run more than once, when another write of its batch
-// failed: it must set what it returns anew each time and have no other
-// effects. It must not block on anything but the database.
+// Write runs fn in a transaction that other writes may share and returns once it is on disk. fn may
+// run more than once, when another write of its batch failed: it must set its results anew each time
+// and have no other effects. It must not block on anything but the database.
 //
-// When ctx ends while the write still waits, it is withdrawn; once it has
-// begun, write waits for its outcome.
+// When ctx ends while the write still waits, it is withdrawn; once it has begun, Write waits for its
+// outcome.
 func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	if err := f.Writable(); err != nil {
 		return err
@@ -235,15 +233,15 @@ func (f *DB) writer() {
 	}
 }
 
-// gather adds to a batch what is queued, after those who run now had their
-// turn: whoever was told of the last commit is often about to write again, and
-// a commit costs as much as several writes. Where nobody runs it takes no time.
+// gather adds the queued writes to a batch after a yield to running goroutines: a caller of the last
+// commit often writes again at once, and a commit costs as much as several writes. If no goroutine is
+// running the yield takes no time.
 func (f *DB) gather(batch []*op) []*op {
 	for range gathers {
 		runtime.Gosched()
 		had := len(batch)
 		for len(batch) < maxBatch && len(f.ops) > 0 {
-			batch = append(batch, <-f.ops) // nobody else takes from it
+			batch = append(batch, <-f.ops) // no other goroutine receives from it
 		}
 		if len(batch) == had || len(batch) == maxBatch {
 			break
@@ -252,11 +250,10 @@ func (f *DB) gather(batch []*op) []*op {
 	return batch
 }
 
-// commit runs the ops as one transaction, after what belongs before them. An
-// op that fails after it wrote is taken out and the rest is run again, so one
-// bad write never costs another. It
-// is told with the rest: what it failed by may be among them, and whoever is
-// told looks for it.
+// commit runs the ops as one transaction, after the rows that belong before them. If an op fails after
+// changing rows, the batch is rolled back and run again without it, so one bad write never costs
+// another. Its caller is answered only after the retry commits, because the row it conflicted with may
+// be in the same batch.
 func (f *DB) commit(batch []*op) {
 	if soon := f.takeSoon(); len(soon) > 0 {
 		batch = slices.Insert(batch, 0, soon...)
@@ -311,8 +308,8 @@ func (f *DB) attempt(ops []*op) (bad int, err error) {
 	for i, o := range ops {
 		before := t.writes
 		o.err = run(o.fn, t)
-		// An error of SQLite itself may have ended the transaction under us:
-		// what came after it would be committed on its own.
+		// An error of SQLite itself may have ended the transaction already: later statements would be
+		// committed on their own.
 		broke := ErrorCode(o.err) != 0 && ErrorCode(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
 			t.end(false)
@@ -334,7 +331,7 @@ func (f *DB) attempt(ops []*op) (bad int, err error) {
 func run(fn func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.writes++ // what it wrote is unknown: roll back
+			t.writes++ // its changes are unknown: roll back
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -347,9 +344,9 @@ func (f *DB) rollback(ctx context.Context) {
 	}
 }
 
-// NoteError stops all writing after an I/O error: after a failed fsync nobody can
-// say what is on disk, and trying again could report success for lost bytes.
-// A full disk is not such an error: SQLite rolls back and recovers by itself.
+// NoteError stops all writing after an I/O error: after a failed fsync the state on disk is unknown,
+// and another try could report success for lost bytes. A full disk is not such an error: SQLite rolls
+// back and recovers by itself.
 func (f *DB) NoteError(err error) {
 	if ErrorCode(err) == sqliteCorruptVTab {
 		return // the words of messages, which are read anew

@@ -17,7 +17,7 @@ func enqueueWork(t *sqlite.Tx, topic, ref string) error {
 	return err
 }
 
-// DequeueWork takes a row out: what it asked for is done.
+// DequeueWork deletes a row of the outbox after its work is done.
 func DequeueWork(t *sqlite.Tx, topic, ref string) error {
 	_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
 	return err

@@ -8,8 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Questions implements chat.Tasks. A task names the last message it got; the
-// earlier ones stand in the client ids of what its agent asked back.
+// Questions implements chat.Tasks. A task stores the last message it got; the earlier ones are in the
+// client ids of the agent's questions.
 func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
 	var rows []struct {
 		Seq      int64  `db:"seq"`

@@ -108,7 +108,7 @@ func tasksOf(rows []taskRow) ([]task.Task, error) {
 	return out, nil
 }
 
-// maxShortCheckpoint is what the column of most checkpoints takes.
+// maxShortCheckpoint is the size that the column of most checkpoints takes.
 const maxShortCheckpoint = 65536
 
 // TaskByID implements task.Reads.
@@ -223,7 +223,7 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 				return err
 			}
-			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
+			if r.Pushed && r.Attempt == 1 { // later attempts continue with the instructions of the first
 				if err := d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
 					return err
 				}
@@ -289,10 +289,9 @@ func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, cal
 const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
 	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
-// AskAgent gives an addressed agent its task: the one in this conversation that
-// waits for input of the caller goes on, else a new one is submitted. What one
-// agent says never answers what another one asked the caller. resumes, when
-// set, is the one that must be waiting.
+// AskAgent gives an addressed agent its task: the one in this conversation that waits for the caller's
+// input goes on, otherwise a new one is submitted. A message of one agent never answers a question of
+// another agent to the caller. resumes, when set, is the task that must be waiting.
 func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
 		return SubmitTask(t, k, seq)
