@@ -165,7 +165,7 @@ func (v *verifier) pages(ctx context.Context) error {
 		Text string `db:"integrity_check"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(l line) {
-		// Words that are damaged are read anew when somebody searches.
+		// A damaged index of words is rebuilt by the next search.
 		if l.Text != "ok" && !strings.Contains(l.Text, "said_words") {
 			v.r.fault("The database file is damaged: %s.", l.Text)
 		}

@@ -13,8 +13,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// amendments are, by the seq of a message and what became of it, the message
-// that did that.
+// amendments maps the seq of a message and the kind of change to the message that changed it.
 type amendments map[amendment]int64
 
 type amendment struct {
@@ -29,8 +28,7 @@ func (a *amendments) set(seq int64, by chat.Kind, with int64) {
 	(*a)[amendment{seq, by}] = with
 }
 
-// amended notes what m does to another message, and what it says was done to
-// it.
+// amended notes the change that m makes to another message, and the changes that its own row states.
 func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
 	kind := chat.Kind(m.Kind)
 	switch {
@@ -62,8 +60,8 @@ func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
 	}
 }
 
-// compare tells of the first message of a conversation that does not say what
-// became of it.
+// compare reports the first message of a conversation with stated changes that differ from the
+// amendments.
 func (p *transcriptPage) compare(h headRow) {
 	if maps.Equal(p.said, p.has) {
 		return
@@ -82,7 +80,7 @@ func (p *transcriptPage) compare(h headRow) {
 	p.r.fault("%s: message %d is not shown as its edits, its removal or a later answer say.", h, first)
 }
 
-// work checks what tasks say of the message they go back to.
+// work checks the references of tasks to their first message.
 func (v *verifier) work(ctx context.Context) error {
 	type row struct {
 		ID   string `db:"id"`

@@ -56,9 +56,9 @@ func newCopies() *copies {
 	return &copies{groups: make(map[fingerprint]*group), of: make(map[uint32]*group)}
 }
 
-// candidateOf returns the candidate of an agent without its document, nil if
-// the agent cannot have equals. Agents of users cannot: a user who registers
-// one twice has two. An agent that is published under a domain cannot either.
+// candidateOf returns the candidate of an agent without its document, nil if the agent cannot have
+// duplicates. Agents of users cannot: a user that registers one twice has two. An agent that is
+// published under a domain cannot either.
 func candidateOf(a *hub.Agent) *candidate {
 	if a.Kind != hub.Builtin || a.Publisher != "" {
 		return nil

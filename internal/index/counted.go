@@ -12,7 +12,7 @@ import (
 // anything else: many people ask for the same, most of all for everything.
 // The zero value is empty.
 type counted struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	state uint64     // of which they are
 	lists map[string]facetLists
 }
@@ -23,15 +23,15 @@ type facetLists struct {
 	ends   [facetCount]int
 }
 
-// Bounds of what is kept: three megabytes.
+// Bounds of the cache: three megabytes.
 const (
 	maxCounted      = 256
 	maxCountedKey   = 512
 	maxCountedLists = 512 // values
 )
 
-// countedKey returns what the facets of a query depend on, but for the state
-// of the index; it is empty when that is too long.
+// countedKey returns the cache key of a query's facets, without the state of the index; it is empty
+// when the key would be too long.
 func countedKey(q *hub.Query, plan []byte) string {
 	asked := filtersOf(q)
 	size := len(q.Text) + len(plan) + len(q.Same)

@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// maxCursorBytes is above the longest cursor made: a key is a name and a host,
-// a plan at most 16 words with what they may stand for.
+// maxCursorBytes is above the longest cursor made: a key is a name and a host, a plan at most 16 words
+// with their alternatives.
 const maxCursorBytes = 16 << 10
 
 // cursorHead is the size before the key: version, hash of query, rank, length
@@ -27,10 +27,9 @@ const (
 	behindVersion = 3
 )
 
-// place is where a page goes on: behind the agent of that rank and key. The
-// rank is the score as bits, the time of the order, or whether the agent is
-// up. The plan keeps what the words of the query were worth on the first
-// page. Pages do not repeat or skip agents that stay as they are while others
+// place is the position where a page goes on: after the agent of that rank and key. The rank is the
+// score as bits, the time of the order, or whether the agent is up. The plan keeps the weights of the
+// query's words on the first page. Pages do not repeat or skip agents that stay unchanged while others
 // come and go.
 type place struct {
 	rank int64

@@ -32,8 +32,8 @@ var facetNames = [facetCount]string{
 	liveFacet: "live", languageFacet: "language", modalityFacet: "modality", signedFacet: "signed", proofFacet: "proof",
 }
 
-// facetLimits are the numbers of values that a page shows, 0 for all. Facets
-// whose values people invent, or of which a network has many, are limited.
+// facetLimits are the numbers of values that a page shows, 0 for all. Facets with free values, or with
+// many in a network, are limited.
 var facetLimits = [facetCount]int{
 	tagFacet: hub.MaxFacetValues, skillFacet: hub.MaxFacetValues, publisherFacet: hub.MaxFacetValues,
 	portalFacet: hub.MaxFacetValues,
@@ -100,8 +100,8 @@ func eachFacetValue(a *hub.Agent, yield func(facet int, text string)) {
 	yield(proofFacet, a.Proof.State)
 }
 
-// normalizeValue returns the form in which a value is counted and filtered by:
-// case does not matter in what people write, and an empty state has a name.
+// normalizeValue returns the form in which a value is counted and filtered by: case does not matter in
+// typed values, and an empty state has a name.
 func normalizeValue(facet int, text string) string {
 	switch facet {
 	case tagFacet, skillFacet, languageFacet, publisherFacet:

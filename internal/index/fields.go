@@ -39,7 +39,7 @@ type fieldTexts struct {
 	all   [][]string
 }
 
-// of is textsOf. The next call overwrites what it returned.
+// of is textsOf. The next call overwrites the result.
 func (t *fieldTexts) of(a *hub.Agent) [][]string {
 	for i := range t.lists {
 		t.lists[i] = t.lists[i][:0]

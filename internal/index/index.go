@@ -27,7 +27,7 @@ import (
 
 // Index implements hub.Index. Make one with New.
 type Index struct {
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the following fields
 	words  *bm25.Index
 	docs   []document  // by number, as the next two
 	times  []docTimes  // apart: orders by time read all of them

@@ -27,12 +27,12 @@ const (
 	lookupCount = 1024
 )
 
-// Load implements hub.Index with all processors. New agents come in by
-// thousands, others one by one. Searches find what has come in so far. No agent
-// should come twice: either form might stay.
+// Load implements hub.Index with all processors. New agents come in by thousands, others one by one.
+// Searches find the agents that have come in so far. No agent should come twice: either form might
+// stay.
 func (x *Index) Load(next func() (hub.Agent, bool)) {
 	var (
-		mu      sync.Mutex // guards what follows
+		mu      sync.Mutex // guards the following fields
 		done    bool
 		count   int // agents that came
 		fillers = 1

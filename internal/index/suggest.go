@@ -91,8 +91,8 @@ func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 	return list
 }
 
-// likes reports whether a value, or a word in it, begins like what was typed,
-// given in small letters and as the words of the index.
+// likes reports whether a value, or a word in it, begins like the typed text, given in small letters
+// and as the words of the index.
 func likes(value, lower, typed string) bool {
 	if strings.HasPrefix(value, lower) {
 		return true

@@ -1,17 +1,16 @@
-// Package meter counts what happens and writes it for scrapers, in the text form
-// of Prometheus. There is no registry: who counts holds the counters, and who is
-// scraped asks for them. Labels are bounded, whoever chooses them.
+// Package meter counts events and writes the counts for scrapers, in the text form of Prometheus.
+// There is no registry: the counting package holds the counters, and the scraped page reads them. The
+// number of labels is bounded, because callers can choose them.
 package meter
 
 import "sync"
 
 const (
-	// maxKinds bounds the values of a label: what a stranger can choose must not
-	// grow without end.
+	// maxKinds bounds the values of a label: values that a guest can choose must not grow without end.
 	maxKinds = 64
 	// maxKind bounds a value, in bytes.
 	maxKind = 64
-	// Other is what is counted beyond them.
+	// Other is the label of all values beyond them.
 	Other = "other"
 )
 
@@ -35,7 +34,7 @@ func (k *Kinds) Add(kind string, n int64) {
 	k.counts[kind] += n
 }
 
-// All returns what was counted.
+// All returns the counts.
 func (k *Kinds) All() map[string]int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// ContentType is that of what Text writes.
+// ContentType is the media type of the output of Text.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Text gathers what a scraper reads. Its zero value is empty.
+// Text collects the output for a scraper. Its zero value is empty.
 type Text struct{ b bytes.Buffer }
 
-// Bytes are what was gathered.
+// Bytes returns the collected output.
 func (t *Text) Bytes() []byte { return t.b.Bytes() }
 
-// Counter says that what follows of this name only grows, Gauge that it goes up
-// and down.
+// Counter declares that the following samples of this name only grow.
 func (t *Text) Counter(name, help string) { t.head(name, help, "counter") }
 
-// Gauge says that what follows of this name goes up and down.
+// Gauge declares that the following samples of this name go up and down.
 func (t *Text) Gauge(name, help string) { t.head(name, help, "gauge") }
 
 func (t *Text) head(name, help, kind string) {

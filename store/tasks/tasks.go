@@ -223,7 +223,7 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 				return err
 			}
-			if r.Pushed && r.Attempt == 1 { // later attempts continue with the instructions of the first
+			if r.Pushed && r.Attempt == 1 { // subscribers got the state at the first attempt
 				if err := d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
 					return err
 				}

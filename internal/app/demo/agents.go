@@ -6,15 +6,14 @@ import (
 	"fmt"
 )
 
-// sorry is what an agent says when it cannot work on what it was sent. It is
-// an answer, not a failure.
+// sorry is an agent's answer to a text that it cannot work on. It is an answer, not a failure.
 type sorry string
 
 func (s sorry) Error() string { return string(s) }
 
 func sorryf(format string, args ...any) error { return sorry(fmt.Sprintf(format, args...)) }
 
-// work is what an agent does with a text.
+// work is the function of an agent: it turns a text into an answer.
 type work func(in string) (string, error)
 
 // agent is an agent that speaks A2A.

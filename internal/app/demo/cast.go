@@ -33,7 +33,7 @@ const (
 	peopleEach   = 3
 )
 
-// role is what one portal plays.
+// role is the part of one portal in the demo.
 type role struct {
 	name, folder string
 	// people have accounts; the first is the operator.

@@ -9,10 +9,10 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds what is read of a portal's answer, in bytes.
+// maxAnswer bounds the bytes that are read of a portal's answer.
 const maxAnswer = 1 << 20
 
-// client is somebody with a token, who speaks a portal's API as everybody does.
+// client uses a portal's public API with a token.
 type client struct {
 	base, token string
 	http        *http.Client

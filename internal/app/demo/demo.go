@@ -1,8 +1,6 @@
-// Package demo runs a small federation in one process: portals on free
-// loopback ports, each with agents of its own that work without any key, and
-// with people who talk to them. It uses portals as everybody does: it builds
-// them with package app, and registers and talks over their API. It knows
-// nothing of what happens inside.
+// Package demo runs a small federation in one process: portals on free loopback ports, each with
+// agents of its own that work without any key, and with people that talk to them. It builds portals
+// with package app, and registers and talks over their public API. It knows no internals of portals.
 package demo
 
 import (
@@ -19,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config is what somebody may choose.
+// Config holds the choices of the user.
 type Config struct {
 	// Portals is how many there are, 1 to MaxPortals.
 	Portals int
@@ -32,7 +30,7 @@ type Config struct {
 	soon bool
 }
 
-// Validate says what is wrong.
+// Validate returns an error that names the invalid field.
 func (c Config) Validate() error {
 	if c.Portals < 1 || c.Portals > MaxPortals {
 		return fmt.Errorf("--portals %d: use 1 to %d", c.Portals, MaxPortals)
@@ -61,7 +59,7 @@ const (
 	startWait = time.Minute
 )
 
-// federation is what runs.
+// federation holds the running parts.
 type federation struct {
 	dir    string
 	keep   bool
@@ -82,10 +80,10 @@ type federation struct {
 	traffic   *traffic
 }
 
-// Run starts a federation, prints one line for each portal, what to look at and
-// "ready", and serves until ctx ends or the last portal has failed. A portal that fails is
-// reported on stderr, and the others go on. When Run returns nothing of it is
-// left: no goroutine and, unless Config.Keep says so, no folder.
+// Run starts a federation, prints one line for each portal, the pages to open and "ready", and serves
+// until ctx ends or the last portal has failed. A portal that fails is reported on stderr, and the
+// others go on. When Run returns, all goroutines have ended and the folder is removed, unless
+// Config.Keep is set.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	f, err := open(cfg, stderr)
 	if err != nil {
@@ -108,7 +106,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return errors.Join(err, f.close())
 }
 
-// open makes the folder. The caller closes what it returns.
+// open makes the folder. The caller closes the result.
 func open(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -126,8 +124,8 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	return f, nil
 }
 
-// start starts n portals, has them meet, and returns when each finds what the
-// others have, or when that takes too long.
+// start starts n portals, connects them, and returns when each finds the agents of the others, or when
+// that takes too long.
 func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	list := roles(n)
 	// The files that one process may have open are for all of them.
@@ -193,7 +191,7 @@ func (f *federation) one(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	p, err := startPortal(starting, r, f.dir, f.idle, f.http)
-	if err != nil && ctx.Err() == nil { // else it was told to stop
+	if err != nil && ctx.Err() == nil { // otherwise ctx ended it
 		f.report("%s does not start: %v; the others go on", r.name, err)
 	}
 	return p, err
@@ -225,8 +223,7 @@ func (f *federation) wait(ctx context.Context) error {
 	return group.Wait()
 }
 
-// close stops everything in order: those who ask, the portals, their agents.
-// Then the folder goes.
+// close stops everything in order: the people, the portals, their agents. Then it removes the folder.
 func (f *federation) close() error {
 	if f.traffic != nil {
 		f.traffic.close()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// drillPause is how long people may look at what is before the drill begins.
+	// drillPause is how long people may look at the pages before the drill begins.
 	drillPause = 15 * time.Second
 	// drillWait is how long those that are left may take to find each other's
 	// agents, with more for many.
@@ -68,8 +68,8 @@ func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 	fmt.Fprintf(stdout, "all is found: at each of %d portals every agent of every one, %d times asked, %.1f s after the others died\n", len(left), n, time.Since(began).Seconds())
 }
 
-// findEach waits until each portal finds what each other has, and returns how
-// often it asked.
+// findEach waits until each portal finds the agents of each other portal, and returns the number of
+// searches.
 func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillWait+time.Duration(len(all))*settleForEach)
 	defer cancel()
@@ -104,7 +104,7 @@ func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	return page.Total, err
 }
 
-// kill ends a portal as a power cut does: nobody is told.
+// kill ends a portal like a power cut: without notice to the others.
 func (p *portal) kill() {
 	p.killed.Store(true)
 	p.app.Vanish()

@@ -16,9 +16,9 @@ const (
 	// with more for many.
 	settleWait    = 30 * time.Second
 	settleForEach = 2 * time.Second
-	// mostWords bounds what portals say of each other: everybody is told.
+	// mostWords bounds the rules that portals set for each other: each portal receives all.
 	mostWords = 6
-	// tellEvery keeps lines of progress apart: what is quick needs none.
+	// tellEvery is the minimum time between lines of progress, so that quick steps print none.
 	tellEvery = 2 * time.Second
 )
 
@@ -53,9 +53,8 @@ func (w wrongs) close() {
 	}
 }
 
-// meet has portals find each other: each is told the address of the first, and
-// hears of the others from it. They have registered their agents by then, so
-// that each needs to be told of them once.
+// meet connects the portals: each gets the address of the first, and learns of the others from it.
+// They have registered their agents by then, so that one exchange is enough.
 func (f *federation) meet(ctx context.Context) {
 	if len(f.portals) < 2 {
 		return
@@ -130,7 +129,7 @@ func (p *portal) finds(ctx context.Context, scope string) (int, error) {
 	return page.Total, err
 }
 
-// tell prints progress from time to time, worded as work that goes on.
+// tell prints progress from time to time, worded as work in progress.
 func (f *federation) tell(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
@@ -150,8 +149,8 @@ func (f *federation) finished(format string, args ...any) {
 	}
 }
 
-// live makes the network one that something happened in: operators said what
-// they think of each other, one portal went down, and one lied.
+// live gives the network a history: operators set rules for other portals, one portal goes down, and
+// one signs contradicting heads.
 func (f *federation) live(ctx context.Context) {
 	n := len(f.portals)
 	for i := range min(n, mostWords) {

@@ -55,9 +55,9 @@ func (p *portal) handle(name string) string {
 
 func (p *portal) count() int { return len(p.agents) + len(p.benches) }
 
-// startPortal starts a portal below dir and registers its agents; it keeps so
-// many idle connections to others, 0 for as many as usual. It knows of no other
-// yet. What it started is stopped if it fails.
+// startPortal starts a portal below dir and registers its agents; it keeps idle idle connections to
+// others, 0 for the default number. It knows no other portal yet. If it fails, the parts it started
+// are stopped.
 func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Client) (p *portal, err error) {
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
@@ -153,7 +153,7 @@ func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (
 	return nil
 }
 
-// skills is what an agent's card and page say it can do.
+// skills returns the skills for an agent's card and page.
 func skills(a agent) []any {
 	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags, "examples": a.Asks[:min(2, len(a.Asks))]}}
 }
@@ -178,14 +178,14 @@ func (p *portal) stop() error {
 	return p.stopErr
 }
 
-// said tells when a text was written to it.
+// said is a writer that signals when a text was written to it.
 type said struct {
 	what  []byte
 	heard chan struct{}
 	once  sync.Once
 }
 
-// Write implements io.Writer. The portal writes what is waited for at once.
+// Write implements io.Writer. The portal writes the expected text in one call.
 func (s *said) Write(b []byte) (int, error) {
 	if bytes.Contains(b, s.what) {
 		s.once.Do(func() { close(s.heard) })

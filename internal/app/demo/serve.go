@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// maxRequest bounds what an agent reads, in bytes.
+	// maxRequest bounds the bytes that an agent reads.
 	maxRequest = 1 << 20
-	// maxInput bounds what an agent works on, in bytes.
+	// maxInput bounds the bytes that an agent works on.
 	maxInput = 64 << 10
-	// wordPause is what makes an answer stream: as fast as somebody reads.
+	// wordPause is the pause between streamed words, at reading speed.
 	wordPause = 25 * time.Millisecond
 	// longestStream is when the rest of an answer comes at once.
 	longestStream = 1500 * time.Millisecond
@@ -179,7 +179,7 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(object{"statusUpdate": object{"taskId": task, "contextId": room, "status": object{"state": stateDone}}})
 }
 
-// did works on a text; what an agent cannot do is an answer too.
+// did works on a text; a text that an agent cannot work on is an answer too.
 func did(do work, in string) string {
 	if len(in) > maxInput {
 		return "That is too long for me: send at most 64 KiB."

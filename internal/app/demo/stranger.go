@@ -21,9 +21,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// stranger is a portal of somebody else's making, as the others see it: it
-// signs a card, agents and heads, and answers what they ask of it. It is what
-// goes wrong in a demo: one goes down, one lies.
+// stranger is a foreign portal, as the others see it: it signs a card, agents and heads, and answers
+// their requests. The demo uses it for failures: one goes down, one lies.
 type stranger struct {
 	name, origin string
 	id           record.PortalID
@@ -37,8 +36,8 @@ type stranger struct {
 	http         *http.Client
 }
 
-// openStranger serves a portal of that name with agents of these names, which
-// nobody can reach. The caller closes it.
+// openStranger serves a portal of that name with agents of these names, which cannot be reached. The
+// caller closes it.
 func openStranger(ctx context.Context, name string, hc *http.Client, agents ...agent) (*stranger, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,8 +115,8 @@ func (s *stranger) join(ctx context.Context, to string) error {
 	return s.ask(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 }
 
-// lie tells the portal at an origin two things under one number: that it has its
-// agents, and that it has none.
+// lie sends the portal at an origin two heads of one version: one with its agents, and one without
+// any.
 func (s *stranger) lie(ctx context.Context, to string) error {
 	one := s.newest(clock.Now())
 	two := *one
@@ -161,8 +160,8 @@ func (s *stranger) ask(ctx context.Context, to string, what any) error {
 	return err
 }
 
-// ServeHTTP implements http.Handler: what others ask of a portal that they know.
-// It believes whoever asks, and knows of nobody else.
+// ServeHTTP implements http.Handler: the requests that portals send to a known portal. It verifies no
+// caller and knows no other portals.
 func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	card, head := json.RawMessage(s.card.Wire), json.RawMessage(s.head.Wire)
 	own := "/peering/v1/portals/" + string(s.id)

@@ -97,7 +97,7 @@ func cell(s string) string {
 
 var threeDigits = regexp.MustCompile(`\b[1-5][0-9][0-9]\b`)
 
-// explainStatus says what an HTTP status means.
+// explainStatus explains an HTTP status.
 func explainStatus(in string) (string, error) {
 	code, _ := strconv.Atoi(threeDigits.FindString(in))
 	text := http.StatusText(code)
@@ -129,7 +129,7 @@ func fromBase64(in string) (string, error) {
 	return string(b), nil
 }
 
-// network says what an address range holds.
+// network describes an address range.
 func network(in string) (string, error) {
 	var p netip.Prefix
 	for _, w := range strings.Fields(in) {
@@ -274,10 +274,10 @@ func primeFactors(in string) (string, error) {
 	return fmt.Sprintf("%d = **%s**", n, strings.Join(list, " × ")), nil
 }
 
-// errEmpty is what every agent says to an empty message.
+// errEmpty is every agent's answer to an empty message.
 var errEmpty = sorryf("Send me something to work on.")
 
-// textStatistics counts what a text is made of.
+// textStatistics counts the parts of a text.
 func textStatistics(in string) (string, error) {
 	words := wordsOf(in)
 	if len(words) == 0 {
@@ -389,7 +389,7 @@ func isAre(n int) string {
 
 var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 
-// dates says what a day is, or what lies between two.
+// dates describes a day, or the time between two.
 func dates(in string) (string, error) {
 	var days []time.Time
 	for _, s := range isoDate.FindAllString(in, 2) {

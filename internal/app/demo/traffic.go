@@ -26,7 +26,7 @@ const (
 	roomsEach = 3
 )
 
-// traffic is people who talk to agents, here and at other portals.
+// traffic is people that talk to agents, here and at other portals.
 type traffic struct {
 	people []*person
 	cancel context.CancelFunc
@@ -65,7 +65,7 @@ func newTraffic(portals []*portal) *traffic {
 	return t
 }
 
-// topic is what a person asks one of the portal's agents.
+// topic returns a question for one of the portal's agents.
 func (p *portal) topic(n int) talk {
 	if n %= p.count(); n < len(p.agents) {
 		a := p.agents[n]
@@ -94,8 +94,8 @@ func (t *traffic) close() {
 	t.ended.Wait()
 }
 
-// open lets everybody begin their conversations. What cannot be asked is left
-// out: a portal may have failed.
+// open starts each person's conversation. Questions that fail are left out, because a portal may have
+// failed.
 func (t *traffic) open(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)

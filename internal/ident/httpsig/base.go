@@ -11,7 +11,7 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxComponents bounds what one signature covers.
+// maxComponents bounds the components that one signature covers.
 const maxComponents = 32
 
 // String is the component's identifier as it is written (RFC 9421 §2).
@@ -124,8 +124,8 @@ func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components [
 	return append(append(b, `"@signature-params": `...), strings.TrimPrefix(params, "s=")...), nil
 }
 
-// value is a component of a request: one to be sent, or one received, whose URL
-// holds neither scheme nor host.
+// value returns the value of a component of a request: one to be sent, or one received, with neither
+// scheme nor host in its URL.
 func value(r *http.Request, to Target, c Component) (string, error) {
 	if c.Name[0] != '@' {
 		return field(r.Header, c)

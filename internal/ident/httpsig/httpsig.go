@@ -112,7 +112,7 @@ type Policy struct {
 	Target Target
 }
 
-// Verify checks the signature of a received request whose body is body, and returns its parameters. The
+// Verify checks the signature of a received request with that body, and returns its parameters. The
 // errors are those above, wrapped.
 func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	s, err := Read(r.Header, p.Tag)
@@ -156,9 +156,9 @@ func Read(h http.Header, tag string) (*Signature, error) {
 	return &Signature{p, in, sig}, nil
 }
 
-// Check compares the parameters of the signature with a policy, whose Tag, Fresh and Target do not
-// matter. It returns the key to verify with and the time until when the signature could be replayed. It
-// is cheap. The errors are ErrCoverage, ErrTime and ErrKey, wrapped.
+// Check compares the parameters of the signature with a policy, except its Tag, Fresh and Target. It
+// returns the key to verify with and the time until when the signature could be replayed. It is cheap.
+// The errors are ErrCoverage, ErrTime and ErrKey, wrapped.
 func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err error) {
 	for _, c := range p.Require {
 		if !slices.Contains(s.Components, c) {
@@ -194,8 +194,8 @@ func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) er
 // digestComponent is the component that covers a body.
 var digestComponent = Component{Name: "content-digest"}
 
-// VerifyBody verifies the body of a request whose signature is valid, by the digest that it covers. The
-// errors are ErrCoverage and ErrSignature, wrapped.
+// VerifyBody verifies the body of a request with a valid signature, by the digest that the signature
+// covers. The errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) VerifyBody(h http.Header, body []byte) error {
 	switch {
 	case slices.Contains(s.Components, digestComponent):

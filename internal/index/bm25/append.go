@@ -89,7 +89,7 @@ func (s *Segment) Pair() {
 	}
 }
 
-// pairs adds what Pair collected.
+// pairs adds the pairs that Pair collected.
 func (s *Segment) pairs(first uint32) {
 	from := uint32(0)
 	p := s.x.pairs
@@ -106,8 +106,8 @@ func (s *Segment) pairs(first uint32) {
 	}
 }
 
-// extend adds the postings of documents that all come behind those that are
-// there: the low bits of a posting are what its document is beyond first.
+// extend adds the postings of documents with numbers above all present ones: the low bits of a posting
+// are its document's distance from first.
 func (p *postings) extend(first uint32, run []posting, docs int) {
 	if p.n == 0 && len(run) == 1 {
 		doc := first + run[0].low()

@@ -52,7 +52,7 @@ func (b Bits) CountAnd(o Bits) int {
 	return n
 }
 
-// And keeps only what is also in o.
+// And keeps only the bits that are also in o.
 func (b Bits) And(o Bits) {
 	k := min(len(b), len(o))
 	for i, w := range o[:k] {

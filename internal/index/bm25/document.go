@@ -1,8 +1,7 @@
 package bm25
 
-// doc is what is remembered of a document: its key and then its words in
-// order, in one string. A word is its id plus words-from, as a varint; the
-// smaller numbers are marks.
+// doc is the stored form of a document: its key and then its words in order, in one string. A word is
+// its id plus words-from, as a varint; the smaller numbers are marks.
 type doc struct {
 	rec string
 	cut uint32 // where the words start

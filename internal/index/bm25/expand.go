@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What other words a typed word may stand for, and for how much.
+// Weights of the other words that a typed word may stand for.
 const (
 	weightJoined = 0.9 // chat bot for chatbot
 	weightPrefix = 0.5
@@ -25,7 +25,7 @@ const (
 	rareMultiple = 10    // and stands aside for one so much more frequent
 )
 
-// kinship says in what way a term stands for a typed word.
+// kinship is the relation of a term to a typed word.
 type kinship uint8
 
 const (
@@ -35,8 +35,7 @@ const (
 	nearby                // a near spelling
 )
 
-// alternative is one term a typed word may stand for, and what an impact of
-// 1 in it is worth.
+// alternative is one term that a typed word may stand for, and the worth of an impact of 1 in it.
 type alternative struct {
 	term  uint32
 	worth float32
@@ -48,7 +47,7 @@ type wanted struct {
 	text   string
 	phrase bool          // part of one
 	alts   []alternative // best worth first
-	idf    float32       // what the word counts for coordination
+	idf    float32       // weight of the word for coordination
 }
 
 func (x *Index) idf(df int) float64 {
@@ -60,9 +59,8 @@ func (x *Index) idf(df int) float64 {
 	return math.Log1p((float64(n-df) + 0.5) / (float64(df) + 0.5))
 }
 
-// Like makes the words of x weigh as if its documents stood in another index
-// beside those of that one, so that scores of both can be compared. Nobody may
-// change the other while x is searched.
+// Like makes the words of x weigh as if its documents were in the other index, so that scores of both
+// can be compared. The other index must not change while x is searched.
 func (x *Index) Like(other *Index) { x.like = other }
 
 // df is the number of documents of a stem, those of the other index included.
@@ -207,8 +205,8 @@ func (x *Index) completions(text string, exact uint32) []candidate {
 	})
 }
 
-// behind returns the first word behind all that begin so, 0 if there is none:
-// who looks for it need not read each word.
+// behind returns the first word after all with the prefix, 0 if there is none, so that a search need
+// not read each word.
 func (w *words) behind(prefix string) (end uint32) {
 	next := []byte(prefix)
 	next[len(next)-1]++ // no UTF-8 has the greatest byte

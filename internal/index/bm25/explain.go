@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Found says as what a word of a query was found in a document.
+// Found is the form in which a word of a query was found in a document.
 type Found struct {
 	Word  string // as typed, in small letters without diacritics
 	Found string // the word in the document, likewise
@@ -15,8 +15,8 @@ type Found struct {
 	worth float32
 }
 
-// Explain says, for one document of the match, what each word of the query
-// was found as, the one that counts most first, and the score of the document.
+// Explain returns, for one document of the match, the form in which each word of the query was found,
+// the one that counts most first, and the score of the document.
 func (m *Match) Explain(id int) ([]Found, float64) {
 	var list []Found
 	var a accumulator

@@ -2,9 +2,8 @@ package bm25
 
 import "strings"
 
-// Words in which people wrap what they look for. They count for little beside
-// other words, however rare they are among the documents: "help me with my
-// taxes, please" is about taxes.
+// frame holds words that people wrap a query in. They count for little beside other words, however
+// rare they are among the documents: "help me with my taxes, please" is about taxes.
 var frame = func() map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(`a an the and or of to in on at by for from with as into about is are be was were am been being i me my we us our

@@ -18,13 +18,12 @@ type Field struct {
 
 // Tuning of the ranking.
 const (
-	maxFields  = fieldBits // what a posting has room for
+	maxFields  = fieldBits // the bits of a posting for fields
 	saturation = 2         // k1: weighted occurrences at which half is reached
 	maxRepeats = 4         // further occurrences in one field do not count
 )
 
-// Index is the full-text index. Make one with New; see the package comment
-// for what may run at once.
+// Index is the full-text index. Make one with New; see the package comment for concurrent use.
 type Index struct {
 	fields []Field
 	masks  [1 << maxFields][]string // names of the fields of every mask
@@ -128,8 +127,8 @@ func (x *Index) Remove(id int) {
 	x.n--
 }
 
-// sequence interns the words of d, notes its (term, field) pairs in x.terms
-// and returns what is remembered of it.
+// sequence interns the words of d, notes its (term, field) pairs in x.terms and returns its stored
+// form.
 func (x *Index) sequence(key string, d *Doc) doc {
 	fresh := d.ids != nil && d.epoch == x.words.epoch
 	x.terms, x.side = x.terms[:0], x.side[:0]

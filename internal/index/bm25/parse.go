@@ -12,7 +12,7 @@ const (
 	maxQueryWords = 16 // words and phrases that count; excluded ones apart
 )
 
-// query is what somebody typed, taken apart.
+// query is the parsed text of a query.
 type query struct {
 	clauses []clause
 }
@@ -98,8 +98,7 @@ func clauses(t *tokenizer, phrase, exclude bool) []clause {
 			open.parts = append(open.parts, word)
 		case phrase:
 		case k.joined:
-			// The parts of this compound are the last clauses whose texts
-			// make it up.
+			// The parts of this compound are the last clauses that make up its text.
 			c := clause{joined: word, exclude: exclude}
 			for n := 0; n < len(word) && pending > 0; pending-- {
 				last := list[len(list)-1]

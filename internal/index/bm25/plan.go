@@ -11,10 +11,9 @@ const (
 	maxPlanAlts  = 64 // of one word
 )
 
-// Plan returns what the words of the match stand for and how much each is
-// worth. These depend on how many documents have a word; who pages through a
-// result while documents come and go takes them from the first page, so that
-// no document changes its place.
+// Plan returns the terms of the match and their weights. These depend on the number of documents with
+// a word; the next pages of a result take them from the first page, so that no document changes its
+// place while documents come and go.
 func (m *Match) Plan() []byte {
 	b := []byte{byte(len(m.words))}
 	text := func(s string) {
@@ -38,7 +37,7 @@ func (m *Match) Plan() []byte {
 	return b
 }
 
-// CheckPlan reports whether b is what Plan returns for some match.
+// CheckPlan reports whether b is a result of Plan for some match.
 func CheckPlan(b []byte) bool {
 	ok := true
 	readPlan(b, func(wanted) {}, func(string, alternative) {}, &ok)

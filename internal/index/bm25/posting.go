@@ -22,8 +22,8 @@ func (p posting) low() uint32    { return uint32(p) >> 16 }
 func (p posting) impact() uint32 { return uint32(p) >> fieldBits & fullImpact }
 func (p posting) fields() uint16 { return uint16(p & (1<<fieldBits - 1)) }
 
-// blockSize bounds what an insertion moves, and is how many postings are
-// skipped at once when their best cannot reach the page.
+// blockSize bounds the postings that an insertion moves, and is how many postings are skipped at once
+// when their best cannot reach the page.
 const blockSize = 256
 
 // postings lists the documents of a term by ascending id; the only one of a
@@ -44,7 +44,7 @@ type blocks struct {
 	paired bool
 }
 
-// block is a run of postings whose documents differ in their low bits only.
+// block is a run of postings with documents that differ in their low bits only.
 type block struct {
 	base uint32
 	top  uint16 // the greatest impact

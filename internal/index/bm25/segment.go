@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Segment is some thousand documents on their way into an index together. All
-// that depends on one document or one word is done once and without the
-// index, words by numbers of the segment; the index is then given whole runs
-// of postings. In this order, with what must be held meanwhile:
+// Segment is a batch of some thousand documents for an index. All work that
+// depends on one document or one word is done once and without the index, with
+// words numbered within the segment; the index then receives whole runs of
+// postings. The calls have this order, each with the lock that it needs:
 //
-//	s.Add(fields...)       nothing, for each document
-//	s.Resolve(from, to)    the index for reading, until all words are looked up
-//	s.Sort()               nothing
-//	x.Intern(s)            the index for writing; now its words live
-//	s.Build(keys)          nothing
-//	s.Look()               the index for reading
-//	s.Pair()               nothing
-//	x.Append(s, first)     the index for writing; now its documents are found
-//	s.Reset()              nothing
+//	s.Add(fields...)       none, for each document
+//	s.Resolve(from, to)    reading, until all words are looked up
+//	s.Sort()               none
+//	x.Intern(s)            writing; from here on its words are in use
+//	s.Build(keys)          none
+//	s.Look()               reading
+//	s.Pair()               none
+//	x.Append(s, first)     writing; from here on its documents are found
+//	s.Reset()              none
 //
-// Between Intern and Append the dictionary has words that no document has.
+// Between Intern and Append the dictionary has words without documents.
 type Segment struct {
 	x      *Index
 	tokens tokenizer
@@ -68,7 +68,7 @@ type keyed struct {
 	doc  uint32
 }
 
-// termSum adds up what a document says about a term.
+// termSum adds up the occurrences of a term in a document.
 type termSum struct {
 	doc   uint32 // and 1: of which the rest is
 	field uint8
@@ -189,7 +189,7 @@ func (s *Segment) Sort() {
 // Intern makes the words of a segment known and counts their uses.
 func (x *Index) Intern(s *Segment) {
 	w := x.words
-	again := w.epoch != s.epoch // what was looked up may be forgotten
+	again := w.epoch != s.epoch // the cached lookup may be outdated
 	for n, uses := range s.uses {
 		if again && s.ids[n] != 0 {
 			if s.ids[n] = w.lookupHash(s.texts[n], s.words.hashes[n]); s.ids[n] == 0 {
@@ -212,7 +212,7 @@ func (x *Index) Intern(s *Segment) {
 		switch {
 		case !ok:
 			id = w.enterHash(f.text, h)
-		case w.list[id].refs > 0: // somebody else brought it meanwhile
+		case w.list[id].refs > 0: // another segment added it meanwhile
 			w.list[id].refs += s.uses[f.number]
 			s.ids[f.number] = id
 			continue
@@ -277,11 +277,11 @@ func (s *Segment) Build(keys []string) {
 		s.runs[s.starts[t]] = posting(f)
 		s.starts[t]++
 	}
-	copy(s.starts[1:], s.starts) // what was the next place is the end
+	copy(s.starts[1:], s.starts) // the next place was counted up to the end
 	s.starts[0] = 0
 }
 
-// doc returns what is remembered of a document.
+// doc returns the stored form of a document.
 func (s *Segment) doc(key string, stream []uint32) doc {
 	rec := append(s.rec[:0], key...)
 	for _, w := range stream {
@@ -332,7 +332,7 @@ func (s *Segment) sum(d uint32, stream []uint32) {
 	}
 }
 
-// norm is what an occurrence counts in a field of that many words.
+// norm returns the weight of an occurrence in a field of that many words.
 func (f *Field) norm(words int) float64 {
 	return f.Weight / (1 - f.Norm + f.Norm*float64(words)/max(1, f.Length))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chunkSize bounds what an insertion moves.
+// chunkSize bounds the ids that an insertion moves.
 const chunkSize = 512
 
 // sorted keeps ids in the order of their keys, those of one key by id, in
@@ -95,7 +95,7 @@ func (s *sorted) setLast(c int) {
 	s.lasts[c] = h[len(h)-1]
 }
 
-// remove takes out id, whose key must still be the one it was inserted with.
+// remove removes id; its key must still be the one it was inserted with.
 func (s *sorted) remove(id uint32) {
 	c, i := s.find(s.texts.Text(id), id)
 	k := &s.chunks[c]
@@ -112,7 +112,7 @@ func (s *sorted) less(a, b uint32) bool {
 	return cmp.Or(strings.Compare(s.texts.Text(a), s.texts.Text(b)), cmp.Compare(a, b)) < 0
 }
 
-// from calls yield with the ids whose keys are at least key, in order.
+// from calls yield with the ids that have at least that key, in order.
 func (s *sorted) from(key string, yield func(id uint32) bool) {
 	c, i := s.find(key, 0)
 	for ; c < len(s.chunks); c++ {

@@ -26,7 +26,7 @@ func stem(w []byte) []byte {
 
 type rule struct{ from, to string }
 
-// The rules of steps 2 and 3; the first whose ending fits decides.
+// The rules of steps 2 and 3; the first rule with a matching ending decides.
 var (
 	doubleSuffixes = []rule{
 		{"ational", "ate"}, {"ization", "ize"}, {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"},
@@ -81,8 +81,7 @@ func pastAndGerund(w []byte) []byte {
 	return s
 }
 
-// replaceSuffix applies the first rule that fits, if what is left has a
-// measure above least.
+// replaceSuffix applies the first matching rule, if the remaining stem has a measure above least.
 func replaceSuffix(w []byte, rules []rule, least int) []byte {
 	for _, r := range rules {
 		if ends(w, r.from) {

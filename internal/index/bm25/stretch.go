@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// A stretch is so many documents that follow each other by number. What the
-// best of a stretch could score is known before its postings are read.
+// A stretch is a number of documents with consecutive numbers. The best score in a stretch is bounded
+// before its postings are read.
 const (
 	stretchBits = 9
 	stretchSize = 1 << stretchBits
-	maxSpan     = 16 // stretches of a block whose best stands for all of it
+	maxSpan     = 16 // stretches of a block that share one bound
 	maxSingly   = 16 // documents of a stretch that are looked up one by one
 )
 
@@ -23,7 +23,7 @@ type stretch struct {
 	words  []float32 // by word and stretch: bounds
 	order  []uint64  // bound and number
 	light  []lightWord
-	heavy  []bool // words whose postings are read
+	heavy  []bool // words with postings to read
 	singly []uint32
 	acc    [stretchSize]accumulator
 	has    [stretchSize / 64]uint64 // documents in acc
@@ -83,8 +83,8 @@ func (m *Match) stretches(t *top) {
 	}
 }
 
-// bound is what a document scores at most that has no more than this sum and
-// this share of the words.
+// bound returns the highest score of a document with no more than this sum and this share of the
+// words.
 func (m *Match) bound(sum, coord float32) float32 { return sum * (coord / m.total) * slack }
 
 // bound raises the bounds of one word by those of one of its alternatives.

@@ -56,7 +56,7 @@ func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 	}
 }
 
-// Insert adds an id whose text is not in the table.
+// Insert adds an id with a text that is not in the table.
 func (t *Table) Insert(id uint32) { t.InsertHash(id, HashOf(t.Texts.Text(id))) }
 
 // InsertHash is Insert for a text of which the hash is known.
@@ -93,7 +93,7 @@ func (t *Table) Delete(id uint32) {
 		}
 	}
 	t.n--
-	// Close the gap, so that no search stops before what lies behind it.
+	// Close the gap, so that no search stops before the entries behind it.
 	for j := i; ; {
 		t.slots[i] = 0
 		for {

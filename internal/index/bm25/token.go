@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is read: hostile texts cost no more than long ones.
+// Bounds of the text that is read: hostile texts cost no more than long ones.
 const (
-	maxWordBytes  = 48   // longer words are cut; nobody types them
+	maxWordBytes  = 48   // longer words are cut; people do not type them
 	maxFieldWords = 2000 // words beyond are not indexed
 	maxParts      = 8    // parts of one compound that are also joined
 	maxPlainWord  = maxWordBytes - 2*utf8.UTFMax
@@ -16,7 +16,7 @@ const (
 // token is one word of a text: its bytes in the tokenizer's buffer.
 type token struct {
 	from, to uint32
-	// joined marks the whole of a compound whose parts came just before it.
+	// joined marks the whole of a compound after its parts.
 	joined bool
 }
 
@@ -32,7 +32,7 @@ func (t *tokenizer) reset() { t.buf, t.toks = t.buf[:0], t.toks[:0] }
 
 func (t *tokenizer) text(k token) []byte { return t.buf[k.from:k.to] }
 
-// class sorts runes by what they do to a word.
+// class sorts runes by their effect on a word.
 type class uint8
 
 const (

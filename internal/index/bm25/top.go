@@ -183,7 +183,7 @@ func (m *Match) offer(t *top, i int, score float32, doc uint32, fields uint16) {
 type accumulator struct {
 	score  float32
 	coord  float32 // idf of the words found
-	last   float32 // what the last word contributed to score
+	last   float32 // the contribution of the last word to score
 	word   int16   // the last word, from 1; 0: none yet
 	fields uint16
 }
@@ -202,7 +202,7 @@ func (a *accumulator) add(word int, idf, s float32, fields uint16) {
 	}
 }
 
-// score is what was accumulated, times the share of the query that was found.
+// score returns the accumulated score, times the share of the query that was found.
 func (m *Match) score(a *accumulator) float32 { return a.score * (a.coord / m.total) }
 
 // few are the accumulators of a query with few postings: a small hash table,

@@ -122,8 +122,7 @@ func (w *words) drop(id uint32) {
 	}
 }
 
-// termOf returns the stem of a word that somebody typed, or 0 if no document
-// has a word of that stem.
+// termOf returns the stem of a typed word, or 0 if no document has a word of that stem.
 func (w *words) termOf(text string) uint32 {
 	if id := w.lookup(text); id != 0 {
 		return w.termID[id]
