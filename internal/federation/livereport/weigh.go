@@ -99,7 +99,7 @@ func Weigh(voices []Report, now time.Time) Verdict {
 	_ = decide(own) || decide(freshOnly(trusted, now)) || decide(there) || decide(freshOnly(others, now)) ||
 		decide(trusted) || decide(others)
 	if out.Reach == 0 {
-		out.Reason = "No portal whose word counts here has been in contact with it."
+		out.Reason = "No trusted portal has reached it recently."
 	}
 	return out
 }
@@ -198,7 +198,7 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 	case v.Home:
 		out.Reason = "Its portal says " + describeNow(v.Reach)
 	case v.Pinned:
-		out.Reason = v.Host + ", whose word counts here, " + describePast(v.Reach)
+		out.Reason = v.Host + ", which this portal trusts, " + describePast(v.Reach)
 	case len(group) == 1:
 		out.Reason = v.Host + " " + describePast(v.Reach)
 	default:

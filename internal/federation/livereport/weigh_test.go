@@ -50,14 +50,14 @@ func TestWeigh(t *testing.T) {
 		reason   string
 		disputed bool
 	}{
-		"nobody":                  {nil, 0, "No portal whose word counts here has been in contact with it.", false},
-		"only who does not count": {[]livereport.Report{voice("a", alive, 0, ""), voice("b", alive, 0, "")}, 0, "No portal whose word counts here has been in contact with it.", false},
+		"nobody":                  {nil, 0, "No trusted portal has reached it recently.", false},
+		"only who does not count": {[]livereport.Report{voice("a", alive, 0, ""), voice("b", alive, 0, "")}, 0, "No trusted portal has reached it recently.", false},
 		"its portal":              {[]livereport.Report{voice("home", alive, 600, "home")}, alive, "Its portal says that it is alive.", false},
 		"who was there against all": {[]livereport.Report{voice("me", gone, 9, "own"), voice("home", alive, 0, "home proved"), voice("a", alive, 0, "pinned"), voice("b", alive, 0, "proved")},
 			gone, "This portal could not reach it; its portal says that it is alive; 1 of 1 others reached it.", true},
 		"who was there long ago": {[]livereport.Report{voice("me", gone, 61, "own"), voice("home", alive, 300, "home")}, alive, "Its portal says that it is alive.", false},
 		"a pinned portal before its own": {[]livereport.Report{voice("pin", gone, 20, "pinned"), voice("home", alive, 1, "home")},
-			gone, "pin.example, whose word counts here, could not reach it; its portal says that it is alive.", true},
+			gone, "pin.example, which this portal trusts, could not reach it; its portal says that it is alive.", true},
 		"a pinned portal long ago": {[]livereport.Report{voice("pin", gone, 120, "pinned"), voice("home", alive, 1, "home")}, alive, "Its portal says that it is alive.", false},
 		"its portal and others against it": {[]livereport.Report{voice("home", alive, 1, "home"), voice("a", gone, 5, "proved"), voice("b", gone, 5, "proved"), voice("c", alive, 5, "proved")},
 			alive, "Its portal says that it is alive; 2 of 3 others could not reach it.", true},
@@ -68,7 +68,7 @@ func TestWeigh(t *testing.T) {
 		"others of long ago":   {[]livereport.Report{voice("a", strict, 900, "proved")}, strict, "a.example got an answer in another protocol.", false},
 		"from the future":      {[]livereport.Report{voice("home", gone, -6, "home"), voice("a", alive, 1, "proved")}, alive, "a.example reached it.", false},
 		"a clock that is fast": {[]livereport.Report{voice("home", gone, -4, "home")}, gone, "Its portal says that it cannot be reached.", false},
-		"no state at all":      {[]livereport.Report{voice("home", 0, 1, "home"), voice("b", 9, 1, "home")}, 0, "No portal whose word counts here has been in contact with it.", false},
+		"no state at all":      {[]livereport.Report{voice("home", 0, 1, "home"), voice("b", 9, 1, "home")}, 0, "No trusted portal has reached it recently.", false},
 		"of two words of one portal the newer": {[]livereport.Report{voice("home", gone, 1, "home"), voice("home", alive, 2, "home")},
 			gone, "Its portal says that it cannot be reached.", false},
 	} {
