@@ -26,7 +26,7 @@ type Config struct {
 	Accounts *account.Service
 	Hub      *hub.Service
 	Peers    *federation.Peers
-	Servers  *registry.Service // names agents as the MCP registry does
+	Servers  *registry.Service // names agents as in the MCP registry
 	Sessions *request.Sessions
 	Searches *search.Searches
 	Site     *pages.Site
@@ -63,7 +63,7 @@ type Profile struct {
 	sessions *request.Sessions
 	site     *pages.Site
 	markup   *markup.Renderer
-	codes    *limit.Keyed // of QR codes, each 10 ms and more of a processor
+	codes    *limit.Keyed // bounds QR codes, each of which takes 10 ms or more of CPU time
 	log      *slog.Logger
 }
 
@@ -86,9 +86,8 @@ type Owner struct {
 	site      *pages.Site
 }
 
-// New returns the pages about agents over the services of a portal. published
-// says how an agent of this portal stands in the network; it is nil where there
-// is none.
+// New returns the pages about agents over the services of a portal. published returns the state of an agent of this
+// portal in the network; it is nil without a network.
 func New(cfg Config, published func(a hub.Agent) federation.Published) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
 		markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// callsShown is how many calls the owner's view lists.
+	// callsShown is the number of calls in the owner's view.
 	callsShown = 50
-	// chartDays is how many days its picture shows.
+	// chartDays is the number of days in its chart.
 	chartDays   = 30
 	chartStep   = 10
 	chartBar    = 7
@@ -77,7 +77,7 @@ func statChart(days []hub.Day) *templates.Picture {
 	return p
 }
 
-// took is how long a call took.
+// took returns the duration of a call.
 func took(t time.Duration) string {
 	switch {
 	case t >= time.Minute:
@@ -91,7 +91,7 @@ func took(t time.Duration) string {
 // callerWords name the kinds of callers.
 var callerWords = map[string]string{"guest": "a visitor", "person": "a person with an account", "operator": "the operator", "agent": "another agent", "portal": "a person of another portal"}
 
-// faceWords say by which door a call came.
+// faceWords name the protocol endpoints of calls.
 var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API", "embed": "a site that shows it"}
 
 func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
@@ -136,7 +136,7 @@ func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.site.Render(w, r, http.StatusOK, templates.Wire(d.site.Frame(r, actor, "Wire log of "+a.Title), v))
 }
 
-// wirePairs puts each answer beside the request it came after.
+// wirePairs pairs each response with the request before it.
 func wirePairs(list []hub.Trace) []templates.WirePair {
 	var out []templates.WirePair
 	for _, t := range list {
@@ -157,7 +157,7 @@ func wirePairs(list []hub.Trace) []templates.WirePair {
 	return out
 }
 
-// indented puts JSON on lines; other text stays as it is.
+// indented indents JSON. Other text stays unchanged.
 func indented(body string) string {
 	if !json.Valid([]byte(body)) {
 		return body

@@ -12,7 +12,7 @@ const (
 	// diffCells bounds the work of a comparison of two texts line by line. A larger pair is shown as all removed
 	// and all added.
 	diffCells = 1 << 20
-	// diffAround is how many unchanged lines stand beside a change.
+	// diffAround is the number of unchanged lines shown beside a change.
 	diffAround = 2
 )
 
@@ -37,7 +37,7 @@ func iconWords(hash, words string) string {
 	return words
 }
 
-// readable puts JSON on lines; other text stays as it is.
+// readable indents JSON. Other text stays unchanged.
 func readable(s string) string {
 	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
 		return s
@@ -52,8 +52,7 @@ func splitLines(s string) []string {
 	return strings.Split(s, "\n")
 }
 
-// lineDiff marks which lines went and which came, by the longest common
-// sequence.
+// lineDiff marks the removed and added lines, by the longest common sequence.
 func lineDiff(before, after []string) []templates.DiffLine {
 	var out []templates.DiffLine
 	add := func(mark string, list ...string) {
@@ -83,8 +82,7 @@ func lineDiff(before, after []string) []templates.DiffLine {
 	return out
 }
 
-// common is lineDiff by a table of how long a common sequence the rest of both
-// has.
+// common is lineDiff by a table with the length of the longest common sequence of the remaining lines.
 func common(b, a []string) []templates.DiffLine {
 	wide := len(a) + 1
 	rest := make([]uint16, (len(b)+1)*wide) // diffCells keeps the lesser side below 1024 lines
@@ -115,7 +113,7 @@ func common(b, a []string) []templates.DiffLine {
 	return out
 }
 
-// folded leaves out unchanged lines that are far from every change.
+// folded leaves out unchanged lines that are far from any change.
 func folded(list []templates.DiffLine) []templates.DiffLine {
 	near := make([]bool, len(list))
 	for i, l := range list {
@@ -135,7 +133,7 @@ func folded(list []templates.DiffLine) []templates.DiffLine {
 		for n < len(list) && !near[n] {
 			n++
 		}
-		if n == i+1 { // one line says more than a word about it
+		if n == i+1 { // a single line is shown, because a note about it takes as much space
 			out = append(out, list[i])
 			continue
 		}

@@ -21,8 +21,8 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	// Lists without words are kept: of words there are too many. That of a portal
-	// that has to be asked is not.
+	// Lists without words are cached: there are too many different words. A list that needs another portal is not
+	// cached.
 	keep := pages.Anonymous(actor) && q.Text == "" && (len(q.Portals) == 0 || d.hub.Asks(q) == 0)
 	key := ""
 	if keep {

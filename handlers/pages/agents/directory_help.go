@@ -84,7 +84,7 @@ func (d *Directory) ways(ctx context.Context, actor ident.Actor, q hub.Query, te
 		if err := try("without any filter", bare); err != nil {
 			return nil, err
 		}
-		// It is no help where one filter less finds as many.
+		// Removing the filter is no help if it does not find more.
 		if len(out) > before && before > 0 && out[before].Count <= out[before-1].Count {
 			out = out[:before]
 		}

@@ -60,7 +60,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	p := d.site.Frame(r, actor, a.Title)
 	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
 	if p.Preview != nil && source.URL != "" {
-		p.Preview.URL = v.From.Home // where it is first of all
+		p.Preview.URL = v.From.Home // the canonical address is at its own portal
 	}
 	if wrong != "" && v.NoTalk != "" {
 		p.Flash, p.FlashKind = wrong, "error"
@@ -68,7 +68,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	return d.site.Render(w, r, code, templates.Agent(p, v))
 }
 
-// silentBanner says that the portal an agent lives on does not answer.
+// silentBanner states that the portal of an agent does not answer.
 func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 	text := cmp.Or(p.Name, p.Host()) + ", the portal it lives on, does not answer now."
 	if !p.LastSeen.IsZero() && now.Sub(p.LastSeen) >= time.Minute {
@@ -77,7 +77,7 @@ func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 	return templates.Banner{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}
 }
 
-// kindElsewhere says how an agent of another portal is reached there.
+// kindElsewhere describes how an agent of another portal is reached there.
 func kindElsewhere(k hub.Kind) string {
 	switch k {
 	case hub.Builtin:

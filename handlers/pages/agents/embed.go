@@ -13,7 +13,7 @@ import (
 	"agentsite/templates"
 )
 
-// embedSites stores which sites may show the chat with an agent.
+// embedSites stores the sites that may embed the chat with an agent.
 func (d *Owner) embedSites() request.Handler {
 	return d.ownerChange("embed_origins", "sites#embed",
 		func(in map[string]string) templates.OwnerView {

@@ -12,7 +12,7 @@ import (
 	"agentsite/templates"
 )
 
-// proofText says in a sentence whether an agent's owner may list it.
+// proofText states in a sentence whether the owner is proved to be allowed to list the agent.
 func proofText(a hub.Agent) string {
 	switch {
 	case a.Elsewhere() && a.Proof.State == hub.Claimed && a.Proof.Method == hub.Hosted:
@@ -41,7 +41,7 @@ func proofText(a hub.Agent) string {
 	return "Unproven: nothing at its address says that this owner may list it."
 }
 
-// originName is an origin as people say it.
+// originName returns an origin in a form for people.
 func originName(origin string) string { return strings.TrimPrefix(origin, "https://") }
 
 // limitTexts returns the limits of an agent, a sentence each: its permitted callers and their quotas.
@@ -77,7 +77,7 @@ func (d *Profile) limitTexts(a hub.Agent) []string {
 	return out
 }
 
-// usedText says how often an agent was called.
+// usedText states how often an agent was called.
 func usedText(u hub.Usage) string {
 	switch {
 	case u.Calls == 0:
@@ -90,7 +90,7 @@ func usedText(u hub.Usage) string {
 	return pages.FormatCounted(u.Calls, "call", "calls") + ", " + pages.FormatNumber(int64(u.Week)) + " this week"
 }
 
-// modeTexts are media types as people know them, text when there are none.
+// modeTexts names media types for people, text if there are none.
 func modeTexts(modes []string) string {
 	if len(modes) == 0 {
 		return "text"
@@ -111,8 +111,7 @@ func modeTexts(modes []string) string {
 	return strings.Join(kinds, ", ")
 }
 
-// toolsOf are the tools of an MCP server, with the examples of the skill that
-// stands for each.
+// toolsOf returns the tools of an MCP server, with the examples of the corresponding skills.
 func toolsOf(a hub.Agent) []templates.ToolView {
 	var conf hub.MCPConfig
 	if a.Kind != hub.MCP || json.Unmarshal(a.Config, &conf) != nil {
@@ -129,10 +128,10 @@ func toolsOf(a hub.Agent) []templates.ToolView {
 	return out
 }
 
-// maxInputs is how many arguments of a tool a profile names.
+// maxInputs is the number of arguments of a tool that a profile names.
 const maxInputs = 12
 
-// toolInputs names the arguments of a tool, those it must have first.
+// toolInputs names the arguments of a tool, required ones first.
 func toolInputs(schema json.RawMessage) []templates.ToolInput {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -186,7 +185,7 @@ func (d *Profile) startCommand(a hub.Agent) string {
 	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
 }
 
-// languageNames are languages in English.
+// languageNames names languages in English.
 func languageNames(tags []string) string {
 	names := make([]string, len(tags))
 	for i, t := range tags {

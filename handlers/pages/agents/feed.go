@@ -97,7 +97,7 @@ func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Ac
 	return err
 }
 
-// saveSearch keeps the search of a browse page.
+// saveSearch stores the search of a browse page.
 func (d *Directory) saveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Directory) openSearch(w http.ResponseWriter, r *http.Request, actor ide
 	return fault.New(fault.NotFound, "You have no such search.")
 }
 
-// newestFirst is a search in that order, unless it asks for another.
+// newestFirst returns the search in that order, unless it has another.
 func newestFirst(query string) string {
 	v, err := url.ParseQuery(query)
 	if err != nil || v.Has("sort") {

@@ -18,8 +18,7 @@ import (
 	"agentsite/templates"
 )
 
-// newAgent shows the empty form to whoever may register; ?kind= opens it for
-// that kind.
+// newAgent shows the empty form to an actor who may register. ?kind= opens it for that kind.
 func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -64,7 +63,7 @@ func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	return d.site.Render(w, r, code, templates.AgentForm(d.site.Frame(r, actor, title), v))
 }
 
-// offer adds the choices that are the actor's own: tools and domains.
+// offer adds the choices that depend on the actor: tools and domains.
 func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
 	chosen := request.SplitValues([]string{v.OtherTools})
 	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
@@ -99,8 +98,7 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 	return nil
 }
 
-// iconImage is a picture as an address that needs no request; empty when it
-// is gone.
+// iconImage returns a picture as a data URL that needs no request. It is empty if the picture is missing.
 func (d *Form) iconImage(r *http.Request, hash string) string {
 	b, err := d.hub.Icon(r.Context(), hash)
 	if err != nil {
@@ -113,12 +111,12 @@ func (d *Form) iconImage(r *http.Request, hash string) string {
 type sheet struct {
 	view  templates.AgentFormView
 	draft hub.Draft
-	rows  []int // which row of the form each skill came from
-	// bad are mistakes that a draft cannot carry.
+	rows  []int // the row of the form of each skill
+	// bad holds the errors of values that a draft cannot hold.
 	bad templates.FieldErrors
-	// name is the agent's that is edited, empty for a new one.
+	// name is the edited agent's, empty for a new one.
 	name string
-	// pressed is the button: save, draft, publish, preview, more, reread.
+	// pressed is the pressed button: save, draft, publish, preview, more, reread.
 	pressed string
 }
 
@@ -176,8 +174,7 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return s, nil
 }
 
-// flawed are all mistakes of a sheet that has some a draft cannot carry; nil
-// when it has none.
+// flawed returns all errors of a sheet that has values a draft cannot hold, or nil if it has none.
 func (d *Form) flawed(r *http.Request, actor ident.Actor, s sheet) error {
 	if len(s.bad) == 0 {
 		return nil
@@ -228,7 +225,7 @@ func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor iden
 	return d.showAgentForm(w, r, actor, code, s.view)
 }
 
-// editable is an agent that the actor may change.
+// editable returns an agent that the actor may change.
 func (d *Form) editable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 
 // checkJSON is the answer to the form's script, which shows it beside the fields.
 type checkJSON struct {
-	// Fields are the mistakes, by the name of the field.
+	// Fields are the errors by the name of the field.
 	Fields   map[string]string `json:"fields"`
 	NameFree bool              `json:"name_free"`
-	// Names are free ones like the one that is taken.
+	// Names are free names similar to a taken one.
 	Names []string `json:"names,omitempty"`
 	// Found describes the server at the address, if the script asked for it.
 	Found string `json:"found,omitempty"`
@@ -33,7 +33,7 @@ func (d *Form) checkForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.answerCheck(w, r, actor, nil)
 }
 
-// checkEdit is checkForm for an agent that is there already.
+// checkEdit is checkForm for an existing agent.
 func (d *Form) checkEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {
@@ -111,10 +111,10 @@ func unasked(d hub.Draft) hub.Draft {
 	return d
 }
 
-// maxFreeNames is how many free names stand in for a taken one.
+// maxFreeNames is the number of proposed names for a taken one.
 const maxFreeNames = 3
 
-// freeNames are names like one that is taken.
+// freeNames returns free names similar to a taken one.
 func (d *Form) freeNames(ctx context.Context, actor ident.Actor, name string) []string {
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
 	cut := func(s string, room int) string { return strings.TrimRight(s[:min(len(s), max(40-room, 0))], "-") }

@@ -21,7 +21,7 @@ import (
 	"agentsite/templates"
 )
 
-// formOf fills the form with an agent as it is.
+// formOf fills the form with an existing agent.
 func formOf(a hub.Agent) templates.AgentFormView {
 	description, notes, _ := strings.Cut(a.Description, notesHeading)
 	v := templates.AgentFormView{Ref: a.Name, Base: strconv.Itoa(a.Version), Draft: a.Status.State == hub.StatusDraft, Kind: string(a.Kind), Name: a.Name, Title: a.Title,
@@ -108,7 +108,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if v.URLError == "" {
 			v.URLError = messages[""]
 		}
-		// The address may be right for a kind that describes nothing.
+		// The address may be right for a kind without a description.
 		if strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
 			v.Kind = string(hub.OpenAI)
 		}
@@ -125,7 +125,7 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
-// freshName replaces a proposed name that is taken by one that is not.
+// freshName replaces a proposed name that is taken by a free one.
 func (d *Form) freshName(r *http.Request, actor ident.Actor, v *templates.AgentFormView) {
 	if v.Name == "" {
 		return
@@ -140,8 +140,7 @@ func (d *Form) freshName(r *http.Request, actor ident.Actor, v *templates.AgentF
 // maxCardFile bounds an uploaded or pasted card.
 const maxCardFile = 256 << 10
 
-// cardAgent fills the form from a card that was uploaded or pasted: an A2A
-// agent card, or a registration as the API takes it.
+// cardAgent fills the form from an uploaded or pasted card: an A2A agent card, or a registration as in the API.
 func (d *Form) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -195,7 +194,7 @@ func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted strin
 	return text, pasted, nil
 }
 
-// fromCard reads a card that is ours or A2A's.
+// fromCard reads a card in the portal's own format or in A2A's.
 func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	if address := cardAddress(text); address != "" {
 		_, described, err := a2a.ReadCard(r.Context(), paper(text), address)
@@ -245,8 +244,8 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// cardAddress is where an A2A agent card would be served, by the first
-// address it names; empty for anything else.
+// cardAddress returns the address where an A2A agent card would be served, derived from its first address. It is
+// empty for anything else.
 func cardAddress(text []byte) string {
 	var c struct {
 		URL        string `json:"url"`
@@ -268,8 +267,7 @@ func cardAddress(text []byte) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/agent-card.json"}).String()
 }
 
-// paper answers every request with one card: a card in hand is read by the
-// same rules as one that is served.
+// paper answers every request with one card, so that an uploaded card is read by the same rules as a served one.
 type paper []byte
 
 // RoundTrip implements http.RoundTripper.
@@ -296,7 +294,7 @@ func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet)
 	if json.Unmarshal(found.Config, &config) != nil || json.Unmarshal(found.Config, &now) != nil {
 		return fault.New(fault.Unavailable, "What the server says of its tools could not be read.")
 	}
-	_ = json.Unmarshal(a.Config, &before) // our own JSON
+	_ = json.Unmarshal(a.Config, &before) // written by this portal
 	for _, key := range []string{"version", "server", "instructions", "tools"} {
 		if s.draft.Config[key] = config[key]; config[key] == nil {
 			s.draft.Config[key] = encoded(nil)

@@ -35,11 +35,11 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	return v
 }
 
-// connectLife is how long the token of a linked program works.
+// connectLife is the lifetime of the token of a linked program.
 const connectLife = 365 * 24 * time.Hour
 
-// connectAgent makes a token and shows the command that connects a program
-// with it. The token is kept nowhere, so the answer itself shows it.
+// connectAgent makes a token and shows the command that connects a program with it. The token is not stored, so the
+// answer itself shows it.
 func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {

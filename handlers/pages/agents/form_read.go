@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// maxRows bounds the rows of skills a form is read with.
+	// maxRows bounds the rows of skills in a form.
 	maxRows = 64
 	// maxExchangeRows bounds the rows of examples.
 	maxExchangeRows = 16
-	// maxTries is how many tries a form carries along.
+	// maxTries is how many tries a form contains.
 	maxTries = 3
 	// maxTriedText bounds the text of each, in characters.
 	maxTriedText = 20_000
 )
 
-// agentForm parses the form, which may bring a picture; file is nil when it
-// does not.
+// agentForm parses the form, which may contain a picture. file is nil without one.
 func agentForm(w http.ResponseWriter, r *http.Request) (in url.Values, file io.Reader, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "multipart/form-data" {
 		in, err := request.Form(w, r)
@@ -59,7 +58,7 @@ func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 	return nil
 }
 
-// typed reads the form as it was filled in, to be shown again.
+// typed reads the submitted form, to be shown again.
 func typed(in url.Values) templates.AgentFormView {
 	get := func(name string) string { return strings.TrimSpace(in.Get(name)) }
 	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"), Description: request.NormalizeLines(in.Get("description")),
@@ -100,8 +99,7 @@ func cutRunes(s string, n int) string {
 	return s
 }
 
-// notesHeading is where the notes begin within a stored description: an agent
-// card knows one text only.
+// notesHeading separates the notes within a stored description, because an agent card has only one text.
 const notesHeading = "\n\n## Notes\n\n"
 
 // draftOf converts the typed values to a draft of the service. rows maps each skill to its row of the form. Values
@@ -110,7 +108,7 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	kind, visibility := hub.Kind(v.Kind), hub.Visibility(v.Visibility)
 	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)
 	if description == "" && kind == hub.Prompt {
-		// Without instructions it is those that are missing.
+		// Empty instructions are reported as missing.
 		if description = hub.FirstSentence(v.Instructions); description == "" {
 			description = v.Name
 		}
@@ -177,7 +175,7 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	return draft, rows
 }
 
-// promptConfig are the settings of an agent of instructions.
+// promptConfig returns the configuration of an agent of kind prompt.
 func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, bad templates.FieldErrors) {
 	exchanges := []hub.Exchange{}
 	for _, e := range v.Exchanges {
@@ -202,7 +200,7 @@ func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, 
 	}
 }
 
-// whole0 reads a whole number, 0 when nothing was typed.
+// whole0 reads a whole number, 0 for an empty field.
 func whole0(s, field string, bad templates.FieldErrors) int {
 	if s == "" {
 		return 0
@@ -219,7 +217,7 @@ func encoded(v any) json.RawMessage {
 	return b
 }
 
-// formFields names the service's fields as the form does.
+// formFields maps the service's names of fields to the form's.
 func formFields(messages templates.FieldErrors, kind string, rows []int) templates.FieldErrors {
 	out := templates.FieldErrors{}
 	also := func(text string) {

@@ -38,7 +38,7 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 	}
 	draft, plain := s.draft, "a-draft"
 	if a == nil && strings.TrimSpace(s.view.Name) == "" {
-		draft.Name = &plain // a name can be thought of later
+		draft.Name = &plain // a name can be chosen later
 	}
 	if text := strings.TrimSpace(value(draft.Description)); text == "" {
 		draft.Description = &plain // and so can a description
@@ -57,8 +57,7 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 	return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
 }
 
-// previewAgent shows the agent as others would see it, above the form with
-// everything that was typed.
+// previewAgent shows the agent as others would see it, above the form with the typed values.
 func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet) error {
 	if err := d.flawed(r, actor, s); err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
@@ -70,7 +69,7 @@ func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	kind := pages.KindTexts(a.Kind)
 	p := &templates.AgentPreview{Card: d.site.Card(a), KindHelp: kind.Help, TextGoesTo: d.site.TextGoesTo(a), Visibility: string(a.Visibility)}
 	p.Tagline, p.Description = d.site.Describe(a.Description)
-	if p.Card.Icon = ""; a.Icon != "" { // nothing serves it yet
+	if p.Card.Icon = ""; a.Icon != "" { // no route serves it yet
 		p.IconImage = d.iconImage(r, a.Icon)
 	}
 	for _, sk := range a.Skills {

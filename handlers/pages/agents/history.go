@@ -12,18 +12,17 @@ import (
 	"agentsite/templates"
 )
 
-// The picture of an agent's history: one bar for each contact, newest at the
-// right, as high as its answer took long.
+// The chart of an agent's history: one bar for each contact, the newest at the right, with a height that grows with
+// the latency.
 const (
 	historyBars   = 48
 	historyStep   = 6 // from one bar to the next
 	historyBar    = 4
 	historyHeight = 40
-	historyLeast  = 6 // the height of the quickest answer
+	historyLeast  = 6 // the height of the fastest answer
 )
 
-// historyPicture draws the last contacts, oldest first; nil when there are
-// none.
+// historyPicture draws the last contacts, oldest first. It returns nil if there are none.
 func historyPicture(list []hub.Contact) *templates.Picture {
 	if len(list) == 0 {
 		return nil
@@ -62,7 +61,7 @@ func contactWords(c hub.Contact) string {
 	return text
 }
 
-// stateWords is a state of liveness within a sentence.
+// stateWords names a state of liveness within a sentence.
 func stateWords(s hub.Live) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // historyWords describes the picture in words for screen readers.
@@ -82,7 +81,7 @@ func historyWords(list []hub.Contact) string {
 		strings.Join(parts, ", "), contactWords(last))
 }
 
-// sinceText says how an agent is, and since when if that is known.
+// sinceText describes the liveness of an agent, and since when, if that is known.
 func sinceText(list []hub.Contact, now hub.Liveness) (line string, since templates.Time) {
 	line = map[hub.Live]string{hub.Alive: "Alive", hub.NeedsAuth: "Answers, but wants a credential", hub.WrongProtocol: "Answers, but not as this kind of agent",
 		hub.Unreachable: "Does not answer"}[now.State]
@@ -105,8 +104,8 @@ func sinceText(list []hub.Contact, now hub.Liveness) (line string, since templat
 	return line + " since", pages.FormatMoment(list[i].At)
 }
 
-// uptime is the share of a span that ended now in which an agent was alive: a
-// verdict holds until the next. known is how much of the span is known.
+// uptime returns the share of a span until now in which an agent was alive. Each check counts until the next one.
+// known is the share of the span with checks.
 func uptime(list []hub.Contact, now time.Time, span time.Duration) (share float64, known time.Duration) {
 	var alive time.Duration
 	from := now.Add(-span)
@@ -132,7 +131,7 @@ func uptime(list []hub.Contact, now time.Time, span time.Duration) (share float6
 	return float64(alive) / float64(known), known
 }
 
-// uptimeTexts say how much of the last day and week an agent was alive.
+// uptimeTexts state the share of the last day and week in which an agent was alive.
 func uptimeTexts(list []hub.Contact, now time.Time) []string {
 	var out []string
 	for _, s := range []struct {
@@ -143,7 +142,7 @@ func uptimeTexts(list []hub.Contact, now time.Time) []string {
 		if known < time.Minute {
 			return nil
 		}
-		// A check or so may be missing at the old end.
+		// About one check may be missing at the start of the span.
 		if known < s.span-s.span/24 {
 			return append(out, "Alive "+shareWords(share)+" of the last "+strings.TrimSuffix(agoWords(now.Add(-known), now), " ago"))
 		}
@@ -152,7 +151,7 @@ func uptimeTexts(list []hub.Contact, now time.Time) []string {
 	return out
 }
 
-// shareWords never calls almost all of it all.
+// shareWords never rounds a share below 100 % up to it.
 func shareWords(share float64) string {
 	switch {
 	case share >= 1:
@@ -165,7 +164,7 @@ func shareWords(share float64) string {
 	return strconv.Itoa(max(1, int(share*100))) + "%"
 }
 
-// agoWords is how long ago something was, for people.
+// agoWords returns the age of a time for people.
 func agoWords(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"agentsite/templates"
 )
 
-// ownerDone are the sentences the owner's view says after a form, by ?done=.
+// ownerDone are the confirmations of the owner's view after a form, by ?done=.
 var ownerDone = map[string]string{
 	"shared":   "It is shared.",
 	"unshared": "It is no longer shared with them.",
@@ -90,7 +90,7 @@ func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, code, templates.Owner(p, v))
 }
 
-// proofView is how the agent's owner proves that they may list it.
+// proofView shows how the owner proves to be allowed to list the agent.
 func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 	v := templates.ProofView{State: a.Proof.State, Text: proofText(a), Card: a.Kind == hub.A2A, Checked: pages.FormatMoment(a.Proof.At)}
 	v.Address = strings.TrimSuffix(api.Origin(a.Endpoint), "/") + hub.ProofPath

@@ -22,7 +22,7 @@ func (d *Owner) shareAgent() request.Handler {
 		})
 }
 
-// unshareAgent removes a co-owner, or lets one leave.
+// unshareAgent removes a co-owner, who may be the actor.
 func (d *Owner) unshareAgent() request.Handler {
 	return d.ownerChange("who", "unshared#people", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {
@@ -78,7 +78,7 @@ func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.
 	return respond.SeeOther(w, r, "/account?done=declined")
 }
 
-// proveAgent looks for the proof now.
+// proveAgent checks the proof now.
 func (d *Owner) proveAgent() request.Handler {
 	return d.ownerChange("proof", "proved#proof", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, _ map[string]string) (string, error) {
@@ -87,7 +87,7 @@ func (d *Owner) proveAgent() request.Handler {
 		})
 }
 
-// setStatus publishes, deprecates or withdraws the agent, or puts it back.
+// setStatus publishes, deprecates, withdraws or restores the agent.
 func (d *Owner) setStatus() request.Handler {
 	return d.ownerChange("state", "status#status",
 		func(in map[string]string) templates.OwnerView {

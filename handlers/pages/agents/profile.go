@@ -18,7 +18,7 @@ import (
 	"agentsite/templates"
 )
 
-// profileDone are the sentences a profile says after a form, by ?done=.
+// profileDone are the confirmations of a profile after a form, by ?done=.
 var profileDone = map[string]string{
 	"published": "It is published: everyone you allow can find it now.",
 	"left":      "You no longer share this agent.",
@@ -52,11 +52,11 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 // keepKey is the context key of the cache key of a guest's profile page.
 type keepKey struct{}
 
-// maxHandedOver is how many characters a link may put into the form to talk.
+// maxHandedOver is the longest text that a link may put into the form, in characters.
 const maxHandedOver = 2000
 
-// HandedOver is the text that a link brought along, as the guide's do. It only
-// fills the form: the reader sends it, or not.
+// HandedOver returns the text of a link, such as the guide's. It only fills the form; the reader decides to send
+// it.
 func HandedOver(r *http.Request) string {
 	text := []rune(strings.ToValidUTF8(request.NormalizeLines(r.URL.Query().Get("text")), ""))
 	return string(text[:min(len(text), maxHandedOver)])
@@ -143,7 +143,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	case hub.Alive:
 		h.Reason = ""
 	case hub.Unreachable:
-		h.Latency = "" // how long the silence was waited for
+		h.Latency = "" // it would be the timeout
 	}
 	list, err := d.hub.HistoryOf(ctx, a)
 	if err != nil {
@@ -151,7 +151,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	}
 	h.Line, h.Since = sinceText(list, a.Liveness)
 	if strings.TrimSuffix(h.Reason, ".") == h.Line {
-		h.Reason = "" // once is enough
+		h.Reason = "" // shown once already
 	}
 	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable && d.hub.MayEdit(actor, a) {
 		h.Reason = strings.TrimSpace(h.Reason + " Make sure that it runs and that its address is right, then check again.")

@@ -20,10 +20,10 @@ import (
 
 // lateJSON is an event with cards of other portals.
 type lateJSON struct {
-	// HTML are cards, Count how many there are so far, in words.
+	// HTML holds cards, Count states how many there are so far, in words.
 	HTML  string `json:"html,omitempty"`
 	Count string `json:"count"`
-	// Coverage is that of the whole search, of the last event.
+	// Coverage is that of the whole search, in the last event.
 	Coverage string `json:"coverage,omitempty"`
 }
 
@@ -32,7 +32,7 @@ func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ide
 	var e *respond.Events
 	first, n := true, 0
 	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
-		if first { // the page has it
+		if first { // the page has the first part already
 			first = false
 			e, err = respond.OpenEvents(w)
 			return err
@@ -66,7 +66,7 @@ func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.IgnoreGone(e, err)
 }
 
-// cards shows results.
+// cards returns the cards of results.
 func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	out := make([]templates.AgentCard, len(list))
 	for i, res := range list {
@@ -88,5 +88,5 @@ func lateView(f search.Filters, asking int) *templates.LateView {
 	return &templates.LateView{Portals: pages.FormatCounted(asking, "other portal", "other portals"), Href: at, WaitHref: "/agents?" + v.Encode()}
 }
 
-// waits reports whether a page was asked to wait for other portals.
+// waits reports whether a page has to wait for other portals.
 func waits(v url.Values) bool { return v.Get("wait") != "" }

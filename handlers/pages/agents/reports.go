@@ -20,7 +20,7 @@ func (d *Profile) fillReports(v *templates.AgentView, a hub.Agent, now time.Time
 		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: reporterLabel(s.Role, own), Live: string(s.State), What: reachText(s.State),
 			Ago: agoWords(s.At, now), At: pages.FormatMoment(s.At), Called: s.Called, Counts: s.Role != ""})
 	}
-	if !own && l.State != a.Liveness.State { // it changed since it was listed
+	if !own && l.State != a.Liveness.State { // the state changed after the list was read
 		v.Health.Live, v.Health.Line, v.Health.Reason = string(l.State), liveElsewhere(l), l.Reason
 		v.Health.Checked, v.Health.CheckedAgo = pages.FormatMoment(l.CheckedAt), agoWords(l.CheckedAt, now)
 	}

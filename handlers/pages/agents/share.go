@@ -73,8 +73,8 @@ func (d *Profile) shareView(a hub.Agent) templates.ShareView {
 	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(), AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
 }
 
-// agentQR draws the address of an agent's page, or with ?text= that of the link
-// that fills the text in.
+// agentQR draws the address of an agent's page as a QR code, or with ?text= the address of the link that fills in
+// the text.
 func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if !a.Listable() {
 		who = "private"
 	}
-	sum := sha256.Sum256([]byte(address)) // the same address is always drawn alike
+	sum := sha256.Sum256([]byte(address)) // the same address always gives the same code
 	tag := `"1-` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	keep := func() { // not an error
@@ -121,6 +121,6 @@ func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	h.Set("Content-Type", "image/svg+xml")
 	h.Set("Content-Length", strconv.Itoa(len(svg)))
 	w.WriteHeader(http.StatusOK)
-	w.Write(svg) // an error means that the reader went away
+	w.Write(svg) // an error means that the client is gone
 	return nil
 }

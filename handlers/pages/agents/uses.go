@@ -54,8 +54,7 @@ func (d *Profile) uses(a hub.Agent, server string) []templates.Use {
 	return uses
 }
 
-// curlPost is a command that sends JSON, in which no single quote stands, with
-// the token of whoever runs it.
+// curlPost returns a command that sends JSON with the token of its user. The JSON contains no single quote.
 func curlPost(address, body string) string {
 	return "curl -s " + address + ` \
   -H "Authorization: Bearer $AGENTSITE_TOKEN" -H 'Content-Type: application/json' \
@@ -96,7 +95,7 @@ const task = await client.sendMessage(SendMessageRequest.fromJSON({ message }));
 console.log(task.artifacts[0].parts[0].content.value);`
 }
 
-// mcpSettings are the lines that most clients of MCP read.
+// mcpSettings returns the configuration that most MCP clients read.
 func mcpSettings(name, address string) string {
 	return `{
   "mcpServers": {

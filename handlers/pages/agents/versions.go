@@ -59,7 +59,7 @@ func (d *Profile) versionRow(now, at hub.Agent) templates.VersionRow {
 	return row
 }
 
-// fieldsNamed is how many changed fields a list of versions names.
+// fieldsNamed is the number of changed fields that a list of versions names.
 const fieldsNamed = 4
 
 // changedWords lists the changes of a version without a changelog text.
@@ -98,7 +98,7 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 	}
 	v := templates.VersionView{Ref: now.Handle(), VersionRow: d.versionRow(now, at), Kind: pages.KindTexts(at.Kind).Label, Body: d.markup.Message(at.Description),
 		Languages: languageNames(at.Languages), Takes: modeTexts(at.InputModes), Gives: modeTexts(at.OutputModes)}
-	if at.Publisher == now.Publisher { // else it was the domain of whoever owned it then
+	if at.Publisher == now.Publisher { // else it was the domain of the owner at that time
 		v.Publisher = at.Publisher
 	}
 	for _, s := range at.Skills {

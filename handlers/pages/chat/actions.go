@@ -30,7 +30,7 @@ func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.roomForm(w, r, actor, err, next)
 }
 
-// stopChat stops one task, or all that is being answered.
+// stopChat stops one task, or all running tasks of the conversation.
 func (d *Room) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
 		if t := in.Get("task"); t != "" {
@@ -41,7 +41,7 @@ func (d *Room) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	})
 }
 
-// stopTask stops one task of a conversation; one that has ended is stopped.
+// stopTask stops one task of a conversation. A task that has ended counts as stopped.
 func (d *Room) stopTask(r *http.Request, actor ident.Actor, id, taskID string) error {
 	if _, err := d.chat.Get(r.Context(), actor, id); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d *Room) deleteChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.leaveChat(w, r, actor)
 }
 
-// The reader's own choices: pinned=true|false, archived=true|false, notify=.
+// The reader's own settings: pinned=true|false, archived=true|false, notify=.
 
 func (d *Room) pinChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {

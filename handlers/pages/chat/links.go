@@ -105,8 +105,8 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.Shared(p, v))
 }
 
-// sharedMessage is a message to be read by a link: nothing can be done with
-// it, and its files come by the link.
+// sharedMessage returns the view of a message on a read link: it has no actions, and its files are served by the
+// link.
 func (d *Lists) sharedMessage(secret string, m chat.Message, who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
 	v.ChatID, v.TaskID, v.FormHref, v.YesNo, v.Reactions = "", "", "", false, nil

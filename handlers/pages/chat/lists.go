@@ -42,7 +42,7 @@ func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.showChats(w, r, actor, http.StatusOK, v)
 }
 
-// showFound lists messages in the actor's conversations that hold the words.
+// showFound lists the messages in the actor's conversations that contain the words.
 func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.ChatsView) error {
 	before, err := request.ParseCursor(r.URL.Query().Get("cursor"))
 	if err != nil {
@@ -126,8 +126,7 @@ func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.Conver
 	return row
 }
 
-// startChat opens a conversation with the named agents and says the first
-// thing in it.
+// startChat opens a conversation with the named agents and posts the first message.
 func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -167,7 +166,7 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 		return c, err
 	}
 	if _, err = d.chat.Post(ctx, actor, c.ID, first); err != nil {
-		// Nothing was said: an empty conversation would only be in the way.
+		// Without a message an empty conversation would only be in the way.
 		if gone := d.chat.Delete(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
 			d.log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
 		}

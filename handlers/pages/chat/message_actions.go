@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// unsayMessage takes a message away for good.
+// unsayMessage deletes a message for good.
 func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
-// reactMessage sets a reaction, or takes back one that is set.
+// reactMessage sets a reaction, or removes one that is set.
 func (d *Room) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *Room) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
-// againMessage asks for an answer once more.
+// againMessage asks the agent to regenerate an answer.
 func (d *Room) againMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *Room) againMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.ChatPath(id))
 }
 
-// branchMessage goes on from a message in a conversation of one's own.
+// branchMessage continues from a message in a new conversation of the actor.
 func (d *Room) branchMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

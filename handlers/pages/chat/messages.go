@@ -12,7 +12,7 @@ import (
 	"agentsite/templates"
 )
 
-// messageViews are messages as one reader sees them.
+// messageViews returns messages as one reader sees them.
 func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
 	for _, m := range list {
@@ -21,7 +21,7 @@ func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.
 	return out
 }
 
-// readerView is one of them.
+// readerView returns one message as the reader sees it.
 func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
 	v.Mine = message.Said(actor, m.Sender)
@@ -64,7 +64,7 @@ func own(actor ident.Actor, m chat.Message) bool {
 	}
 	switch message.Mark(m) {
 	case "failed", "interrupted", "canceled":
-		return true // they can try again
+		return true // the reader can try again
 	}
 	return false
 }
@@ -94,7 +94,7 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	if quoted == nil {
 		x, err := d.chat.Message(ctx, actor, m.ConversationID, m.Target)
 		if err != nil {
-			return // not for them to see
+			return // the reader may not see it
 		}
 		quoted = &x
 	}
@@ -104,8 +104,8 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	}
 }
 
-// retry returns the text that asked for work that failed, was interrupted or was canceled. It is empty for everyone
-// but the author of that text.
+// retry returns the text that asked for work that failed, was interrupted or was canceled. It is empty unless the
+// actor wrote that text.
 func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message) string {
 	switch message.Mark(m) {
 	case "failed", "interrupted", "canceled":
@@ -122,7 +122,7 @@ func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	return ""
 }
 
-// asking is the text of a message that is nothing but text.
+// asking returns the text of a message that consists of one text.
 func asking(m chat.Message) string {
 	if len(m.Parts) != 1 {
 		return ""

@@ -27,13 +27,13 @@ import (
 type again struct {
 	code  int
 	draft *writing // of the composer
-	wrong string   // with it
-	flash string   // with any other form
+	wrong string   // the error of draft
+	flash string   // the error of any other form
 	tool  toolForm
 }
 
-// conversation shows the newest messages, those before ?before=SEQ or around
-// ?at=SEQ, and notes that the reader has seen them.
+// conversation shows the newest messages, those before ?before=SEQ or around ?at=SEQ, and stores that the reader
+// has seen them.
 func (d *Room) conversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showConversation(w, r, actor, again{code: http.StatusOK})
 }
@@ -55,8 +55,8 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	if err != nil {
 		return err
 	}
-	// Before the messages: an answer that ends in between is then among them,
-	// and never in neither.
+	// The running tasks are read before the messages. A task that ends in between is then among the messages, and
+	// never missing from both.
 	running := d.chat.Running(c.ID)
 	part, err := d.window(ctx, actor, c.ID, at)
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *Room) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.conversationAgain(w, r, actor, again{code: code, flash: pages.FirstError(messages, "")}, err)
 }
 
-// asked is the message that a task answers, if the reader sees it.
+// asked returns the message that a task answers, if the reader may see it.
 func (d *Room) asked(ctx context.Context, actor ident.Actor, t task.Task, list []chat.Message) (chat.Message, bool) {
 	for _, m := range list {
 		if m.Seq == t.MessageSeq {

@@ -39,7 +39,7 @@ type writing struct {
 	told   []string
 	share  chat.Share
 	to     string
-	look   bool // show the conversation, send nothing
+	look   bool // show the conversation without sending
 }
 
 // The modes of the composer.
@@ -48,8 +48,7 @@ const (
 	modeEdit  = "edit"
 )
 
-// say posts to a conversation. The form's client id makes sending it twice
-// harmless.
+// say posts to a conversation. The form's client id makes a repeated submission harmless.
 func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
 	c, err := d.chat.Get(r.Context(), actor, id)
@@ -117,9 +116,8 @@ func (in writing) parts(text string) []task.Part {
 	return append(out, in.kept...)
 }
 
-// written reads the composer's form. Files are stored as they come; when
-// something is wrong with one, the rest of the form is read all the same, so
-// that nothing that was typed is lost.
+// written reads the composer's form. Files are stored while they are received. After an error in one the rest of
+// the form is still read, so that no typed text is lost.
 func (d *Room) written(w http.ResponseWriter, r *http.Request, actor ident.Actor) (writing, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" {
@@ -154,7 +152,7 @@ func (d *Room) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 			}
 			if err != nil {
 				wrong, err = files.ReadError(err), nil
-				_, _ = io.Copy(io.Discard, part) // an error comes again with the next part
+				_, _ = io.Copy(io.Discard, part) // the error is returned again with the next part
 			}
 			continue
 		}
@@ -201,7 +199,7 @@ func keptPart(hash, name, mediaType string, size int64) task.Part {
 	return p
 }
 
-// keptValue is a file in a form that comes back, keptOf reads it again.
+// keptValue encodes a stored file as a value of the form; keptOf decodes it.
 func keptValue(p task.Part) string {
 	hash, _ := message.OwnFile(p.URL)
 	v := url.Values{"hash": {hash}, "name": {p.Filename}, "type": {p.MediaType}}
@@ -295,7 +293,7 @@ func editable(m chat.Message) (text string, files []task.Part) {
 	return strings.Join(words, "\n\n"), files
 }
 
-// editMessage gives a message of one's own another text.
+// editMessage changes the text of the actor's own message.
 func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

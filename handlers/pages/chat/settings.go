@@ -94,7 +94,7 @@ func linkView(l chat.Link) templates.ChatLink {
 	return v
 }
 
-// linkLives are how long a link may live, in days.
+// linkLives are the lifetimes of links, in days.
 var linkLives = []templates.Option{
 	{Value: "1", Label: "in a day"},
 	{Value: "7", Label: "in 7 days", Selected: true},
@@ -144,7 +144,7 @@ func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident
 // settingsFields lists the fields that show their error beside them.
 var settingsFields = []string{"speaks", "speaker", "past", "hops", "turns", "budget", "role", "uses"}
 
-// shareField stands before an agent's handle in the names of fields.
+// shareField is the prefix of an agent's handle in the names of fields.
 const shareField = "share."
 
 func (d *Room) setShares(r *http.Request, actor ident.Actor, id string, in url.Values) error {
@@ -164,8 +164,7 @@ func (d *Room) setShares(r *http.Request, actor ident.Actor, id string, in url.V
 	return nil
 }
 
-// changeOf reads the form of the room's settings; a field that is not there
-// stays as it is.
+// changeOf reads the form of the conversation's settings. Missing fields stay unchanged.
 func changeOf(in url.Values) (c chat.Change, err error) {
 	var check fault.Check
 	if in.Has("speaks") {
@@ -189,7 +188,7 @@ func changeOf(in url.Values) (c chat.Change, err error) {
 	return c, check.Err()
 }
 
-// makeLink makes a link and shows it, this once.
+// makeLink makes a link and shows it only once.
 func (d *Room) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 type toolForm struct {
 	agent, tool string
 	seq         int64             // of the message that asks to fill it in, 0 for none
-	in          url.Values        // nil: as it begins
+	in          url.Values        // nil for an empty form
 	wrong       map[string]string // by path
 }
 
@@ -40,7 +40,7 @@ const (
 	maxHint = 2000
 )
 
-// argPrefix stands before the path of an argument in the names of fields.
+// argPrefix is the prefix of an argument's path in the names of fields.
 const argPrefix = "arg."
 
 // tools lists the tools of the mcp agents of a conversation. It adds the form of the chosen tool, or of the tool
@@ -68,8 +68,7 @@ func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.Conver
 	}
 }
 
-// askedTool is the form that a message asks to fill in, nil when there is no
-// such message.
+// askedTool returns the form that a message asks to fill in, or nil if there is no such message.
 func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversation, f toolForm) *templates.ToolFormView {
 	handle, ask, ok := d.askedBy(ctx, actor, c.ID, f.seq)
 	if !ok {
@@ -97,7 +96,7 @@ func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversa
 	return toolView(handle, t, f)
 }
 
-// askedBy finds the form that a message of an agent asks to fill in.
+// askedBy returns the form that a message of an agent asks to fill in.
 func (d *Room) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f message.ToolAsk, ok bool) {
 	m, err := d.chat.Message(ctx, actor, id, seq)
 	if err != nil || m.Sender.Kind != "agent" || m.TaskState != task.InputRequired {
@@ -119,7 +118,7 @@ func mcpTools(a hub.Agent) []hub.Tool {
 	return conf.Tools
 }
 
-// toolView makes a form of a tool's schema.
+// toolView builds a form from a tool's schema.
 func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name, Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel), Description: a2a.Text(t.Description, maxHint), ReadOnly: t.ReadOnly, Error: f.wrong[""]}
 	fields, err := schema.Fields(t.InputSchema)
@@ -154,7 +153,7 @@ func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 	return v
 }
 
-// useTool asks an mcp agent of the conversation for one of its tools.
+// useTool asks an mcp agent of the conversation to run one of its tools.
 func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

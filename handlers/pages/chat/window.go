@@ -26,8 +26,8 @@ const (
 	windowReads = 4
 )
 
-// place says which part of a transcript is wanted: around At, else after
-// After, else the last before Before, 0 being the end.
+// place is the wanted part of a transcript: around at, else after after, else the last messages before before, 0
+// being the end.
 type place struct {
 	at, after, before int64
 	forward           bool
@@ -48,12 +48,12 @@ func placeOf(r *http.Request) (p place, err error) {
 	return p, nil
 }
 
-// window is a part of a transcript: the messages that are lines of their own,
-// and the range of seqs they were found in.
+// window is a part of a transcript: the messages that are lines of their own, and the range of seqs in which they
+// were found.
 type window struct {
 	list        []chat.Message
 	first, last int64
-	begin, end  bool // nothing before, nothing after
+	begin, end  bool // no message before, none after
 }
 
 func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
@@ -82,7 +82,7 @@ func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place
 	}
 }
 
-// stretch reads on in one direction until it has enough lines.
+// stretch reads in one direction until it has enough lines.
 func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
 	after, before := p.after, p.before
 	for range windowReads {
@@ -153,8 +153,7 @@ func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return d.site.Render(w, r, http.StatusOK, templates.Rows(v))
 }
 
-// sameBreath is the longest pause after which a speaker's next message stands
-// under the same head.
+// sameBreath is the longest pause after which the next message of a sender is shown under the same head.
 const sameBreath = 5 * time.Minute
 
 // arrange sets the properties that depend on a message's position: the start of a day, the start of the unread
@@ -189,7 +188,7 @@ func sameDay(a, b time.Time) bool {
 	return a.Unix()/day == b.Unix()/day
 }
 
-// dayText names a day as people do.
+// dayText returns the name of a day for people.
 func dayText(t time.Time) string {
 	now := clock.Now().UTC()
 	switch t = t.UTC(); {
