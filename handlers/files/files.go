@@ -31,11 +31,10 @@ func New(chats *chat.Service, site *pages.Site) *Files {
 	return &Files{chat: chats, site: site}
 }
 
-// PreviewEnd follows a file's address in that of its small picture.
+// PreviewEnd is the suffix of a file's address for its preview picture.
 const PreviewEnd = "/preview"
 
-// File answers with a file that the actor may read, or whoever holds a key for
-// it.
+// File answers with a file, for an actor who may read it or a request with a key for it.
 func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
 	if key := r.URL.Query().Get(chat.FileKeyParam); key != "" {
@@ -46,7 +45,7 @@ func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return serveFile(w, r, f, content, err)
 }
 
-// FilePreview answers with the small picture of a file.
+// FilePreview answers with the preview picture of a file.
 func (d *Files) FilePreview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
 	png, err := d.chat.Preview(r.Context(), actor, hash)
@@ -87,8 +86,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.R
 	return nil
 }
 
-// servePreview answers with a picture that the portal drew itself, the only
-// thing that may be shown in place.
+// servePreview answers with a picture that the portal drew itself, the only content that a browser may display.
 func servePreview(w http.ResponseWriter, r *http.Request, hash string, png []byte, err error) error {
 	if err != nil {
 		return err
@@ -124,7 +122,7 @@ func inertType(mediaType string) string {
 	return mediaType
 }
 
-// typeExtension is how names of files of a type end.
+// typeExtension returns the file name extension of a type.
 func typeExtension(mediaType string) string {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	switch kind {
@@ -158,10 +156,10 @@ func MaxSize(actor ident.Actor) int64 {
 	return chat.MaxFileBytes
 }
 
-// UploadTime is how long sending a form with files may take.
+// UploadTime is how long the upload of a form with files may take.
 const UploadTime = 15 * time.Minute
 
-// ReadError says in words why a form could not be read to its end.
+// ReadError describes in words the reason that a form could not be read to its end.
 func ReadError(err error) error {
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &fault.Error{Kind: fault.Invalid, Safe: "The files are larger than " + pages.FormatBytes(big.Limit-request.MaxForm) + " together. Send them one by one, or leave one out.", Err: err}

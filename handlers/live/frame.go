@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// The forms in which updates are kept for all readers.
+// The forms in which an update is encoded once for all readers.
 const (
 	plainFrame = iota // of a WebSocket
 	htmlFrame         // the same with HTML
@@ -21,8 +21,7 @@ const (
 	htmlEvent
 )
 
-// encodeAll is updates in one form, as they are sent. An update that cannot be
-// encoded is left out.
+// encodeAll returns updates in one form, as they are sent. An update that cannot be encoded is left out.
 func (d *Streams) encodeAll(form int, list []chat.Update) []byte {
 	var all []byte
 	for i, u := range list {
@@ -65,7 +64,7 @@ func (d *Streams) encodeUpdate(form int, u chat.Update) (out []byte, err error) 
 	return buf.Bytes(), nil
 }
 
-// textFrame is a whole WebSocket message of text, as a server sends it.
+// textFrame returns a whole WebSocket text message, as a server sends it.
 func textFrame(b []byte) []byte {
 	const finText = 0x81
 	out := make([]byte, 0, len(b)+10)

@@ -10,9 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// liveInbox streams news of all conversations of the actor, over a WebSocket
-// or as server-sent events, until their right ends. A reader has nothing to
-// say here.
+// liveInbox streams the news of all conversations of the actor, over a WebSocket or as server-sent events, until
+// the permission ends. The reader sends nothing.
 func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	sse, err := wantsEvents(r)
 	if err != nil {
@@ -50,7 +49,7 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 	s, err := d.openSocket(w, r)
 	if err != nil {
 		end()
-		return nil // it was answered
+		return nil // the request was answered already
 	}
 	s.frame = func([]byte) bool { return false }
 	go s.serveSocket(ctx, base, func(ctx context.Context) error {

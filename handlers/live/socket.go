@@ -349,7 +349,7 @@ func (s *socket) sendPing() {
 	})
 }
 
-// closeCode says in the socket's own terms why a stream ends.
+// closeCode returns the socket's status code for the end of a stream.
 func closeCode(base context.Context, err error) (websocket.StatusCode, string) {
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -362,7 +362,7 @@ func closeCode(base context.Context, err error) (websocket.StatusCode, string) {
 	return websocket.StatusTryAgainLater, "come back and resume"
 }
 
-// bucket is a token bucket without a lock. It begins full.
+// bucket is a token bucket without a lock. It is full at first.
 type bucket struct {
 	rate, burst float64
 	used        float64

@@ -4,7 +4,7 @@ package live
 
 import "net"
 
-// attempt is not possible here: every write may wait.
+// attempt does not exist on this system: every write may wait.
 type attempt struct{}
 
 func newAttempt(net.Conn) *attempt { return nil }

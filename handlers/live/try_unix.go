@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// attempt writes to a connection as much as it takes at once.
+// attempt writes as many bytes as a connection accepts without waiting.
 type attempt struct {
 	conn  syscall.RawConn
 	write func(fd uintptr) bool
@@ -16,8 +16,7 @@ type attempt struct {
 	err   error
 }
 
-// newAttempt returns nil for connections on which every write may wait, as
-// those of TLS.
+// newAttempt returns nil for connections on which every write may wait, such as those of TLS.
 func newAttempt(c net.Conn) *attempt {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -41,11 +40,11 @@ func (a *attempt) once(fd uintptr) bool {
 		case syscall.EAGAIN:
 			a.n, a.err = 0, nil
 		}
-		return true // never waits until it can be written to
+		return true // true: does not wait until the connection is writable
 	}
 }
 
-// try returns how many bytes were taken. One goroutine at a time calls it.
+// try returns the number of accepted bytes. One goroutine at a time calls it.
 func (a *attempt) try(b []byte) (int, error) {
 	a.b = b
 	err := a.conn.Write(a.write)

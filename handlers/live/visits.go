@@ -8,8 +8,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxVisits is how many streams visitors without an account may hold open from
-// one address: one of them can be as many as it likes.
+// maxVisits is how many streams visitors without an account may hold open from one address. It is per address,
+// because one visitor can start any number of sessions.
 const maxVisits = 64
 
 // visits counts the streams of visitors by their address. The zero value is

@@ -8,7 +8,7 @@ import (
 	"agentsite/templates"
 )
 
-// FirstError is the first message there is, by field.
+// FirstError returns the first message by field.
 func FirstError(messages templates.FieldErrors, names ...string) string {
 	for _, n := range names {
 		if m := messages[n]; m != "" {
@@ -21,8 +21,8 @@ func FirstError(messages templates.FieldErrors, names ...string) string {
 	return ""
 }
 
-// FormErrors turns a fault into the messages beside the fields of a form; ok is
-// false for faults that are no matter of the form.
+// FormErrors converts a fault to the messages beside the fields of a form. ok is false for a fault that does not
+// concern the form.
 func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	f := fault.As(err)
 	switch f.Kind {

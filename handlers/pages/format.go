@@ -10,7 +10,7 @@ import (
 	"agentsite/templates"
 )
 
-// FormatSpan says a time in its two largest units.
+// FormatSpan formats a duration in its two largest units.
 func FormatSpan(t time.Duration) string {
 	days, hours, minutes := int(t.Hours())/24, int(t.Hours())%24, int(t.Minutes())%60
 	switch {
@@ -32,7 +32,7 @@ func FormatCounted(n int, one, many string) string {
 	return FormatNumber(int64(n)) + " " + many
 }
 
-// FormatBytes is a size for people.
+// FormatBytes formats a size for people.
 func FormatBytes(n int64) string {
 	switch {
 	case n == 1:
@@ -45,7 +45,7 @@ func FormatBytes(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/(1<<20)), ".0") + " MiB"
 }
 
-// FormatAge is a duration as people say it, in its largest unit.
+// FormatAge formats a duration for people, in its largest unit.
 func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -58,7 +58,7 @@ func FormatAge(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
-// FormatMoment formats a time for people, with the machine's form beside it.
+// FormatMoment formats a time for people, with the machine-readable form beside it.
 func FormatMoment(t time.Time) templates.Time {
 	if t.IsZero() {
 		return templates.Time{}

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// LanguageName is a language in English, as far as it is known, with the script
-// and the region that a tag names: "German (CH)". The tables of
-// golang.org/x/text/language/display know more, and would be a sixteenth of the
+// LanguageName returns the English name of a language, as far as it is known, with the script and the region of the
+// tag: "German (CH)". The tables of golang.org/x/text/language/display know more, and would be a sixteenth of the
 // program.
 func LanguageName(tag string) string {
 	t, err := language.Parse(tag)

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// sharedBytes bounds the pages kept for visitors.
+// sharedBytes bounds the cached pages of visitors.
 const sharedBytes = 4 << 20
 
 // shared caches pages that are the same for every visitor without a session, except for the nonce. It is for lists,
@@ -34,7 +34,7 @@ func newShared() shared {
 	return shared{markup.NewCache[string](sharedBytes), "~" + hex.EncodeToString(raw[:])}
 }
 
-// Anonymous reports whether pages show the actor nothing of their own.
+// Anonymous reports whether pages show the actor no data of their own.
 func Anonymous(actor ident.Actor) bool { return actor.Kind == ident.Guest && actor.ID == "" }
 
 // SharedKey returns the cache key of a page in a state. The state must be read before the contents of the page, so
@@ -43,7 +43,7 @@ func SharedKey(state uint64, address string) string {
 	return strconv.FormatUint(state, 36) + " " + address
 }
 
-// RenderKept answers with a kept page, if there is one.
+// RenderKept answers with a cached page, if there is one.
 func (d *Site) RenderKept(w http.ResponseWriter, key string) bool {
 	page, ok := d.shared.pages.Get(key)
 	if ok {
@@ -52,8 +52,7 @@ func (d *Site) RenderKept(w http.ResponseWriter, key string) bool {
 	return ok
 }
 
-// RenderShared renders a page that is the same for all visitors, keeps it and
-// answers with it.
+// RenderShared renders a page that is the same for all visitors, caches it and answers with it.
 func (d *Site) RenderShared(w http.ResponseWriter, r *http.Request, key string, c templ.Component) error {
 	buf := respond.NewBuffer()
 	defer respond.FreeBuffer(buf)

@@ -23,8 +23,8 @@ import (
 	"agentsite/templates"
 )
 
-// Site renders the pages of a portal: the frame around each, its errors, and the
-// parts that pages of several packages show. Create it with NewSite.
+// Site renders the pages of a portal: the frame around each, its errors, and the parts shared by several packages.
+// Create it with NewSite.
 type Site struct {
 	portal   address.Portal
 	accounts *account.Service
@@ -35,7 +35,7 @@ type Site struct {
 	log      *slog.Logger
 }
 
-// NewSite returns the pages' common part over the services of a portal.
+// NewSite returns the shared part of pages over the services of a portal.
 func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions, renderer *markup.Renderer,
 	log *slog.Logger) *Site {
 	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer, shared: newShared(), log: log}
@@ -52,8 +52,8 @@ func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates
 	return p
 }
 
-// Render writes a page. It is rendered into a buffer first, so that a failure
-// is an error page and never half of one.
+// Render writes a page. It is rendered into a buffer first, so that a failure gives an error page and never half a
+// page.
 func (d *Site) Render(w http.ResponseWriter, r *http.Request, code int, c templ.Component) error {
 	nonce := respond.NewNonce()
 	buf := respond.NewBuffer()
@@ -89,7 +89,7 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 	w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
 }
 
-// countUnread counts for the header; a page is shown even when that fails.
+// countUnread counts for the header. A failed count does not prevent the page.
 func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
 	n, err := d.hub.Unread(ctx, actor)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
 	return n
 }
 
-// Page adapts a handler of a browser page: sessions count, API tokens do not.
+// Page adapts a handler of a browser page. It accepts sessions, not API tokens.
 func (d *Site) Page(h request.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.sessions.Visitor(r)
@@ -115,7 +115,7 @@ func (d *Site) notFound(http.ResponseWriter, *http.Request, ident.Actor) error {
 	return fault.New(fault.NotFound, "There is no such page. It may have been moved or removed.")
 }
 
-// Routes declares the answers of addresses that have no page.
+// Routes declares the answers for addresses without a page.
 func (d *Site) Routes(r chi.Router) {
 	r.NotFound(d.Page(d.notFound))
 	r.MethodNotAllowed(d.Page(d.notFound))

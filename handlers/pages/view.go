@@ -11,7 +11,7 @@ import (
 	"agentsite/templates"
 )
 
-// kindText is how pages speak of a kind of agent.
+// kindText holds the texts about a kind of agent.
 type kindText struct {
 	Label string // in lists
 	Help  string // on the profile
@@ -42,7 +42,7 @@ func KindTexts(k hub.Kind) kindText {
 	return kindText{Label: string(k), Choice: string(k)}
 }
 
-// Provenance is where an agent is from and how it does, as its badges say.
+// Provenance returns the origin and the liveness of an agent, for its badges.
 func (d *Site) Provenance(a hub.Agent) templates.Provenance {
 	p := templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
 	if a.Elsewhere() && d.hub.Source(a).Silent {
@@ -51,7 +51,7 @@ func (d *Site) Provenance(a hub.Agent) templates.Provenance {
 	return p
 }
 
-// FullHandle is a name as the world knows it: name@portal.
+// FullHandle returns the network-wide handle: name@portal.
 func (d *Site) FullHandle(name string) string {
 	if strings.Contains(name, "@") || d.portal.Host == "" {
 		return name
@@ -68,10 +68,10 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 		Kind: KindTexts(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(), Examples: Examples(a, 2), Matched: strings.Join(matched, ", ")}
 }
 
-// Examples are the first prompts an agent's skills suggest, at most n.
+// Examples returns the first example prompts of an agent's skills, at most n.
 func Examples(a hub.Agent, n int) []string {
 	var out []string
-	for i := 0; len(out) < n; i++ { // the first of every skill, then the second
+	for i := 0; len(out) < n; i++ { // the first of each skill, then the second
 		more := false
 		for _, s := range a.Skills {
 			if i < len(s.Examples) && len(out) < n {
@@ -85,14 +85,13 @@ func Examples(a hub.Agent, n int) []string {
 	return out
 }
 
-// Guide is the portal's own agent that knows the others; ok is false where
-// there is none.
+// Guide returns the portal's own agent that knows the others. ok is false if there is none.
 func (d *Site) Guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
 	a, err := d.hub.Get(ctx, actor, "guide")
 	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn
 }
 
-// TextGoesTo says where the text for an agent ends up.
+// TextGoesTo states the destination of the text for an agent.
 func (d *Site) TextGoesTo(a hub.Agent) string {
 	host := d.hub.TextGoesTo(a)
 	switch {
@@ -116,11 +115,11 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
 
-// NoAnswer is why an agent of a portal that is silent cannot be reached.
+// NoAnswer is the reason that an agent of a silent portal cannot be reached.
 const NoAnswer = "Its portal does not answer."
 
-// NoTalk says why the actor cannot talk to an agent now, empty when they can;
-// logIn is true when an account would help.
+// NoTalk returns the reason that the actor cannot talk to an agent now, or "" if they can. logIn is true if an
+// account would help.
 func (d *Site) NoTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 	switch {
 	case a.Status.State == hub.Withdrawn:
@@ -152,7 +151,7 @@ func (d *Site) Describe(text string) (tagline string, rest templates.SafeHTML) {
 	return tagline, d.markup.Message(text)
 }
 
-// ReasonTexts say the reasons of a report in words.
+// ReasonTexts describe the reasons of a report.
 var ReasonTexts = map[string][2]string{
 	"broken":        {"It does not work", "It fails, or answers with nonsense."},
 	"misleading":    {"It is not what it says", "It does something else than its page promises."},
@@ -162,7 +161,7 @@ var ReasonTexts = map[string][2]string{
 	"other":         {"Something else", "Say what, below."},
 }
 
-// ReportReason is a reason of a report in a few words.
+// ReportReason describes the reason of a report in a few words.
 func ReportReason(reason string) string {
 	if t, ok := ReasonTexts[reason]; ok {
 		return t[0]

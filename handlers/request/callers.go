@@ -22,11 +22,11 @@ import (
 // with NewCallers.
 type Callers struct {
 	accounts *account.Service
-	portals  Portals // nil where no other portal may ask
+	portals  Portals // nil if no other portal may send requests
 
 	mu    sync.Mutex // guards the rest
 	kept  map[string]*list.Element
-	order *list.List // of *guest, the last used in front
+	order *list.List // of *guest, the most recently used first
 	// attending counts the waiting requests by caller.
 	attending map[string]int
 }
@@ -41,8 +41,8 @@ const (
 	keepFor = 24 * time.Hour
 )
 
-// NewCallers returns Callers over the accounts of a portal, and over other
-// portals that ask for their people; nil for none.
+// NewCallers returns Callers over the accounts of a portal, and over other portals that make requests on behalf of
+// their people; nil for none.
 func NewCallers(accounts *account.Service, portals Portals) *Callers {
 	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
 }
@@ -53,8 +53,8 @@ type Caller struct {
 	secret string // of a guest
 }
 
-// Authenticate is the actor of an API token, else a visitor without an id. A bad
-// token is an error: falling back to a visitor would be worse than telling.
+// Authenticate returns the actor of an API token, else a visitor without an id. A bad token is an error, because a
+// silent change to a visitor would be worse.
 func (c *Callers) Authenticate(r *http.Request) (ident.Actor, error) {
 	if actor, ok := r.Context().Value(portalKey{}).(ident.Actor); ok {
 		return actor, c.portals.May(r.Context(), ident.PortalOf(actor.ID))
@@ -66,10 +66,10 @@ func (c *Callers) Authenticate(r *http.Request) (ident.Actor, error) {
 	return c.AuthenticateToken(r, ident.BearerToken(h))
 }
 
-// AuthenticateToken is the actor of an API token, wherever in the request it stands.
+// AuthenticateToken returns the actor of an API token at any place in the request.
 func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor, error) {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
-		token = "" // a session's secret is for cookies only
+		token = "" // the secret of a session is valid only in a cookie
 	}
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
@@ -98,8 +98,7 @@ func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (C
 	return Caller{actor, secret}, err
 }
 
-// Remember remembers that a conversation or task is of a guest; of others it does
-// nothing.
+// Remember stores that a conversation or task belongs to a guest. It does nothing for other callers.
 func (c *Callers) Remember(a Caller, id string) {
 	if a.secret == "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// FormatCursor encodes a place in a list ordered by time and id.
+// FormatCursor encodes a position in a list ordered by time and id.
 func FormatCursor(p chat.Point) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.At.UnixMilli(), 10) + " " + p.ID))
 }

@@ -20,8 +20,8 @@ func DecodeJSON(w http.ResponseWriter, r *http.Request, max int64, v any, known 
 	return decodeBody(w, r, max, v, known, true)
 }
 
-// DecodeFields is DecodeJSON for a service that looks at the text of each field
-// and names the one that is wrong, which strictjson cannot.
+// DecodeFields is DecodeJSON for a service that checks the text of each field and names the wrong one, which
+// strictjson cannot.
 func DecodeFields(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
 	return decodeBody(w, r, max, v, known, false)
 }
@@ -56,7 +56,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	if err = dec.Decode(v); err == nil {
 		return nil
 	}
-	if f, ok := errors.AsType[*fault.Error](err); ok { // of an UnmarshalJSON
+	if f, ok := errors.AsType[*fault.Error](err); ok { // returned by an UnmarshalJSON
 		return f
 	}
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

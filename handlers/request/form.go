@@ -23,8 +23,7 @@ func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// OwnPath returns next if it is a path on this portal, else fallback: a
-// redirect never leaves it.
+// OwnPath returns next if it is a path on this portal, else fallback, so that a redirect never leaves the portal.
 func OwnPath(next, fallback string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return fallback

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// NormalizeLines ends lines as we do, not as forms send them.
+// NormalizeLines converts the line ends of forms to \n.
 func NormalizeLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // ParseVersion reads the version of a path: a number, or 0 for "latest".
@@ -25,8 +25,8 @@ func ParseVersion(s string) (int, error) {
 	return n, nil
 }
 
-// NonEmptyValues are the repeated values of a parameter that are not empty: the name
-// of a skill may hold a comma.
+// NonEmptyValues returns the repeated values of a parameter that are not empty. It does not split at commas,
+// because the name of a skill may contain one.
 func NonEmptyValues(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -51,7 +51,7 @@ func SplitValues(in []string) []string {
 	return out
 }
 
-// PathSeq is the message that a path names.
+// PathSeq returns the seq of the message in the path.
 func PathSeq(r *http.Request) (int64, error) {
 	n, err := strconv.ParseInt(chi.URLParam(r, "seq"), 10, 64)
 	if err != nil || n < 1 {
@@ -60,7 +60,7 @@ func PathSeq(r *http.Request) (int64, error) {
 	return n, nil
 }
 
-// QueryInt reads a query parameter as a number; fallback when it is absent.
+// QueryInt reads a query parameter as a number. It returns fallback if the parameter is absent.
 func QueryInt(r *http.Request, name string, fallback int64) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
@@ -78,5 +78,5 @@ func WantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// PathName is an agent's or person's name from the path.
+// PathName returns the name of an agent or person in the path.
 func PathName(r *http.Request) string { return PathParam(r, "name") }

@@ -7,18 +7,17 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Portals recognises other portals that ask for their people.
+// Portals recognises other portals that make requests on behalf of their people.
 type Portals interface {
-	// Asks reports whether a request says that a portal signed it.
+	// Asks reports whether a request claims to be signed by a portal.
 	Asks(r *http.Request) bool
 	// Asking verifies such a request and returns the person on whose behalf it is made: an actor of kind Portal. It
 	// reads the body and restores it. It succeeds only once for a request, because a signature is not accepted
 	// twice.
 	Asking(w http.ResponseWriter, r *http.Request) (ident.Actor, error)
-	// May says whether a portal may ask now, by its id in the network.
+	// May returns an error unless the portal with a network id may send requests now.
 	May(ctx context.Context, portal string) error
-	// Refuse answers a request that Asking refused, in the words that portals
-	// have for it.
+	// Refuse answers a request that Asking refused, in the format for portals.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// ClientAddr is the address that limits count, from the router's middleware,
-// which knows the trusted proxies. An IPv6 client is its /64.
+// ClientAddr returns the address for rate limits, from the router's middleware, which knows the trusted proxies. An
+// IPv6 client is its /64.
 func ClientAddr(r *http.Request) string {
 	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
 	switch {
@@ -25,8 +25,8 @@ func ClientAddr(r *http.Request) string {
 	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
 }
 
-// ClientIP is the whole address of a client, as ClientAddr knows it, for rules
-// about networks of any size.
+// ClientIP returns the whole address of a client, for rules about networks of any size. It comes from the same
+// middleware as ClientAddr.
 func ClientIP(r *http.Request) string {
 	if ip := net.ParseIP(middleware.GetClientIP(r.Context())); ip != nil {
 		return ip.String()
@@ -34,8 +34,8 @@ func ClientIP(r *http.Request) string {
 	return "unknown"
 }
 
-// PathParam is a part of the path, decoded once. The router hands it on as it
-// was written only where that says more than the decoded path.
+// PathParam returns a parameter of the path, decoded once. The router returns the raw path only if it differs from
+// the default encoding of the decoded one.
 func PathParam(r *http.Request, key string) string {
 	raw := chi.URLParam(r, key)
 	if r.URL.RawPath == "" {

@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Sessions finds the actor of a browser or of a program that calls the API, and
-// sets the cookie of a session. Create it with NewSessions.
+// Sessions determines the actor of a browser or of an API client, and sets the session cookie. Create it with
+// NewSessions.
 type Sessions struct {
 	accounts   *account.Service
 	cookieName string
@@ -20,14 +20,13 @@ type Sessions struct {
 	log        *slog.Logger
 }
 
-// NewSessions returns Sessions over the accounts of a portal. cookieName holds
-// the portal's id, because cookies ignore ports; secure is for portals that are
-// reached by https.
+// NewSessions returns Sessions over the accounts of a portal. cookieName contains the portal's id, because cookies
+// ignore ports. secure is for portals with an https address.
 func NewSessions(accounts *account.Service, cookieName string, secure bool, log *slog.Logger) *Sessions {
 	return &Sessions{accounts: accounts, cookieName: cookieName, secure: secure, log: log}
 }
 
-// Handler is a route of ours: it answers, or returns the error to be shown.
+// Handler answers a route, or returns the error to be shown.
 type Handler func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error
 
 // API adapts a handler of the API. The actor is that of the bearer token, else that of the session cookie.
@@ -48,8 +47,7 @@ func (d *Sessions) API(h Handler) http.HandlerFunc {
 func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
 	addr := ClientAddr(r)
 	c, err := r.Cookie(d.cookieName)
-	// Only a session's secret counts here: an API token in a cookie would
-	// open pages, which tokens must not.
+	// Only the secret of a session is accepted here, because an API token must not open pages.
 	if err != nil || !strings.HasPrefix(c.Value, ident.SessionPrefix) {
 		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
 	}
@@ -66,7 +64,7 @@ func (d *Sessions) Caller(r *http.Request) (ident.Actor, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		token := ident.BearerToken(h)
 		if !strings.HasPrefix(token, ident.TokenPrefix) {
-			token = "" // a session's secret is for cookies only
+			token = "" // the secret of a session is valid only in a cookie
 		}
 		return d.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 	}
@@ -86,8 +84,7 @@ func (d *Sessions) EnsureGuest(w http.ResponseWriter, r *http.Request, actor ide
 	return actor, nil
 }
 
-// sessionSeconds is how long a browser keeps the cookie; the server decides
-// when the session ends.
+// sessionSeconds is how long a browser keeps the cookie. The server decides when the session ends.
 const sessionSeconds = 30 * 24 * 3600
 
 func (d *Sessions) SetCookie(w http.ResponseWriter, secret string) {

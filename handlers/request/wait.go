@@ -9,12 +9,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Most requests of one account, or of one address without one, that wait for
-// agents at the same time, at all faces together.
+// The largest numbers of requests that wait for agents at the same time, at all protocol endpoints together: of one
+// account, and of one address without an account.
 const (
 	mostAttending       = 200
 	mostGuestAttending  = 20
-	mostPortalAttending = 64 // of one portal, for whomever it asks
+	mostPortalAttending = 64 // of one portal, for all its people
 )
 
 // BeginWait begins to wait for an agent. Call it before the agent is asked, so that a refused caller has caused no
@@ -47,10 +47,10 @@ func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Con
 			c.exit(all)
 		}
 	}
-	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal { // guests have nothing to be revoked
+	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal { // a guest has no credential to revoke
 		return ctx, leave, nil
 	}
-	// Proved again now that the guard watches.
+	// The credential is checked again, now that the guard watches it.
 	if _, err := c.Authenticate(r); err != nil {
 		leave()
 		return nil, nil, err

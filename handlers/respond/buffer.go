@@ -8,7 +8,7 @@ import (
 // buffers are reused, because a page is too large for the allocator's cheap size classes.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxReused bounds the buffers that are kept.
+// maxReused is the capacity of the largest reused buffer.
 const maxReused = 512 << 10
 
 func NewBuffer() *bytes.Buffer {

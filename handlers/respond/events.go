@@ -9,11 +9,10 @@ import (
 	"agentsite/internal/chat"
 )
 
-// writeTimeout is how long one event may take to be written.
+// writeTimeout is how long the write of one event may take.
 const writeTimeout = 10 * time.Second
 
-// stillHere is a comment: readers skip it, and whatever stands between knows
-// that the stream lives.
+// stillHere is a comment, which readers skip. It shows proxies that the stream is alive.
 var stillHere = []byte(": still here\n\n")
 
 // Events writes server-sent events. One goroutine uses it.
@@ -25,7 +24,7 @@ type Events struct {
 // OpenEvents answers with a stream of events.
 func OpenEvents(w http.ResponseWriter) (*Events, error) {
 	e := &Events{w, http.NewResponseController(w)}
-	// The server's deadlines are for requests that end; writes get their own.
+	// The server's deadlines are for requests that end. Each write of the stream has its own.
 	e.rc.SetReadDeadline(time.Time{})
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	h := w.Header()
@@ -36,7 +35,7 @@ func OpenEvents(w http.ResponseWriter) (*Events, error) {
 	return e, e.rc.Flush()
 }
 
-// Write writes one or more whole events and sends them off.
+// Write writes one or more whole events and flushes them.
 func (e *Events) Write(b []byte) error {
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := e.w.Write(b); err != nil {
@@ -45,7 +44,7 @@ func (e *Events) Write(b []byte) error {
 	return e.rc.Flush()
 }
 
-// KeepAlive writes a sign of life.
+// KeepAlive writes a comment that keeps the stream alive.
 func (e *Events) KeepAlive() error { return e.Write(stillHere) }
 
 // Run writes the results of next until the client or next ends. The context of next ends when the stream may not be

@@ -10,19 +10,18 @@ import (
 	"agentsite/internal/task"
 )
 
-// Event is one thing that happens to a task that is followed. Exactly one of
-// Text (with or without Restart), Task, Artifact and End is set.
+// Event is one event of a followed task. Exactly one of Text (with or without Restart), Task, Artifact and End is
+// set.
 type Event struct {
 	// Text continues the answer. With Restart it is the answer so far, which replaces all earlier Text, because an
 	// agent may start its answer anew.
 	Text    string
 	Restart bool
-	// Whole is true of Text that is all there was to come, or its rest: the
-	// End is there already.
+	// Whole is true if Text is the whole answer or its rest, because the End is known already.
 	Whole bool
 	// Task is the state of the work, with the agent's own description of it.
 	Task *chat.TaskState
-	// Artifact is something the task has produced. They come before the End.
+	// Artifact is a result of the task. Artifacts come before the End.
 	Artifact *task.Artifact
 	// End is the last event.
 	End *End
@@ -30,18 +29,17 @@ type Event struct {
 
 // End is the final state of a task, or the input it waits for.
 type End struct {
-	// Task has the state and the reason it ended or waits with.
+	// Task has the final state and its reason.
 	Task task.Task
-	// Message is the durable answer. It is an Event with the reason as its
-	// text where the agent said nothing.
+	// Message is the durable answer. If the agent gave none it is an Event with the reason as its text.
 	Message chat.Message
-	// Text is the text of the answer: all Text of the events since the last
-	// Restart. It is empty where the agent said nothing.
+	// Text is the text of the answer: all Text of the events since the last Restart. It is empty if the agent gave
+	// none.
 	Text string
 }
 
-// Stream follows one task from where it is to its end, which is also where it
-// begins to wait for input. Create it with Follow. One goroutine uses it.
+// Stream follows one task from its current state to its end, or until it waits for input. Create it with Follow.
+// One goroutine uses it.
 type Stream struct {
 	chats *chat.Service
 	actor ident.Actor
@@ -50,7 +48,7 @@ type Stream struct {
 
 	text    []byte        // the answer so far, as the conversation reports it
 	said    []byte        // the part of text that was returned as events
-	answer  *chat.Message // once it is there
+	answer  *chat.Message // nil until it arrives
 	pending []Event
 	done    bool
 }
@@ -78,7 +76,7 @@ func FollowAsked(ctx context.Context, chats *chat.Service, actor ident.Actor, as
 	return s, nil
 }
 
-// Ended is how a task ended that was answered at once; ok is false for others.
+// Ended returns the end of a task that was answered at once. ok is false for other tasks.
 func Ended(asked chat.Asked) (end End, ok bool) {
 	if len(asked.Said) == 0 {
 		return End{}, false
@@ -87,16 +85,15 @@ func Ended(asked chat.Asked) (end End, ok bool) {
 	return End{Task: asked.Task, Message: answer, Text: task.PlainText(answer.Parts)}, true
 }
 
-// Close ends the stream. The task goes on.
+// Close ends the stream. The task continues.
 func (s *Stream) Close() {
 	if s.sub != nil {
 		s.sub.Close()
 	}
 }
 
-// Next returns the next event, waiting for it until ctx ends; it may be called
-// again then. After the End it returns io.EOF. It returns a NotFound fault
-// when the actor is in the conversation no more.
+// Next waits for the next event until ctx ends; it may be called again after that. After the End it returns io.EOF.
+// It returns a NotFound fault if the actor is no longer in the conversation.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		if len(s.pending) > 0 {
@@ -158,7 +155,7 @@ func (s *Stream) takeDelta(d *chat.Delta) {
 		return
 	}
 	s.text = append(s.text[:d.Offset], d.Text...)
-	// An agent that begins anew often says the same again: that is awaited.
+	// An agent that restarts its answer often repeats the same text. Nothing is queued until the text differs.
 	if !bytes.HasPrefix(s.said, s.text) {
 		s.queueText(s.text)
 	}
@@ -182,7 +179,7 @@ func (s *Stream) endWith(ctx context.Context, m chat.Message) error {
 	if err != nil {
 		return err
 	}
-	t.State, t.Reason, t.AnswerSeq = m.TaskState, m.Reason, m.Seq // it may have gone on since
+	t.State, t.Reason, t.AnswerSeq = m.TaskState, m.Reason, m.Seq // the task may have continued since
 	text := ""
 	if m.Kind == chat.Text {
 		text = task.PlainText(m.Parts)

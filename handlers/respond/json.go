@@ -33,11 +33,11 @@ func SendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 	w.Write(buf.Bytes())
 }
 
-// timeLayout is how the API writes times.
+// timeLayout is the format of times in the API.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// FormatTime formats a time as the API does; the zero time is empty. A page of
-// search has sixty of them, and package time is fast for its own layouts only.
+// FormatTime formats a time for the API. The zero time is empty. A page of search results has sixty times, and
+// package time is fast only for its own layouts.
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -15,7 +15,7 @@ func SetUnlisted(w http.ResponseWriter) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
 
-// SeeOther answers a form with the page to look at next.
+// SeeOther answers a form with a redirect to the next page.
 func SeeOther(w http.ResponseWriter, r *http.Request, path string) error {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 	return nil
@@ -39,7 +39,7 @@ func WritePage(w http.ResponseWriter, code int, nonce string, page *bytes.Buffer
 	WritePageWith(w, code, PagePolicy(nonce), page)
 }
 
-// WritePageWith answers with a rendered page that has a policy of its own.
+// WritePageWith answers with a rendered page with its own policy.
 func WritePageWith(w http.ResponseWriter, code int, policy string, page *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -49,5 +49,5 @@ func WritePageWith(w http.ResponseWriter, code int, policy string, page *bytes.B
 	}
 	h.Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(code)
-	w.Write(page.Bytes()) // an error means that the reader went away
+	w.Write(page.Bytes()) // an error means that the client is gone
 }

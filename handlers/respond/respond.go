@@ -19,7 +19,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Status maps an error kind to HTTP; the one place that does.
+// Status maps an error kind to an HTTP status. It is the only such mapping.
 func Status(k fault.Kind) int {
 	switch k {
 	case fault.Invalid:
@@ -61,8 +61,8 @@ func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 	return f, code
 }
 
-// RetryAfter sets the header that says after how many seconds to come back,
-// rounded up so that no caller comes too early. Zero sets none.
+// RetryAfter sets the Retry-After header in seconds, rounded up so that no caller retries too early. Zero sets
+// none.
 func RetryAfter(h http.Header, wait time.Duration) {
 	if wait > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))

@@ -9,10 +9,10 @@ import (
 	"agentsite/internal/federation"
 )
 
-// namedSilent is how many silent portals a page names.
+// namedSilent is the number of silent portals that a page names.
 const namedSilent = 3
 
-// CoverageText is a Coverage for people; "" for a portal that is alone.
+// CoverageText describes a Coverage for people. It is "" for a portal without others.
 func CoverageText(c federation.Coverage) string {
 	if c.Known <= 1 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"agentsite/templates"
 )
 
-// PathWithQuery is a path with its query, if it has one.
+// PathWithQuery returns a path with its query, if there is one.
 func PathWithQuery(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
@@ -18,10 +18,10 @@ func PathWithQuery(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// facetOptions is how many values of a facet a page offers.
+// facetOptions is the number of values of a facet that a page offers.
 const facetOptions = 10
 
-// Filters are those of a query as addresses of the page.
+// Filters are the filters of a query, with the address of their page.
 type Filters struct{ Q hub.Query }
 
 // FilterNames are the parameters, in the order pages show them.
@@ -30,7 +30,7 @@ var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", 
 
 func (f Filters) Of(param string) []string { return *queryField(&f.Q, param) }
 
-// queryField is the filter of a query with that parameter.
+// queryField returns the filter of a query with that parameter.
 func queryField(q *hub.Query, param string) *[]string {
 	switch param {
 	case "kind":
@@ -55,7 +55,7 @@ func queryField(q *hub.Query, param string) *[]string {
 	return &q.Portals
 }
 
-// Without is the query without one of its filters.
+// Without returns the query without one of its filters.
 func (f Filters) Without(param string) hub.Query {
 	*queryField(&f.Q, param) = nil
 	return f.Q
@@ -77,10 +77,10 @@ func (f Filters) searchTitle() string {
 	return title
 }
 
-// maxSavedTitle is how many characters of a search name it.
+// maxSavedTitle is the longest name of a search, in characters.
 const maxSavedTitle = 80
 
-// Values are the query as parameters, without a cursor.
+// Values returns the query as parameters, without a cursor.
 func (f Filters) Values() url.Values {
 	v := url.Values{}
 	if f.Q.Text != "" {
@@ -105,7 +105,7 @@ func (f Filters) Values() url.Values {
 	return v
 }
 
-// sortTexts are the orders a list can have; the first of each is the usual.
+// sortTexts are the possible orders of a list. The first of each list is the default.
 var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"}, {hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
 
 func (f Filters) Sorts() []templates.Option {
@@ -126,7 +126,7 @@ func (f Filters) Sorts() []templates.Option {
 	return out
 }
 
-// toggledAddress is the address with one filter switched on, or off when it is on.
+// toggledAddress returns the address with one filter switched on, or off if it is on.
 func (f Filters) toggledAddress(param, value string) string {
 	v := f.Values()
 	if i := slices.Index(v[param], value); i >= 0 {
@@ -140,13 +140,12 @@ func (f Filters) toggledAddress(param, value string) string {
 	return BrowseAddress(v)
 }
 
-// None is the same search without filters.
+// None returns the same search without filters.
 func (f Filters) None() Filters {
 	return Filters{hub.Query{Text: f.Q.Text, Sort: f.Q.Sort, Limit: f.Q.Limit}}
 }
 
-// Here is the same search on this portal alone, everywhere the one without that
-// bound.
+// Here returns the same search on this portal alone, everywhere the one without that filter.
 func (f Filters) Here() string {
 	f.Q.Scope = hub.ScopePortal
 	return f.Address()
@@ -157,12 +156,12 @@ func (f Filters) everywhereAddress() string {
 	return f.Address()
 }
 
-// SameAs lists the equals of an agent.
+// SameAs returns the search for the duplicates of an agent.
 func SameAs(handle string) string {
 	return Filters{hub.Query{Same: handle}}.Address()
 }
 
-// Address is that of the page the filters are from.
+// Address returns the address of the filters' page.
 func (f Filters) Address() string { return BrowseAddress(f.Values()) }
 
 func BrowseAddress(v url.Values) string {

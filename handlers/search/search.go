@@ -14,8 +14,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Searches reads searches from addresses and keeps those that people save.
-// Create it with New.
+// Searches reads searches from addresses and stores saved searches. Create it with New.
 type Searches struct {
 	portal address.Portal
 	hub    *hub.Service
@@ -26,7 +25,7 @@ func New(portal address.Portal, agents *hub.Service) *Searches {
 	return &Searches{portal: portal, hub: agents}
 }
 
-// FeedEntries is how many agents a feed holds.
+// FeedEntries is the number of agents in a feed.
 const FeedEntries = 50
 
 // CountNew counts the results of a saved search that were registered after a time, up to the length of a feed.

@@ -56,7 +56,7 @@ func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]str
 	for _, id := range agentIDs {
 		a, err := d.db.Hub.AgentByID(ctx, id)
 		if fault.Is(err, fault.NotFound) {
-			continue // gone: nothing goes anywhere
+			continue // a removed agent: no text is sent to it
 		}
 		if err != nil {
 			return nil, err

@@ -33,7 +33,7 @@ type drivers struct {
 	build  task.Agent
 }
 
-// byKind is the drivers as the worker takes them.
+// byKind returns the drivers by kind, for the worker.
 func (d *drivers) byKind() map[hub.Kind]task.Agent {
 	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
 }
@@ -48,12 +48,12 @@ func (d *drivers) close() {
 	}
 }
 
-// anywhere lets the portal's own model be wherever the operator put it.
+// anywhere permits every address for the portal's own model, because the operator configured it.
 var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 // newDrivers builds the drivers. They use the hub, which is made later, only when they run.
 func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
-	// Agents may think for long before they say anything.
+	// Agents may compute for a long time before their answer begins.
 	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
@@ -81,7 +81,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 // probing signs probes, because an endpoint may refuse unsigned requests.
 var probing = task.Behalf{Kind: "probe"}
 
-// probers asks agents of each kind whether they are there.
+// probers probes agents of each kind.
 type probers struct {
 	remote *remote.Prober
 	mcp    *mcp.Prober
@@ -114,7 +114,7 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 		return found, err
 	}
 	if errors.Is(err, model.ErrKey) && strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
-		return found, err // as the base of a model's API is written
+		return found, err // an address that ends in /v1 is the base URL of a model
 	}
 	tools, merr := r.mcp.Read(ctx, address)
 	if merr == nil {
@@ -139,7 +139,7 @@ func newReaders(rt http.RoundTripper) readers {
 	return readers{remote.NewReader(rt), mcp.NewReader(rt)}
 }
 
-// checkURL says, in words for a form, why an address may not be called.
+// checkURL returns the reason, for a form, that an address may not be called.
 func (p *Portal) checkURL(address string) error {
 	_, err := p.egress.CheckURL(address)
 	switch {

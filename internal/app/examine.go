@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-// Examine looks over the portal that runs.
+// Examine examines the running portal.
 func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
 		Own:       p.ownAgents,
@@ -29,8 +29,7 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	return doctor.Examine(ctx, s, q), nil
 }
 
-// unjoinedNetwork is the network that a portal should be in and is not, because of its
-// address.
+// unjoinedNetwork returns the network that the portal is configured for but cannot join, because of its address.
 func (p *Portal) unjoinedNetwork() string {
 	if record.ValidOrigin(p.URL()) {
 		return ""

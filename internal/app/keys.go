@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/ident/httpsig"
 )
 
-// signingKey is the key that requests to agents are signed with now.
+// signingKey returns the key that signs requests to agents now.
 func (p *Portal) signingKey() (ed25519.PrivateKey, error) {
 	k, ok := p.operational.Signing(clock.Now(), nil)
 	if !ok {
@@ -17,7 +17,7 @@ func (p *Portal) signingKey() (ed25519.PrivateKey, error) {
 	return k.Key, nil
 }
 
-// signingKeys are the public keys of the portal's signed requests.
+// signingKeys returns the public keys of the portal's signed requests.
 func (p *Portal) signingKeys() []httpsig.JWK {
 	var keys []httpsig.JWK
 	for _, k := range p.operational.Current(clock.Now()) {

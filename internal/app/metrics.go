@@ -21,10 +21,10 @@ import (
 	"agentsite/web"
 )
 
-// metricsPath is where scrapers ask, on either address.
+// metricsPath is the path of the metrics, on either address.
 const metricsPath = "/metrics"
 
-// answerMetrics answers scrapers on the portal's own address: operators, by a token.
+// answerMetrics answers scrapers on the portal's own address: operators with a token.
 func (p *Portal) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	actor, err := p.callers.Authenticate(r)
 	if err == nil {
@@ -128,7 +128,7 @@ func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
 	peerGauges(t, s.Each)
 }
 
-// poolGauges writes how the portal stands in the pool that gossips.
+// poolGauges writes the metrics of the gossip pool.
 func poolGauges(t *meter.Text, g federation.GossipStanding) {
 	t.Each(t.Gauge, "agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.", "state", map[string]int64{"alive": int64(g.Members), "gone": int64(g.Gone)})
 	t.One(t.Gauge, "agentsite_gossip_queue", "Messages that wait to be handed on.", float64(g.Queued))
@@ -139,7 +139,7 @@ func poolGauges(t *meter.Text, g federation.GossipStanding) {
 	t.Each(t.Counter, "agentsite_gossip_messages_refused_total", "Messages that were not taken in: those no honest member sends, and those there was no room for.", "reason", map[string]int64{"unfit": g.Refused, "full": g.Dropped})
 }
 
-// overlayGauges writes how the portal stands in the DHT.
+// overlayGauges writes the metrics of the DHT.
 func overlayGauges(t *meter.Text, n *peering.Node) {
 	d := n.Overlay.Standing()
 	t.One(t.Gauge, "agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
@@ -156,7 +156,7 @@ func overlayGauges(t *meter.Text, n *peering.Node) {
 		map[string]int64{"found": r.Found, "absent": r.Absent, "failed": r.Failed, "limited": r.Limited})
 }
 
-// peerGauges writes how some portals are doing, each by its host.
+// peerGauges writes the metrics of some portals, each by its host.
 func peerGauges(t *meter.Text, list []federation.PeerStats) {
 	for _, m := range []struct {
 		kind       func(name, help string)
@@ -186,8 +186,8 @@ func (p *Portal) listenMetrics() (err error) {
 	return nil
 }
 
-// serveMetrics answers scrapers on an address of their own until ctx ends: whoever
-// reaches it may read all, as the operator of it decided.
+// serveMetrics answers scrapers on a separate address until ctx ends. Every client of that address may read all
+// metrics, as the operator decided by opening it.
 func (p *Portal) serveMetrics(ctx context.Context) error {
 	if p.scraped == nil {
 		return nil
@@ -229,7 +229,7 @@ func (p *Portal) knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// MetricsAddr is where scrapers read, empty for nowhere.
+// MetricsAddr is the address for scrapers, or empty if there is none.
 func (p *Portal) MetricsAddr() string {
 	if p.scraped == nil {
 		return ""

@@ -53,8 +53,8 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 	return err
 }
 
-// hubAgents is the hub of a portal for the network, which is opened before the hub
-// and asks it only when the portal serves.
+// hubAgents gives the network the agents of the hub. The network is opened before the hub and uses it only once the
+// portal serves.
 type hubAgents struct{ p *Portal }
 
 // Own implements peering.Agents.
@@ -92,7 +92,7 @@ func (p *Portal) newCallers() *request.Callers {
 	return request.NewCallers(p.accounts, p.portalCalls)
 }
 
-// peerRoutes declares the routes that other portals ask; none in no network.
+// peerRoutes declares the routes for other portals. There are none without a network.
 func (p *Portal) peerRoutes(r chi.Router) {
 	n := p.node
 	if n == nil {
@@ -115,7 +115,7 @@ func (p *Portal) toPortal(portal, origin string) http.RoundTripper {
 	return p.node.Client.Transport(record.PortalID(portal), origin)
 }
 
-// noWay is the hub.Ways of a portal in no network.
+// noWay is the hub.Ways of a portal without a network.
 type noWay struct{}
 
 // Way implements hub.Ways.
@@ -123,15 +123,14 @@ func (noWay) Way(context.Context, string) (string, error) {
 	return "", fault.New(fault.Unavailable, "This portal is in no network.")
 }
 
-// Vanish has the portal send no farewell when it ends, as if it were killed: for
-// drills.
+// Vanish makes the portal send no farewell when it ends, as if it were killed, for drills.
 func (p *Portal) Vanish() {
 	if p.node != nil && p.node.Gossip != nil {
 		p.node.Gossip.Vanish()
 	}
 }
 
-// notifyOperators leaves a notice about another portal with every operator.
+// notifyOperators sends a notice about another portal to every operator.
 func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	operators, err := p.db.Hub.Operators(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	p.notifier.queueNotice(note, operators)
 }
 
-// publishFunc says how agents stand in the network; nil in none.
+// publishFunc returns the function that reports the state of an agent in the network, or nil without a network.
 func (p *Portal) publishFunc() func(a hub.Agent) federation.Published {
 	if p.node == nil {
 		return nil

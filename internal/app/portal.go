@@ -1,6 +1,5 @@
-// Package app builds a portal from a Config and runs it: the only place that
-// knows every part and wires them. The command line, the demo and tests use
-// it; it holds no logic of its own.
+// Package app builds a portal from a Config and runs it. It is the only package that knows every part and wires
+// them. The command line, the demo and tests use it; it holds no logic of its own.
 package app
 
 import (
@@ -51,8 +50,7 @@ import (
 	"agentsite/web"
 )
 
-// Portal is a built portal that listens but does not serve yet. Run serves it;
-// whoever built it must call Run or Close.
+// Portal is a built portal that listens but does not serve yet. Run serves it. Its creator must call Run or Close.
 type Portal struct {
 	identity
 	clients
@@ -61,11 +59,11 @@ type Portal struct {
 	set      settings.Settings
 	log      *slog.Logger
 	db       *store.DB
-	replica  *replica.Replica // nil in no network
-	node     *peering.Node    // nil in no network
+	replica  *replica.Replica // nil without a network
+	node     *peering.Node    // nil without a network
 	shun     *limit.PenaltyBox
 	listener net.Listener
-	scraped  net.Listener // for metrics; nil for none
+	scraped  net.Listener // for metrics; nil if there is none
 	control  *control.Server
 	loaded   chan struct{}
 	release  func()
@@ -110,7 +108,7 @@ type services struct {
 // endpoints are the handlers of a portal's requests.
 type endpoints struct {
 	callers     *request.Callers
-	portalCalls *peer.Calls // of people of other portals; nil in no network
+	portalCalls *peer.Calls // of people of other portals; nil without a network
 	routes      *handlers.Routes
 	a2a         *a2a.Handler
 	mcp         *mcp.Handler
@@ -156,8 +154,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	return p, p.wireServices(ctx, keys, public)
 }
 
-// settleAddress settles the portal's URL: given, else remembered, else the
-// listening address.
+// settleAddress determines the portal's URL: the configured one, else the stored one, else the listening address.
 func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) error {
 	given := ""
 	if p.set.Address != nil {
@@ -181,8 +178,8 @@ func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) er
 	return err
 }
 
-// wireServices builds the services in the order of their needs: queue, prober and
-// index before the services, the worker and the doors after.
+// wireServices builds the services in the order of their dependencies: queue, prober and index before the services,
+// the worker and the protocol endpoints after them.
 func (p *Portal) wireServices(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
 	loopback := settings.LoopbackHost(p.url.Hostname())
 	allow := p.set.AllowedNets
@@ -207,7 +204,7 @@ func (p *Portal) wireServices(ctx context.Context, keys *ident.Keys, public ed25
 	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.SignRequest}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
-	// Work has a client of its own: answers that hang leave probes alone.
+	// Calls of agents have a client of their own, so that hanging answers do not delay probes.
 	out.PerHost = callsPerHost
 	p.calls = egress.New(out)
 	host := p.url.Host
@@ -286,12 +283,11 @@ func (p *Portal) wireServices(ctx context.Context, keys *ident.Keys, public ed25
 	return err
 }
 
-// callsPerHost is how many answers one host may be working on: more than the 8
-// of other calls, because many people talk to the models of one provider, and
-// each answer may take minutes.
+// callsPerHost is how many answers one host may work on at a time. It is more than the 8 of other calls, because
+// many people use the models of one provider, and each answer may take minutes.
 const callsPerHost = 64
 
-// modelFirstByte is how long an agent or model may think before it answers.
+// modelFirstByte is how long an agent or model may take until its answer begins.
 const modelFirstByte = 5 * time.Minute
 
 // manualSections converts the manual for the guide.
@@ -320,7 +316,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Log: p.log}); err != nil {
 		return err
 	}
-	// The workers outlive the server, so that requests under way are served.
+	// The workers stop after the server, so that requests under way are served.
 	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	stopWork := func() { cancelWork(task.ErrShutdown) }
 	defer stopWork()

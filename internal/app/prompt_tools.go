@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// promptTools offers the tools of mcp agents to prompt agents, with the rights
-// of the prompt agent's owner, whoever the caller is.
+// promptTools offers the tools of mcp agents to prompt agents, with the rights of the prompt agent's owner, for
+// every caller.
 type promptTools struct {
 	portal *Portal
 	mcp    *mcp.Driver
@@ -35,7 +35,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 		b, _ := task.BehalfOf(ctx)
 		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID))), hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if err != nil {
-			continue // it is offered again when it answers
+			continue // it is offered again once it answers
 		}
 		for _, tool := range tools {
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description, Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
@@ -73,7 +73,7 @@ func (t promptTools) toolOwner(ctx context.Context, call task.Call) (ident.Actor
 	return ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName}, nil
 }
 
-// callTool runs one tool, if the owner still may and the tool's own limits allow.
+// callTool runs one tool, if the owner still has access and the tool's own limits allow.
 func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string, bool, error) {
 	if err := t.portal.hub.Admit(ctx, owner, name, len(args)); err != nil {
 		return "", false, err

@@ -45,8 +45,7 @@ func (p *Portal) newRouter() http.Handler {
 // Route is one method on one pattern of the portal's address.
 type Route struct{ Method, Pattern string }
 
-// Routes lists every route there is, read from the router itself: the
-// authorization matrix has a row for each.
+// Routes lists every route, read from the router itself. The authorization matrix has a row for each.
 func (p *Portal) Routes() ([]Route, error) {
 	var out []Route
 	err := chi.Walk(p.newRouter().(chi.Routes), func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
@@ -56,7 +55,7 @@ func (p *Portal) Routes() ([]Route, error) {
 	return out, err
 }
 
-// Addr is where the portal listens, whatever its URL says.
+// Addr is the listening address, which may differ from that of the URL.
 func (p *Portal) Addr() net.Addr { return p.listener.Addr() }
 
 // newServers returns the MCP registry of the portal.

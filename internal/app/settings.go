@@ -2,10 +2,10 @@ package app
 
 import "agentsite/internal/settings"
 
-// Config is everything an operator decides.
+// Config holds all settings of an operator.
 type Config = settings.Config
 
-// The values of settings that have a name.
+// The named values of settings.
 const (
 	DefaultNetwork = settings.DefaultNetwork
 	NoNetwork      = settings.NoNetwork
@@ -23,6 +23,5 @@ func Version() string { return settings.Version() }
 // Release is the version without a revision.
 func Release() string { return settings.Release() }
 
-// Revision is the start of the commit the binary was built from; empty when the
-// build did not say.
+// Revision is the start of the commit of the build, or empty if the build did not record it.
 func Revision() string { return settings.Revision() }

@@ -10,11 +10,10 @@ import (
 	"agentsite/store"
 )
 
-// notifier sends notices that should not wait for the next visit by mail, to
-// accounts that gave an address. A mail that cannot be sent is only logged:
-// the notice itself is stored.
+// notifier mails urgent notices to accounts that gave an address. A mail that cannot be sent is only logged,
+// because the notice itself is stored.
 type notifier struct {
-	mail account.Mailer // nil: the operator configured none
+	mail account.Mailer // nil if the operator configured none
 	db   *store.DB
 	url  string
 	log  *slog.Logger

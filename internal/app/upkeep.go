@@ -12,7 +12,7 @@ const (
 	// wordsEvery is how soon a new message is in the search index. Until then a search has to read the message
 	// itself.
 	wordsEvery = 2 * time.Second
-	// wordsRest is how many times as long as it reads it then rests.
+	// wordsRest is the pause after a batch, as a multiple of the time that the batch took.
 	wordsRest = 3
 	// sweepEvery is how often files without use and the words of deleted
 	// messages are removed.
@@ -54,8 +54,8 @@ func (p *Portal) indexMessages(ctx context.Context) error {
 	}
 }
 
-// sweepData removes files that no message holds and no recent upload added, and the
-// words of deleted messages from the index of the search, until ctx ends.
+// sweepData removes, until ctx ends, the files without a message or a recent upload, and the words of deleted
+// messages from the search index.
 func (p *Portal) sweepData(ctx context.Context) error {
 	wait := time.NewTimer(time.Minute)
 	defer wait.Stop()

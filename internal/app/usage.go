@@ -11,7 +11,7 @@ import (
 // usageFor is how long usage counts are cached: counting scans all conversations, and the endpoint is public.
 const usageFor = 5 * time.Minute
 
-// usage counts how much a portal is used.
+// usage counts the usage of a portal.
 type usage struct {
 	p *Portal
 

@@ -1,5 +1,4 @@
-// Package account has the pages of an account: signing up and in, tokens,
-// webhooks, settings, notices.
+// Package account contains the pages of an account: signing up and in, tokens, webhooks, settings, notices.
 package account
 
 import (
@@ -43,7 +42,7 @@ func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, ho
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches, site: site}
 }
 
-// done are the sentences a page says after a form, by ?done=.
+// done are the confirmations of a page after a form, by ?done=.
 var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
@@ -57,7 +56,7 @@ var done = map[string]string{
 	"search-deleted": "The search is forgotten.",
 }
 
-// expiries are the lives a token may have, in the order the form shows them.
+// expiries are the lifetimes of a token, in the order of the form.
 var expiries = []struct {
 	value, label string
 	life         time.Duration
@@ -81,7 +80,7 @@ var scopeTexts = map[ident.Scope][2]string{
 	ident.Admin:       {"Operate", "Everything the operator may do"},
 }
 
-// usualScopes are those a new form has chosen.
+// usualScopes are the scopes that a new form has chosen.
 var usualScopes = []string{string(ident.AgentsRead), string(ident.ChatRead), string(ident.ChatWrite), string(ident.Tasks)}
 
 func (d *Pages) account(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -160,8 +159,7 @@ func tokenRow(t account.Credential) templates.TokenRow {
 	return row
 }
 
-// createToken makes an API token and shows its secret on the answer itself:
-// it is kept nowhere.
+// createToken makes an API token and shows its secret on the answer itself, because the secret is not stored.
 func (d *Pages) createToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -41,7 +41,7 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 	return nil
 }
 
-// proveDomain looks for the actor's token at a domain.
+// proveDomain checks a domain for the actor's token.
 func (d *Pages) proveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.site.Render(w, r, http.StatusOK, templates.Notices(d.site.Frame(r, actor, "Notices"), v))
 }
 
-// readNotices marks those up to the newest that was shown as seen.
+// readNotices marks the notices up to the newest shown one as seen.
 func (d *Pages) readNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

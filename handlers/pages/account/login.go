@@ -21,7 +21,7 @@ func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, http.StatusOK, templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
 }
 
-// login starts a session and goes on to where the visitor wanted to be.
+// login starts a session and redirects to the page that the visitor wanted.
 func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -49,8 +49,7 @@ func (d *Pages) logout(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.SeeOther(w, r, "/")
 }
 
-// signupForm shows the form; an invitation or the operator's one-time link is
-// only carried along.
+// signupForm shows the form. An invitation or the operator's one-time link is only passed on.
 func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.IsPerson() {
 		return respond.SeeOther(w, r, "/account")
@@ -108,7 +107,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.signIn(w, r, a, next)
 }
 
-// signIn starts a session for an account that has just been proved.
+// signIn starts a session for an account after its proof.
 func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
 	secret, err := d.accounts.StartSession(r.Context(), a)
 	if err != nil {
@@ -118,8 +117,7 @@ func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account
 	return respond.SeeOther(w, r, next)
 }
 
-// resetForm shows the form for a new password; the link is used up only when
-// it is posted.
+// resetForm shows the form for a new password. The link is used up only when the form is posted.
 func (d *Pages) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	link := r.URL.Query().Get("link")
 	if link == "" && d.accounts.CanMail() {

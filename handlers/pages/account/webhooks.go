@@ -31,10 +31,10 @@ var eventTexts = map[notify.Type][2]string{
 	notify.AgentReported:   {"Agent reported", "An agent of this portal was reported"},
 }
 
-// usualEvents are those a new form has chosen.
+// usualEvents are the events that a new form has chosen.
 var usualEvents = []string{string(notify.TaskEnded), string(notify.TaskAsks)}
 
-// shownDeliveries is how many attempts a page shows of each webhook.
+// shownDeliveries is the number of attempts shown for each webhook.
 const shownDeliveries = 10
 
 func (d *Pages) webhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -71,7 +71,7 @@ func (d *Pages) webhookRows(r *http.Request, actor ident.Actor) (rows []template
 	for _, h := range list {
 		row, err := d.webhookRow(r, actor, h)
 		if fault.Is(err, fault.NotFound) {
-			continue // deleted since it was listed
+			continue // deleted after the list was read
 		}
 		if err != nil {
 			return nil, err
@@ -101,8 +101,7 @@ func (d *Pages) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (t
 	return row, nil
 }
 
-// addWebhook makes a webhook and shows its secret on the answer itself: it is
-// shown nowhere else.
+// addWebhook makes a webhook and shows its secret only on the answer itself.
 func (d *Pages) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

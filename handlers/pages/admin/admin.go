@@ -54,7 +54,7 @@ func New(cfg Config, examine func(ctx context.Context, q doctor.Question) (docto
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats, examine: examine, site: cfg.Site}
 }
 
-// adminPage is how many rows a list of the operator shows.
+// adminPage is the number of rows in a list of the operator.
 const adminPage = 100
 
 // operatorOnly restricts a page to operators, where no service of the page does so. Services check again.
@@ -147,8 +147,7 @@ func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "people", People: &v})
 }
 
-// before is a string that sorts before every name that begins with prefix and
-// after every other smaller name.
+// before returns a string that sorts before every name with prefix and after every other smaller name.
 func before(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string(rune(prefix[last]-1)) + "~"

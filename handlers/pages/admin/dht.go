@@ -45,7 +45,7 @@ func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return v, code, nil
 }
 
-// dhtLines say how a portal stands in the DHT.
+// dhtLines describe the state of a portal in the DHT.
 func dhtLines(s federation.DHTStanding) []string {
 	first := "This portal knows no other that takes part yet."
 	if s.Nodes > 0 {
@@ -70,12 +70,12 @@ func dhtLines(s federation.DHTStanding) []string {
 	return []string{first + ".", second + "and " + pages.FormatNumber(s.Failed) + " of them stayed without an answer."}
 }
 
-// Sizes of the picture of the table. It has places for as many buckets as a
-// large network fills, so that bars are as wide everywhere.
+// Sizes of the chart of the table. It has room for as many buckets as a large network fills, so that bars have the
+// same width everywhere.
 const dhtBar, dhtStep, dhtHeight, dhtPlaces = 8, 11, 40, 24
 
-// dhtPicture draws how many portals of the table share how many bits with this
-// one; of one bucket there is nothing to see.
+// dhtPicture draws how many portals of the table share how many bits with this portal's id. A single bucket is not
+// drawn.
 func dhtPicture(buckets []int) *templates.Picture {
 	if len(buckets) < 2 {
 		return nil

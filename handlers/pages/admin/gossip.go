@@ -9,8 +9,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// gossipView says how this portal stands in the pool that gossips, nothing where
-// it does not.
+// gossipView shows the state of this portal in the gossip pool, or nothing if it does not gossip.
 func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error) {
 	g, err := d.peers.GossipStanding(r.Context(), actor)
 	switch {
@@ -22,7 +21,7 @@ func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error)
 	return gossipLines(g), nil
 }
 
-// gossipLines say how a portal stands in its pool.
+// gossipLines describe the state of a portal in its pool.
 func gossipLines(g federation.GossipStanding) []string {
 	if !g.Running {
 		return []string{"Gossip does not run now; the log states the reason. News of other portals arrives later, but none is lost."}

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// tablePage is how many portals the table of the network has on a page.
+	// tablePage is the number of portals on a page of the network's table.
 	tablePage = 100
-	// portalAgents is how many of its agents the page of a portal shows.
+	// portalAgents is the number of agents on the page of a portal.
 	portalAgents = 12
 )
 
@@ -66,7 +66,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 	from := min(max(page, 0)*tablePage, len(fits))
 	to := min(from+tablePage, len(fits))
 	if v.Query != "" || v.State != "" || from > 0 {
-		rows = nil // of the portals that were asked for
+		rows = nil // the row of this portal is only on the first, unfiltered page
 	}
 	for _, p := range fits[from:to] {
 		rows = append(rows, d.portalRow(p))
@@ -85,7 +85,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 	return v
 }
 
-// sortPeers orders portals for the table; by host is how they come.
+// sortPeers orders portals for the table. They arrive ordered by host.
 func sortPeers(list []federation.Peer, by string) {
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		switch by {
@@ -136,8 +136,7 @@ func agentsOf(p federation.Peer) int {
 	return p.Agents
 }
 
-// unshown says that the agents of a portal are neither shown nor asked here, and
-// why; it is empty when they are.
+// unshown returns the reason that the agents of a portal are neither shown nor asked here. It is empty if they are.
 func unshown(p federation.Peer) string {
 	why := ""
 	switch p.State {
@@ -181,7 +180,7 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// portalPage is about one portal.
+// portalPage shows one portal.
 func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), request.PathParam(r, "peer"))

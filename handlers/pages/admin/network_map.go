@@ -11,13 +11,12 @@ import (
 	"agentsite/templates"
 )
 
-// The map is drawn in a box of mapWidth by mapHeight. This portal is in its
-// middle; the others are on rings around it, those that answer quickest on the
-// inner one, those that do not answer on the outer one. On a ring they stand in
-// the order of their ids, evenly, so that no name covers another one.
+// The map is drawn in a box of mapWidth by mapHeight. This portal is in the middle. The others are on rings around
+// it: the fastest on the inner ring, silent ones on the outer ring. On a ring they are spread evenly in the order
+// of their ids, so that no name covers another one.
 const (
 	mapWidth, mapHeight = 960, 560
-	// mapMost is how many have a place; the table has all.
+	// mapMost is the number of portals on the map. The table has all.
 	mapMost = 42
 	// namedWhole is the largest number of portals on a map with full names and the texts beside them.
 	namedWhole = 14
@@ -25,8 +24,7 @@ const (
 	maxVouches = 200
 )
 
-// near says in steps how near a portal is: small changes of its answer time
-// move nothing.
+// near returns in steps how near a portal is, so that small changes of its answer time do not move it.
 func near(p federation.Peer) int {
 	switch p.State {
 	case federation.Active:
@@ -44,7 +42,7 @@ func near(p federation.Peer) int {
 	return 6
 }
 
-// ringsFor is how many places each ring has for n portals, from the inside.
+// ringsFor returns the number of places on each ring for n portals, from the inside.
 func ringsFor(n int) []int {
 	switch {
 	case n <= 9:
@@ -57,8 +55,7 @@ func ringsFor(n int) []int {
 	return []int{inner, middle, n - inner - middle}
 }
 
-// mapView draws the network, with at most mapMost portals: those that need a
-// look, then the largest.
+// mapView draws the network, with at most mapMost portals: those that need attention, then the largest.
 func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
 	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight, Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
@@ -113,13 +110,13 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 	return v
 }
 
-// rarity puts those first that need a look.
+// rarity sorts the portals that need attention first.
 func rarity(s federation.State) int {
 	return slices.Index([]federation.State{federation.Quarantined, federation.Silent, federation.Stale, federation.Active}, s)
 }
 
-// spot is the middle of a place on a ring. Rings are turned against each other
-// by half a place, so that lines to the outer ones pass between the inner ones.
+// spot returns the middle of a place on a ring. Rings are offset against each other by half a place, so that lines
+// to the outer ones pass between the inner ones.
 func spot(ring, rings, i, places int) (x, y int) {
 	share := float64(ring+1) / float64(rings)
 	if rings == 1 {

@@ -45,7 +45,7 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	for _, s := range p.Said {
 		if p.State == federation.Denied && s.Denies {
-			continue // the reason says it
+			continue // the reason states it already
 		}
 		text := s.Host + ", whose list is followed, " + verdictWord(s.Verdict) + " it"
 		if s.Reason != "" {
@@ -92,7 +92,7 @@ func recordText(t record.Type) string {
 	return string(t) + ","
 }
 
-// ruleForm is a rule as it was typed.
+// ruleForm is a rule as typed.
 type ruleForm struct {
 	stand, follow, note, most string
 	errors                    templates.FieldErrors
@@ -124,7 +124,7 @@ func (d *Pages) setPeer(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return respond.SeeOther(w, r, "/admin/peers/"+url.PathEscape(api.PeerName(r)))
 }
 
-// typedNumber reads a number that may be left out, with separators or not.
+// typedNumber reads an optional number, with or without separators.
 func typedNumber(s, field string) (int, error) {
 	if s = strings.NewReplacer(",", "", " ", "", "’", "").Replace(s); s == "" {
 		return 0, nil

@@ -24,7 +24,7 @@ import (
 	"agentsite/templates"
 )
 
-// decisionsShown is how many decisions the list of portals shows.
+// decisionsShown is the number of decisions in the list of portals.
 const decisionsShown = 20
 
 // declarePeers declares the operator's pages about other portals.
@@ -122,7 +122,7 @@ func (d *Pages) peerRow(p federation.Peer) templates.PeerRow {
 	return row
 }
 
-// barsText says how a portal refuses this one, in its words.
+// barsText describes how a portal refuses this one, with the reason it gave.
 func barsText(p federation.Peer) string {
 	text := map[federation.Reason]string{
 		federation.ReasonDenied:      "It shuts this portal out",
@@ -203,7 +203,7 @@ func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advi
 	return out
 }
 
-// maxAdvice is how much of it is about single portals.
+// maxAdvice is the number of recommendations about single portals.
 const maxAdvice = 10
 
 func advise(out []templates.Advice, p federation.Peer, text, link string) []templates.Advice {

@@ -52,8 +52,7 @@ func (d *Pages) closeReport(w http.ResponseWriter, r *http.Request, actor ident.
 	return respond.SeeOther(w, r, "/admin/reports")
 }
 
-// withdrawAgent takes an agent out of use in the operator's name: its owner
-// cannot put it back.
+// withdrawAgent withdraws an agent in the operator's name. Its owner cannot restore it.
 func (d *Pages) withdrawAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.holdAgent(w, r, actor, true)
 }

@@ -9,8 +9,8 @@ import (
 	"agentsite/templates"
 )
 
-// traceView follows an agent of this portal to another one, where the page was
-// asked to: the answer to why it is not found there.
+// traceView traces the publication of one of this portal's agents to another portal, if the page asked for it. It
+// shows why the agent is not found there.
 func (d *Pages) traceView(r *http.Request) (v templates.AdminTrace, code int, err error) {
 	q := r.URL.Query()
 	if !q.Has("agent") && !q.Has("at") {

@@ -1,4 +1,4 @@
-// Package embed has the chat with an agent that other sites show in a frame.
+// Package embed contains the chat with an agent that other sites show in a frame.
 package embed
 
 import (
@@ -73,8 +73,8 @@ func embedPolicy(nonce string, origins []string) string {
 	return strings.Replace(respond.PagePolicy(nonce), "frame-ancestors 'none'", "frame-ancestors "+strings.Join(origins, " "), 1)
 }
 
-// embedPage shows the chat with an agent for a frame on the sites that its
-// owner named. A browser shows it on no other.
+// embedPage shows the chat with an agent for a frame on the sites named by its owner. A browser shows it on no
+// other site.
 func (d *Embed) embedPage(w http.ResponseWriter, r *http.Request) {
 	if err := d.showEmbed(w, r); err != nil {
 		d.site.PageError(w, r, newVisitor(r), err)
@@ -205,7 +205,7 @@ func (d *Embed) embedLive(w http.ResponseWriter, r *http.Request, a hub.Agent) e
 	defer sub.Close()
 	events, err := respond.OpenEvents(w)
 	if err != nil {
-		return nil // the reader went away
+		return nil // the client is gone
 	}
 	events.Run(ctx, func(ctx context.Context) ([]byte, error) {
 		u, err := sub.Next(ctx)
@@ -217,7 +217,7 @@ func (d *Embed) embedLive(w http.ResponseWriter, r *http.Request, a hub.Agent) e
 	return nil
 }
 
-// embedEvent is an update as the frame reads it; nothing where it shows none.
+// embedEvent returns an update for the frame, or nothing if the frame does not show it.
 func (d *Embed) embedEvent(ctx context.Context, actor ident.Actor, a hub.Agent, u chat.Update) ([]byte, error) {
 	var v any
 	switch {

@@ -97,7 +97,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 		v.Reason = m.Reason
 	}
 	if m.Kind == chat.Event {
-		return v // its text is the reason
+		return v // the text is the reason
 	}
 	asks := m.TaskState == task.InputRequired && m.Sender.Kind == "agent"
 	for _, p := range m.Parts {
@@ -111,12 +111,12 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
 	if v.YesNo || v.FormHref != "" {
-		v.Reason = "" // the message says it
+		v.Reason = "" // the message states it already
 	}
 	return v
 }
 
-// yesAsked is how an agent asks for a yes, in small letters.
+// yesAsked is the phrase by which an agent asks for a yes, in lower case.
 const yesAsked = "answer yes"
 
 func (d *Renderer) eventText(m chat.Message, who Speakers) string {
@@ -149,10 +149,10 @@ func Said(actor ident.Actor, s chat.Sender) bool {
 	return s.Kind != "agent" && s.Kind != "system" && s.ID == actor.ID
 }
 
-// gistRunes bounds the line that stands for a message.
+// gistRunes is the longest gist of a message.
 const gistRunes = 140
 
-// Gist is one line that stands for a message.
+// Gist returns one line that stands for a message.
 func (d *Renderer) Gist(m chat.Message) string {
 	for _, p := range m.Parts {
 		if p.Text != "" {
@@ -172,7 +172,7 @@ func (d *Renderer) Gist(m chat.Message) string {
 	return ""
 }
 
-// Mark says how the work that a message ends went, when not well.
+// Mark returns how the work of a message ended, if not well.
 func Mark(m chat.Message) string {
 	if m.Sender.Kind != "agent" {
 		return ""
@@ -189,7 +189,7 @@ func Mark(m chat.Message) string {
 	return ""
 }
 
-// fragmentKey names a rendered message in the state it is in.
+// fragmentKey returns the cache key of a message in its current state.
 func fragmentKey(m chat.Message) string {
 	key := m.ConversationID + "/" + strconv.FormatInt(m.Seq, 10)
 	n := m.Now
@@ -199,8 +199,7 @@ func fragmentKey(m chat.Message) string {
 	return fmt.Sprintf("%s/%d/%d/%d/%v", key, n.EditSeq, n.UnsaidAt.UnixMilli(), n.NewerSeq, n.Reactions)
 }
 
-// MessageHTML renders a message for the live readers of a conversation, once
-// for all of them.
+// MessageHTML renders a message for the live readers of a conversation, once for all of them.
 func (d *Renderer) MessageHTML(m chat.Message) string {
 	key := fragmentKey(m)
 	if h, ok := d.markup.Fragments.Get(key); ok {
@@ -210,10 +209,10 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 	return d.renderFragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
 }
 
-// renderFragment renders a message and keeps it under key.
+// renderFragment renders a message and caches it under key.
 func (d *Renderer) renderFragment(key, id string, v templates.MessageView) string {
 	var buf bytes.Buffer
-	// The outcome is for others too, whoever goes away.
+	// The result is shared, so it is rendered even if this client is gone.
 	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
 		d.log.Error("render message", "message", id, "error", err)
 		return ""

@@ -50,7 +50,7 @@ func dataPart(p task.Part) templates.DataPart {
 	return templates.DataPart{Label: cmp.Or(p.MediaType, "application/json"), Code: pretty.String()}
 }
 
-// OwnFile is the hash of the portal's own file that a URL names.
+// OwnFile returns the hash of the portal's own file in a URL.
 func OwnFile(url string) (hash string, ok bool) {
 	hash, ok = strings.CutPrefix(url, chat.FileURL(""))
 	if b, err := hex.DecodeString(hash); !ok || err != nil || len(b) != 32 || strings.ToLower(hash) != hash {
@@ -72,7 +72,7 @@ func FilePart(p task.Part) templates.FilePart {
 	return f
 }
 
-// PartSize is how large a part says that its file is, 0 when it does not say.
+// PartSize returns the stated size of a part's file, or 0 without one.
 func PartSize(p task.Part) int64 {
 	var about struct {
 		Size int64 `json:"size"`
@@ -83,10 +83,10 @@ func PartSize(p task.Part) int64 {
 	return about.Size
 }
 
-// maxDataDepth is how deep data may nest to be shown indented.
+// maxDataDepth is the deepest nesting of data that is shown indented.
 const maxDataDepth = 32
 
-// jsonDepth bounds from above how deep JSON nests; brackets in its texts count.
+// jsonDepth returns an upper bound of the nesting of JSON. Brackets in texts count too.
 func jsonDepth(b []byte) int {
 	at, most := 0, 0
 	for _, c := range b {
@@ -103,7 +103,7 @@ func jsonDepth(b []byte) int {
 
 const MaxLabel = 200
 
-// ToolCall is the data of a message that asks for a tool.
+// ToolCall is the data of a message that asks an agent to run a tool.
 type ToolCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -125,8 +125,7 @@ func AskedForm(data json.RawMessage) (f ToolAsk, ok bool) {
 	return f, schema.Check(f.Schema) == nil
 }
 
-// ToolPart shows a message that asks for a tool as people read it; ok is
-// false for other data.
+// ToolPart shows a message that asks for a tool in a form for people. ok is false for other data.
 func ToolPart(data json.RawMessage) (templates.DataPart, bool) {
 	var call ToolCall
 	dec := json.NewDecoder(strings.NewReader(string(data)))
