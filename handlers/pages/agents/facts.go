@@ -36,7 +36,7 @@ func proofText(a hub.Agent) string {
 	case a.OwnerName == "" && a.Publisher != "":
 		return "Unproven: nothing at its address says that " + a.Publisher + " may list it."
 	case a.OwnerName == "":
-		return "Unproven: no publisher is proved, and nothing at its address confirms that its owner may list it."
+		return "Unproven: no publisher is proved, and nothing at its address confirms the listing."
 	}
 	return "Unproven: nothing at its address says that this owner may list it."
 }
