@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err := p.settleAddress(ctx, public); err != nil {
 		return p, err
 	}
-	return p, p.wireServices(ctx, keys, public)
+	return p, p.wire(ctx, keys, public)
 }
 
 // settleAddress determines the portal's URL: the configured one, else the stored one, else the listening address.
@@ -178,9 +178,9 @@ func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) er
 	return err
 }
 
-// wireServices builds the services in the order of their dependencies: queue, prober and index before the services,
+// wire builds the services in the order of their dependencies: queue, prober and index before the services,
 // the worker and the protocol endpoints after them.
-func (p *Portal) wireServices(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
+func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
 	loopback := settings.LoopbackHost(p.url.Hostname())
 	allow := p.set.AllowedNets
 	policy := p.set.AccountPolicy
