@@ -114,7 +114,8 @@ func setQuarantine(h http.Header, tag string) {
 func inertType(mediaType string) string {
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {
-	case err != nil, strings.HasSuffix(kind, "xml"), strings.Contains(kind, "html"), strings.Contains(kind, "script"), kind == "image/svg+xml", kind == "application/pdf":
+	case err != nil, strings.HasSuffix(kind, "xml"), strings.Contains(kind, "html"), strings.Contains(kind, "script"),
+		kind == "image/svg+xml", kind == "application/pdf":
 		return "application/octet-stream"
 	case strings.HasPrefix(kind, "text/") && !strings.Contains(mediaType, "charset"):
 		return mediaType + "; charset=utf-8"
@@ -162,7 +163,9 @@ const UploadTime = 15 * time.Minute
 // ReadError describes in words the reason that a form could not be read to its end.
 func ReadError(err error) error {
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &fault.Error{Kind: fault.Invalid, Safe: "The files are larger than " + pages.FormatBytes(big.Limit-request.MaxForm) + " together. Send them one by one, or leave one out.", Err: err}
+		return &fault.Error{Kind: fault.Invalid,
+			Safe: "The files are larger than " + pages.FormatBytes(big.Limit-request.MaxForm) +
+				" together. Send them one by one, or leave one out.", Err: err}
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err

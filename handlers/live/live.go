@@ -31,7 +31,8 @@ type Streams struct {
 }
 
 // New returns the streams of the conversations of a portal.
-func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer, log *slog.Logger) *Streams {
+func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer,
+	log *slog.Logger) *Streams {
 	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, log: log}
 }
 
@@ -125,18 +126,21 @@ func serverContext(r *http.Request) context.Context {
 func wantsEvents(r *http.Request) (sse bool, err error) {
 	sse = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if !sse && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return false, fault.New(fault.Invalid, "Open a WebSocket here, or ask for server-sent events with Accept: text/event-stream.")
+		return false, fault.New(fault.Invalid,
+			"Open a WebSocket here, or ask for server-sent events with Accept: text/event-stream.")
 	}
 	return sse, nil
 }
 
 // guardRequest returns a context that ends with base and with the actor's right.
-func (d *Streams) guardRequest(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context, stop func(), err error) {
+func (d *Streams) guardRequest(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context,
+	stop func(), err error) {
 	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
 }
 
 // GuardedBy is guardRequest for an actor that prove returns.
-func (d *Streams) GuardedBy(base context.Context, actor ident.Actor, prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
+func (d *Streams) GuardedBy(base context.Context, actor ident.Actor,
+	prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
 	leave, err := d.visits.enterVisit(actor)
 	if err != nil {
 		return nil, nil, err

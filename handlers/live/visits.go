@@ -27,7 +27,8 @@ func (v *visits) enterVisit(actor ident.Actor) (leave func(), err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.open[actor.Addr] >= maxVisits {
-		return nil, fault.Limited(time.Minute, "Visitors have too many conversations open from where you are. Close some, or sign up.")
+		return nil, fault.Limited(time.Minute,
+			"Visitors have too many conversations open from where you are. Close some, or sign up.")
 	}
 	if v.open == nil {
 		v.open = make(map[string]int)

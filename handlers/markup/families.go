@@ -8,7 +8,8 @@ func (s *scanner) scanDiff() {
 		end := s.lineEnd(s.at)
 		class := ""
 		// A line that is taken away may begin with two strokes of its own.
-		header := s.hasPrefix("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading && s.hasPrefix("+++ ")
+		header := s.hasPrefix("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading &&
+			s.hasPrefix("+++ ")
 		heading = header && s.hasPrefix("-")
 		switch c := s.code[s.at]; {
 		case header, c == '@', s.hasPrefix("diff "), s.hasPrefix("index "), s.hasPrefix("Index: "), s.hasPrefix("==="):

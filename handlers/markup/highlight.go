@@ -39,7 +39,8 @@ func (l *language) paintCode(p *painter) []span {
 
 // scanRange marks code[from:to] of the painter's code.
 func (l *language) scanRange(p *painter, from, to int) {
-	s := scanner{language: l, paint: p, code: p.code[:to], at: from, line: from, fresh: true, begins: true, looked: make([]look, len(l.quotes))}
+	s := scanner{language: l, paint: p, code: p.code[:to], at: from, line: from, fresh: true, begins: true,
+		looked: make([]look, len(l.quotes))}
 	switch l.family {
 	case yamlLike:
 		s.scanYAML()

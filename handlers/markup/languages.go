@@ -150,8 +150,10 @@ var languages = sync.OnceValue(func() map[string]*language {
 
 // newLanguage makes a grammar ready.
 func (g *grammar) newLanguage() *language {
-	l := &language{family: g.family, with: g.with, digits: g.digits, brackets: g.brackets, special: g.special, lines: strings.Fields(g.lines), keyMarks: strings.Fields(g.keys),
-		prefixes: setOf(g.prefixes), formats: setOf(g.formats), raws: setOf(g.raws), softs: setOf(g.softs), words: make(map[string]string)}
+	l := &language{family: g.family, with: g.with, digits: g.digits, brackets: g.brackets, special: g.special,
+		lines: strings.Fields(g.lines), keyMarks: strings.Fields(g.keys),
+		prefixes: setOf(g.prefixes), formats: setOf(g.formats), raws: setOf(g.raws), softs: setOf(g.softs),
+		words: make(map[string]string)}
 	for c := range 256 {
 		switch b := byte(c); {
 		case isLetter(b):

@@ -48,7 +48,8 @@ type Renderer struct {
 
 // New returns a renderer with an empty cache.
 func New() *Renderer {
-	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
+	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(),
+		texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
 }
 
 // newMessage builds Markdown without raw HTML: the parsers of HTML blocks and inline HTML are left out, so that a
@@ -212,7 +213,8 @@ func (r *Renderer) Link(address, label string) templates.SafeHTML {
 	if !ok {
 		return templates.SafeHTML("<p>" + words + "</p>")
 	}
-	return templates.SafeHTML(`<p><a href="` + string(util.EscapeHTML([]byte(href))) + `" rel="` + linkRel + `">` + words + "</a></p>")
+	return templates.SafeHTML(`<p><a href="` + string(util.EscapeHTML([]byte(href))) + `" rel="` + linkRel + `">` +
+		words + "</a></p>")
 }
 
 var errTooLong = errors.New("the rendered text is too long")

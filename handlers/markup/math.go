@@ -48,7 +48,8 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	line, segment := block.PeekLine()
 	opening, closing := mathDelimiters(line)
 	// An amount of US$5 is no formula.
-	if before := block.PrecendingCharacter(); opening == "" || closing == "$" && (before == '$' || before < 0x80 && wordByte(byte(before))) {
+	if before := block.PrecendingCharacter(); opening == "" || closing == "$" &&
+		(before == '$' || before < 0x80 && wordByte(byte(before))) {
 		return nil
 	}
 	none, _ := pc.Get(unclosed).(map[string]bool)
@@ -84,7 +85,9 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 func closingIndex(line []byte, from int, closing string) int {
 	for i := from; i < len(line); i++ {
 		switch {
-		case bytes.HasPrefix(line[i:], []byte(closing)) && (closing != "$" || i > 0 && !isSpace(line[i-1]) && (i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
+		case bytes.HasPrefix(line[i:], []byte(closing)) &&
+			(closing != "$" || i > 0 && !isSpace(line[i-1]) &&
+				(i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
 			return i + len(closing)
 		case line[i] == '\\':
 			i++ // the next is escaped

@@ -44,7 +44,8 @@ func safeURL(address string) (string, bool) {
 		}
 	case "":
 		first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-		if u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || !slices.Contains(ownPages, first) || strings.Contains(u.Path, "\\") {
+		if u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || !slices.Contains(ownPages, first) ||
+			strings.Contains(u.Path, "\\") {
 			return "", false
 		}
 	default:

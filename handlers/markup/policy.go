@@ -15,11 +15,13 @@ func newPolicy() *bluemonday.Policy {
 		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "span")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|center|right)$`)).OnElements("th", "td")
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[A-Za-z0-9+#._-]{1,40}|` + mathClass + `)$`)).OnElements("code")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[A-Za-z0-9+#._-]{1,40}|` + mathClass +
+		`)$`)).OnElements("code")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + mathClass + `$`)).OnElements("pre")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^hl-(keyword|string|number|comment|name)$`)).OnElements("span")
 	p.AllowAttrs("data-lang").Matching(languageName).OnElements("pre")
-	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages, "|") + `)([/?#]|$))`)).OnElements("a")
+	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages,
+		"|") + `)([/?#]|$))`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + linkRel + `$`)).OnElements("a")
 	p.RequireParseableURLs(true)
 	p.AllowRelativeURLs(true) // of ours: the pattern above lets no others through

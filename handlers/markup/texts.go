@@ -26,7 +26,8 @@ func (s *scanner) takeQuoted(from, open int, prefix string) bool {
 		if !strings.HasPrefix(s.code[open:], q.open) {
 			continue
 		}
-		if q.apart && open > 0 && (s.bytes[s.code[open-1]]&wordPart != 0 || strings.IndexByte(")]}'.", s.code[open-1]) >= 0) {
+		if q.apart && open > 0 && (s.bytes[s.code[open-1]]&wordPart != 0 ||
+			strings.IndexByte(")]}'.", s.code[open-1]) >= 0) {
 			continue
 		}
 		if q.char {
@@ -176,7 +177,8 @@ func (s *scanner) takeChar(open int) bool {
 		} else if n > 0 {
 			end = open + 3 + n
 		}
-	} else if _, n := utf8.DecodeRuneInString(s.code[open+1:]); n > 0 && s.byteAt(open+1+n) == '\'' && s.code[open+1] != '\n' {
+	} else if _, n := utf8.DecodeRuneInString(s.code[open+1:]); n > 0 && s.byteAt(open+1+n) == '\'' &&
+		s.code[open+1] != '\n' {
 		end = open + 2 + n
 	}
 	switch {
@@ -285,7 +287,8 @@ func (s *scanner) perlOp(w string, to int) bool {
 		return false
 	}
 	mark, before := s.byteAt(to), s.byteAt(s.at-1)
-	if s.at < s.noRegexp || mark <= ' ' || isLetter(mark) || isDigit(mark) || strings.IndexByte(",;)=}>-.", mark) >= 0 || before != 0 && strings.IndexByte("->$@%&", before) >= 0 {
+	if s.at < s.noRegexp || mark <= ' ' || isLetter(mark) || isDigit(mark) ||
+		strings.IndexByte(",;)=}>-.", mark) >= 0 || before != 0 && strings.IndexByte("->$@%&", before) >= 0 {
 		return false
 	}
 	i := s.bracketEnd(to)

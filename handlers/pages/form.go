@@ -26,7 +26,8 @@ func FirstError(messages templates.FieldErrors, names ...string) string {
 func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	f := fault.As(err)
 	switch f.Kind {
-	case fault.Invalid, fault.Conflict, fault.Forbidden, fault.RateLimited, fault.Unauthenticated, fault.Unavailable, fault.NotFound:
+	case fault.Invalid, fault.Conflict, fault.Forbidden, fault.RateLimited, fault.Unauthenticated, fault.Unavailable,
+		fault.NotFound:
 	default:
 		return nil, 0, false
 	}

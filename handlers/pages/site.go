@@ -36,15 +36,18 @@ type Site struct {
 }
 
 // NewSite returns the shared part of pages over the services of a portal.
-func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions, renderer *markup.Renderer,
+func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions,
+	renderer *markup.Renderer,
 	log *slog.Logger) *Site {
-	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer, shared: newShared(), log: log}
+	return &Site{portal: portal, accounts: accounts, hub: agents, sessions: sessions, markup: renderer,
+		shared: newShared(), log: log}
 }
 
 // Frame fills in the parts of every page around its content.
 func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates.Page {
 	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
-		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.portal.Version}
+		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open",
+		Version: d.portal.Version}
 	if actor.IsPerson() {
 		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
 		p.Notices = d.countUnread(r.Context(), actor)

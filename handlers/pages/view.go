@@ -25,10 +25,12 @@ func KindTexts(k hub.Kind) kindText {
 		return kindText{Label: "built in", Help: "Part of this portal; it runs here."}
 	case hub.A2A:
 		return kindText{"A2A", "An A2A agent, reached at its owner's own address.",
-			"A2A agent", "It already speaks A2A at an address that can be reached from here.", "https://agent.example.org"}
+			"A2A agent", "It already speaks A2A at an address that can be reached from here.",
+			"https://agent.example.org"}
 	case hub.OpenAI:
 		return kindText{"model", "A model or assistant behind the OpenAI chat API, at its owner's own address.",
-			"Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.", "http://127.0.0.1:11434/v1"}
+			"Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.",
+			"http://127.0.0.1:11434/v1"}
 	case hub.MCP:
 		return kindText{"MCP", "A server of tools, reached by MCP at its owner's own address.",
 			"MCP server", "It offers tools by the Model Context Protocol, over Streamable HTTP. People call its tools here, and agents of yours may use them.", "https://tools.example.org/mcp"}
@@ -44,7 +46,8 @@ func KindTexts(k hub.Kind) kindText {
 
 // Provenance returns the origin and the liveness of an agent, for its badges.
 func (d *Site) Provenance(a hub.Agent) templates.Provenance {
-	p := templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
+	p := templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State),
+		LiveReason: a.Liveness.Reason}
 	if a.Elsewhere() && d.hub.Source(a).Silent {
 		p.Live, p.LiveReason = string(hub.Unreachable), NoAnswer
 	}
@@ -64,8 +67,10 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 	if state == hub.Active {
 		state = ""
 	}
-	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()), Description: d.markup.Line(a.Description),
-		Kind: KindTexts(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(), Examples: Examples(a, 2), Matched: strings.Join(matched, ", ")}
+	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()),
+		Description: d.markup.Line(a.Description),
+		Kind:        KindTexts(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(),
+		Examples: Examples(a, 2), Matched: strings.Join(matched, ", ")}
 }
 
 // Examples returns the first example prompts of an agent's skills, at most n.
@@ -106,11 +111,13 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 	case a.OwnerName != "" && a.Proof.State == hub.Unproven:
 		return fmt.Sprintf("What you write goes to %s, an address that %s registered. This portal keeps the conversation.", host, a.OwnerName)
 	case a.OwnerName != "":
-		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", host, a.OwnerName)
+		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", host,
+			a.OwnerName)
 	case a.Publisher != "":
 		return fmt.Sprintf("What you write goes to %s, the address that %s published. This portal keeps the conversation.", host, a.Publisher)
 	case a.Portal == "":
-		return fmt.Sprintf("What you write goes to %s, whose operator is unknown. This portal keeps the conversation.", host)
+		return fmt.Sprintf("What you write goes to %s, whose operator is unknown. This portal keeps the conversation.",
+			host)
 	}
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
@@ -142,7 +149,8 @@ func (d *Site) Describe(text string) (tagline string, rest templates.SafeHTML) {
 	text = strings.TrimSpace(text)
 	tagline = d.markup.Line(text)
 	// An underlined line is a heading, which must keep its line.
-	if after, ok := strings.CutPrefix(text, tagline); ok && !strings.HasPrefix(after, "\n=") && !strings.HasPrefix(after, "\n-") {
+	if after, ok := strings.CutPrefix(text, tagline); ok && !strings.HasPrefix(after, "\n=") &&
+		!strings.HasPrefix(after, "\n-") {
 		text = strings.TrimSpace(after)
 	}
 	if text == "" {

@@ -44,7 +44,8 @@ const (
 // NewCallers returns Callers over the accounts of a portal, and over other portals that make requests on behalf of
 // their people; nil for none.
 func NewCallers(accounts *account.Service, portals Portals) *Callers {
-	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
+	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(),
+		attending: make(map[string]int)}
 }
 
 // Caller is the actor of a request.
@@ -92,7 +93,8 @@ func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (C
 				return Caller{}, err
 			}
 		}
-		return Caller{}, fault.New(fault.NotFound, "There is no such conversation or task, or it is not yours. Visitors keep theirs for a day; sign up to keep them for good.")
+		return Caller{}, fault.New(fault.NotFound,
+			"There is no such conversation or task, or it is not yours. Visitors keep theirs for a day; sign up to keep them for good.")
 	}
 	secret, actor, err := c.accounts.StartGuest(r.Context(), actor)
 	return Caller{actor, secret}, err
@@ -112,7 +114,8 @@ func (c *Callers) Remember(a Caller, id string) {
 		return
 	}
 	c.kept[key] = c.order.PushFront(&guest{key, a.secret, now})
-	for e := c.order.Back(); e != nil && (c.order.Len() > maxKept || now.Sub(e.Value.(*guest).used) > keepFor); e = c.order.Back() {
+	for e := c.order.Back(); e != nil && (c.order.Len() > maxKept ||
+		now.Sub(e.Value.(*guest).used) > keepFor); e = c.order.Back() {
 		c.order.Remove(e)
 		delete(c.kept, e.Value.(*guest).key)
 	}

@@ -34,7 +34,8 @@ func ReadBudget(r *http.Request, actor ident.Actor) (task.Budget, error) {
 		return b, nil
 	}
 	if b.Calls < 1 {
-		return task.Budget{}, fault.Wrap(fault.Invalid, task.ErrBudget, "No agent was asked: the original request allows no more calls of agents.")
+		return task.Budget{}, fault.Wrap(fault.Invalid, task.ErrBudget,
+			"No agent was asked: the original request allows no more calls of agents.")
 	}
 	return b.SpendCall(0), nil
 }

@@ -28,7 +28,8 @@ func DecodeFields(w http.ResponseWriter, r *http.Request, max int64, v any, know
 
 func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known, text bool) error {
 	// curl -d declares a form. The body decides whether it is JSON.
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
+		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
@@ -45,7 +46,8 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
 	}
-	ofField := errors.Is(err, strictjson.ErrNUL) || errors.Is(err, strictjson.ErrSurrogate) || errors.Is(err, strictjson.ErrDepth)
+	ofField := errors.Is(err, strictjson.ErrNUL) || errors.Is(err, strictjson.ErrSurrogate) ||
+		errors.Is(err, strictjson.ErrDepth)
 	if err != nil && (text || !ofField) {
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
@@ -68,7 +70,8 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
-		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name), Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
+		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name),
+			Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
 	}
 	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it is malformed.")
 }

@@ -29,7 +29,8 @@ func OwnPath(next, fallback string) string {
 		return fallback
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/\\") {
+	if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(u.Path, "//") ||
+		strings.HasPrefix(u.Path, "/\\") {
 		return fallback
 	}
 	return next

@@ -93,5 +93,6 @@ func (d *Sessions) SetCookie(w http.ResponseWriter, secret string) {
 }
 
 func (d *Sessions) ClearCookie(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.secure, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.secure,
+		SameSite: http.SameSiteLaxMode})
 }

@@ -30,14 +30,16 @@ func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Con
 	if actor.Kind == ident.Portal {
 		all, most = actor.Addr, mostGuestAttending
 		if !c.enter(all, mostPortalAttending) {
-			return nil, nil, fault.Limited(5*time.Second, "Your portal waits for %d answers already. Let one end first.", mostPortalAttending)
+			return nil, nil, fault.Limited(5*time.Second,
+				"Your portal waits for %d answers already. Let one end first.", mostPortalAttending)
 		}
 	}
 	if !c.enter(key, most) {
 		if all != "" {
 			c.exit(all)
 		}
-		return nil, nil, fault.Limited(5*time.Second, "You wait for %d answers already. Let one end first, or ask without waiting.", most)
+		return nil, nil, fault.Limited(5*time.Second,
+			"You wait for %d answers already. Let one end first, or ask without waiting.", most)
 	}
 	ctx, unguard := c.accounts.Guard(r.Context(), actor)
 	leave = func() {

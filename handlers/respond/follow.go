@@ -138,7 +138,8 @@ func (s *Stream) takeUpdate(u chat.Update) {
 		s.takeDelta(u.Delta)
 	case u.Task != nil && u.Task.ID == s.task.ID && u.Task.State.Active():
 		s.pending = append(s.pending, Event{Task: u.Task})
-	case u.Message != nil && u.Message.TaskID == s.task.ID && u.Message.Sender.Kind == "agent" && !u.Message.Kind.Amends():
+	case u.Message != nil && u.Message.TaskID == s.task.ID && u.Message.Sender.Kind == "agent" &&
+		!u.Message.Kind.Amends():
 		s.answer = u.Message
 	}
 }

@@ -24,7 +24,8 @@ func SeeOther(w http.ResponseWriter, r *http.Request, path string) error {
 // PagePolicy is the content security policy of every page: only the portal's own scripts, by nonce; nothing from
 // other sites; no framing.
 func PagePolicy(nonce string) string {
-	return "default-src 'none'; script-src 'nonce-" + nonce + "' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	return "default-src 'none'; script-src 'nonce-" + nonce +
+		"' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite"
 }
 

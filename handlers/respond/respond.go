@@ -53,7 +53,8 @@ func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 		code = http.StatusRequestEntityTooLarge
 	}
 	if f.Kind == fault.Internal {
-		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+			middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
 	RetryAfter(h, f.RetryAfter)

@@ -17,7 +17,8 @@ func CoverageText(c federation.Coverage) string {
 	if c.Known <= 1 {
 		return ""
 	}
-	out := []string{fmt.Sprintf("%s of %s", pages.FormatNumber(int64(c.Answered)), pages.FormatCounted(c.Known, "portal", "portals"))}
+	out := []string{fmt.Sprintf("%s of %s", pages.FormatNumber(int64(c.Answered)),
+		pages.FormatCounted(c.Known, "portal", "portals"))}
 	if c.OldestHead > 0 {
 		out[0] += ", oldest statement " + pages.FormatAge(time.Duration(c.OldestHead)*time.Second) + " old"
 	}

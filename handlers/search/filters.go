@@ -25,8 +25,10 @@ const facetOptions = 10
 type Filters struct{ Q hub.Query }
 
 // FilterNames are the parameters, in the order pages show them.
-var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"language", "Language"},
-	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Verified"}}
+var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"},
+	{"language", "Language"},
+	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"},
+	{"portal", "Portal"}, {"signed", "Verified"}}
 
 func (f Filters) Of(param string) []string { return *queryField(&f.Q, param) }
 
@@ -106,7 +108,8 @@ func (f Filters) Values() url.Values {
 }
 
 // sortTexts are the possible orders of a list. The first of each list is the default.
-var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"}, {hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
+var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"},
+	{hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
 
 func (f Filters) Sorts() []templates.Option {
 	now := f.Q.Sort
@@ -184,7 +187,8 @@ func FilterLabel(param, value string) string {
 	case param == "signed":
 		return map[string]string{"true": "verified", "false": "portal not proved"}[value]
 	case param == "proof":
-		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Claimed: "says its portal", hub.Unproven: "unproven"}[value]
+		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Claimed: "says its portal",
+			hub.Unproven: "unproven"}[value]
 	}
 	return value
 }
@@ -196,14 +200,16 @@ func (f Filters) Facets(counts map[string][]hub.FacetCount) []templates.Facet {
 		values := counts[n.Param]
 		// A skill is as specific as an agent, and a single value is no choice. A value that all results have is no
 		// choice either.
-		single := n.Param == "portal" || n.Param == "language" || n.Param == "modality" || n.Param == "proof" || n.Param == "signed"
+		single := n.Param == "portal" || n.Param == "language" || n.Param == "modality" || n.Param == "proof" ||
+			n.Param == "signed"
 		if len(on) == 0 && (n.Param == "skill" || single && len(values) < 2) {
 			continue
 		}
 		facet := templates.Facet{Name: n.Title}
 		add := func(value string, count int) {
-			facet.Options = append(facet.Options, templates.FacetOption{Label: FilterLabel(n.Param, value), Count: count,
-				Href: f.toggledAddress(n.Param, value), Active: slices.Contains(on, value)})
+			facet.Options = append(facet.Options,
+				templates.FacetOption{Label: FilterLabel(n.Param, value), Count: count,
+					Href: f.toggledAddress(n.Param, value), Active: slices.Contains(on, value)})
 		}
 		shown := make(map[string]bool)
 		for _, c := range values {
@@ -228,7 +234,8 @@ func (f Filters) Active() []templates.ActiveFilter {
 	var out []templates.ActiveFilter
 	for _, n := range FilterNames {
 		for _, value := range f.Of(n.Param) {
-			out = append(out, templates.ActiveFilter{Name: n.Title, Value: FilterLabel(n.Param, value), RemoveHref: f.toggledAddress(n.Param, value)})
+			out = append(out, templates.ActiveFilter{Name: n.Title, Value: FilterLabel(n.Param, value),
+				RemoveHref: f.toggledAddress(n.Param, value)})
 		}
 	}
 	if f.Q.Same != "" {
@@ -237,7 +244,8 @@ func (f Filters) Active() []templates.ActiveFilter {
 		out = append(out, templates.ActiveFilter{Name: "The same as", Value: f.Q.Same, RemoveHref: other.Address()})
 	}
 	if f.Q.Scope == hub.ScopePortal {
-		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhereAddress()})
+		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only",
+			RemoveHref: f.everywhereAddress()})
 	}
 	return out
 }
@@ -249,7 +257,8 @@ func (f Filters) Kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.Param, Value: value})
 		}
 	}
-	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope}, {Name: "same", Value: f.Q.Same}} {
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope},
+		{Name: "same", Value: f.Q.Same}} {
 		if h.Value != "" {
 			out = append(out, h)
 		}

@@ -74,9 +74,12 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 	if err != nil {
 		return hub.Query{}, err
 	}
-	q := hub.Query{Text: strings.TrimSpace(v.Get("q")), Kinds: request.SplitValues(v["kind"]), Tags: request.SplitValues(v["tag"]), Skills: request.NonEmptyValues(v["skill"]),
-		Portals: request.SplitValues(v["portal"]), Live: request.SplitValues(v["live"]), Languages: request.SplitValues(v["language"]), Modalities: request.SplitValues(v["modality"]),
-		Signed: request.SplitValues(v["signed"]), Proofs: request.SplitValues(v["proof"]), Publishers: request.SplitValues(v["publisher"]), Sort: v.Get("sort"),
+	q := hub.Query{Text: strings.TrimSpace(v.Get("q")), Kinds: request.SplitValues(v["kind"]),
+		Tags: request.SplitValues(v["tag"]), Skills: request.NonEmptyValues(v["skill"]),
+		Portals: request.SplitValues(v["portal"]), Live: request.SplitValues(v["live"]),
+		Languages: request.SplitValues(v["language"]), Modalities: request.SplitValues(v["modality"]),
+		Signed: request.SplitValues(v["signed"]), Proofs: request.SplitValues(v["proof"]),
+		Publishers: request.SplitValues(v["publisher"]), Sort: v.Get("sort"),
 		Limit: int(limit), Cursor: v.Get("cursor")}
 	for i, s := range q.Signed {
 		switch s {
@@ -97,7 +100,8 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 		case "true", "1", "yes":
 			q.Live = []string{string(hub.Alive)}
 		case "false", "0", "no":
-			q.Live = []string{string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)}
+			q.Live = []string{string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable),
+				string(hub.Unknown)}
 		}
 	}
 	q.Scope, q.Same = v.Get("scope"), v.Get("same")

@@ -33,7 +33,8 @@ func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) 
 	if err := d.hub.Met(ctx, a); err != nil {
 		return chat.AgentRef{}, err
 	}
-	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: d.hub.TextGoesTo(a),
+	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public,
+		Remote:  d.hub.TextGoesTo(a),
 		Instant: d.instant.Kind(a.Kind)}, nil
 }
 
@@ -74,7 +75,8 @@ func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, 
 }
 
 // openDirectory makes the directory of agents and the monitor of their liveness.
-func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent, words hub.Index) {
+func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent,
+	words hub.Index) {
 	queue := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: queue, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}

@@ -35,7 +35,8 @@ type drivers struct {
 
 // byKind returns the drivers by kind, for the worker.
 func (d *drivers) byKind() map[hub.Kind]task.Agent {
-	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
+	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp,
+		hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
 }
 
 // close closes the drivers' connections.
@@ -66,14 +67,18 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		link: link.New(link.Config{Portal: host, Log: p.log,
 			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.monitor.Observe(ctx, id, l) }}),
 		build: builtin.New(builtin.Config{
-			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
+			Search: func(ctx context.Context, q hub.Query) (hub.Page,
+				error) {
+				return p.hub.Search(ctx, ident.Actor{}, q)
+			},
 			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
-	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
+	d.prompt = prompt.New(prompt.Config{RT: patient,
+		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
 		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d
 }

@@ -11,7 +11,8 @@ import (
 
 // Examine examines the running portal.
 func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
-	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
+	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(),
+		Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
 		Own:       p.ownAgents,
 		Databases: func(ctx context.Context, r *doctor.Report) { control.CheckDatabases(ctx, p.db, p.replica, r) }}
 	if n := p.node; n != nil {

@@ -22,7 +22,8 @@ func (p *Portal) hookURL(loopback bool, allow []netip.Prefix) func(string) error
 		if u.Scheme == "https" || loopback {
 			return nil
 		}
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil && slices.ContainsFunc(allow, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) }) {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil &&
+			slices.ContainsFunc(allow, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) }) {
 			return nil
 		}
 		return errors.New("use https, because the events are private")

@@ -26,13 +26,17 @@ import (
 // openNetwork joins the portal to its network, if it has one. It runs before the hub is made, because the hub shows
 // agents of other portals. A portal without a network also has the service for other portals, which keeps the state
 // of an earlier network.
-func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, directory catalog.Directory) (err error) {
+func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix,
+	directory catalog.Directory) (err error) {
 	agents := hubAgents{p}
 	if p.set.NetworkName != "" && !record.ValidOrigin(p.url.String()) {
-		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url", p.url.String())
+		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url",
+			p.url.String())
 	}
 	if p.set.NetworkName == "" || !record.ValidOrigin(p.url.String()) {
-		p.peers, err = federation.NewPeers(ctx, p.db.Peers, federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers, Log: p.log})
+		p.peers, err = federation.NewPeers(ctx, p.db.Peers,
+			federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers,
+				Log: p.log})
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
@@ -40,11 +44,15 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		return err
 	}
 	p.node, err = peering.Open(ctx, peering.Config{
-		Network: p.set.NetworkName, URL: p.url.String(), Host: p.url.Host, Name: p.name, Tier: p.set.FixedTier, Join: p.set.JoinOrigins,
-		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow, UserAgent: "agentsite/" + Release(),
-		MaxPeers: p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost, Started: p.started,
+		Network: p.set.NetworkName, URL: p.url.String(), Host: p.url.Host, Name: p.name, Tier: p.set.FixedTier,
+		Join:   p.set.JoinOrigins,
+		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow,
+		UserAgent: "agentsite/" + Release(),
+		MaxPeers:  p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost,
+		Started: p.started,
 	}, peering.Ports{
-		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db.Peers, Nonces: p.db.Peers, Cards: p.db.Peers, Source: p.db.Hub,
+		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db.Peers, Nonces: p.db.Peers,
+		Cards: p.db.Peers, Source: p.db.Hub,
 		Directory: directory, Agents: agents, NotifyOperators: p.notifyOperators, Shun: p.shun, Log: p.log,
 	})
 	if err == nil {
@@ -88,7 +96,8 @@ func (p *Portal) newCallers() *request.Callers {
 	if p.node == nil {
 		return request.NewCallers(p.accounts, nil)
 	}
-	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts, Tasks: p.tasks, Store: p.db.Tasks, Ways: p.node, Log: p.log})
+	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts,
+		Tasks: p.tasks, Store: p.db.Tasks, Ways: p.node, Log: p.log})
 	return request.NewCallers(p.accounts, p.portalCalls)
 }
 
@@ -98,7 +107,8 @@ func (p *Portal) peerRoutes(r chi.Router) {
 	if n == nil {
 		return
 	}
-	d := peer.New(peer.Config{Self: n.Self, Guard: n.Guard, Replica: p.replica, Version: Version(), Log: p.log, Tier: n.Tiers.Tier, Greeted: n.OnHandshake,
+	d := peer.New(peer.Config{Self: n.Self, Guard: n.Guard, Replica: p.replica, Version: Version(), Log: p.log,
+		Tier: n.Tiers.Tier, Greeted: n.OnHandshake,
 		Counts: func(context.Context) (portals, agents int) { return n.Peers.Counts() }})
 	peer.NewRecords(n.Archive, n.Syncer).Routes(d)
 	d.DHT(n.Overlay, overlay.Routes())

@@ -33,12 +33,14 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 			continue
 		}
 		b, _ := task.BehalfOf(ctx)
-		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID))), hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
+		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID))),
+			hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if err != nil {
 			continue // it is offered again once it answers
 		}
 		for _, tool := range tools {
-			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description, Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
+			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description,
+				Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
 				Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
 					return t.callTool(ctx, owner, a.Name, tool.Name, args)
 				}})
@@ -74,7 +76,8 @@ func (t promptTools) toolOwner(ctx context.Context, call task.Call) (ident.Actor
 }
 
 // callTool runs one tool, if the owner still has access and the tool's own limits allow.
-func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string, bool, error) {
+func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string,
+	bool, error) {
 	if err := t.portal.hub.Admit(ctx, owner, name, len(args)); err != nil {
 		return "", false, err
 	}
@@ -88,5 +91,6 @@ func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool
 	}
 	b, _ := task.BehalfOf(ctx)
 	ctx = task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID)))
-	return t.mcp.CallTool(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config, Secret: secret}, tool, args)
+	return t.mcp.CallTool(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config, Secret: secret}, tool,
+		args)
 }

@@ -22,7 +22,8 @@ import (
 // newRouter returns the handler of all requests of the portal.
 func (p *Portal) newRouter() http.Handler {
 	dir := link.Directory{Hub: p.hub}
-	agents := link.New(link.Config{Authenticate: p.callers.AuthenticateToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
+	agents := link.New(link.Config{Authenticate: p.callers.AuthenticateToken, Guard: p.accounts.Guard, Claim: dir.Claim,
+		Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
 	document := func(a hub.Agent, mediaType string) ([]byte, error) {
 		switch mediaType {
 		case a2a.CardType:
@@ -32,13 +33,21 @@ func (p *Portal) newRouter() http.Handler {
 		}
 		return nil, nil
 	}
-	directory := ard.New(ard.Config{Document: document, Sign: p.signer.SignDetached, Started: p.started, Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
-		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Usage: (&usage{p: p}).countUsage, Log: p.log})
-	servers := registry.New(registry.Config{Directory: p.newServers(), Caller: p.callers.Authenticate, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
-		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
+	directory := ard.New(ard.Config{Document: document, Sign: p.signer.SignDetached, Started: p.started,
+		Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host,
+		Publisher: ard.Domain(p.url.Hostname()),
+		Version:   Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open,
+		Usage: (&usage{p: p}).countUsage, Log: p.log})
+	servers := registry.New(registry.Config{Directory: p.newServers(), Caller: p.callers.Authenticate, Sealer: p.keys,
+		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
+		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open,
+		Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
-	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
-	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes}, Host: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),
+		Host: p.url.Host, Log: p.log})
+	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models,
+		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
+		Host:  p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Ready: p.db.Ping, Log: p.log})
 }
 
@@ -48,10 +57,11 @@ type Route struct{ Method, Pattern string }
 // Routes lists every route, read from the router itself. The authorization matrix has a row for each.
 func (p *Portal) Routes() ([]Route, error) {
 	var out []Route
-	err := chi.Walk(p.newRouter().(chi.Routes), func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		out = append(out, Route{method, pattern})
-		return nil
-	})
+	err := chi.Walk(p.newRouter().(chi.Routes),
+		func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+			out = append(out, Route{method, pattern})
+			return nil
+		})
 	return out, err
 }
 

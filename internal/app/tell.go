@@ -28,7 +28,8 @@ type mailNotice struct {
 }
 
 // urgent are the kinds of notices that are also mailed.
-var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticePeer, hub.NoticeWebhook}
+var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticePeer,
+	hub.NoticeWebhook}
 
 func newNotifier(mail account.Mailer, db *store.DB, url string, log *slog.Logger) *notifier {
 	return &notifier{mail: mail, db: db, url: url, log: log, queue: make(chan mailNotice, 256)}
@@ -68,7 +69,8 @@ func (t *notifier) sendMail(ctx context.Context, accountID string, n hub.Notice)
 	if err != nil || a.Email == "" || a.Disabled() {
 		return
 	}
-	text := n.Text + "\n\n" + t.url + n.Href + "\n\nYou get this because an agent or a webhook of yours on " + t.url + " is concerned. To get no such mails, take the address off your account page.\n"
+	text := n.Text + "\n\n" + t.url + n.Href + "\n\nYou get this because an agent or a webhook of yours on " + t.url +
+		" is concerned. To get no such mails, take the address off your account page.\n"
 	if err := t.mail.Send(ctx, a.Email, "AgentSite: "+n.Subject, text); err != nil && ctx.Err() == nil {
 		t.log.Warn("mail a notice", "account", accountID, "error", err)
 	}

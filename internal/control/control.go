@@ -74,10 +74,11 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 	}}
 	local := &localControl{
 		KeyControl: ring,
-		accounts:   account.New(db.Accounts, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
-		db:         db,
-		examiner:   o,
-		closing:    func() error { return errors.Join(ring.close(), o.close()) },
+		accounts: account.New(db.Accounts, account.Config{Policy: account.Closed, URL: url, Log: log,
+			CheapHashes: cfg.CheapHashes}),
+		db:       db,
+		examiner: o,
+		closing:  func() error { return errors.Join(ring.close(), o.close()) },
 	}
 	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
 		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.NetworkName, origin: url}
@@ -171,7 +172,8 @@ func (o *folder) close() error {
 }
 
 func errNoPortal(dir string) error {
-	return errors.New("there is no portal in " + dir + "; name its folder with --data, or start one with `agentsite serve`")
+	return errors.New("there is no portal in " + dir +
+		"; name its folder with --data, or start one with `agentsite serve`")
 }
 
 var errReachable = errors.New("the portal answers now")
@@ -251,7 +253,8 @@ func (c *localControl) ResetLink(ctx context.Context, name string) (string, erro
 	return c.accounts.ResetLink(ctx, system, name)
 }
 
-func (c *localControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error) {
+func (c *localControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string,
+	error) {
 	in := account.NewToken{Label: label, Life: life}
 	for _, s := range scopes {
 		in.Scopes = append(in.Scopes, ident.Scope(s))

@@ -69,7 +69,8 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 		if f := fault.As(err); f.Kind != fault.Internal {
 			text = f.Safe
 		}
-		ill.Add(doctor.Data, doctor.Fault, "Mend what it says, or restore a backup: agentsite restore FILE", "The data cannot be opened: %s.", text)
+		ill.Add(doctor.Data, doctor.Fault, "Mend what it says, or restore a backup: agentsite restore FILE",
+			"The data cannot be opened: %s.", text)
 		ill.Judge()
 		return ill, nil
 	}
@@ -88,13 +89,16 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 		r.Add(doctor.Data, doctor.Note, "agentsite verify", "The databases are too large for a quick look.")
 		return true
 	case err != nil:
-		r.Add(doctor.Data, doctor.Fault, "Restore a backup: agentsite restore FILE", "The database cannot be used: %v.", err)
+		r.Add(doctor.Data, doctor.Fault, "Restore a backup: agentsite restore FILE", "The database cannot be used: %v.",
+			err)
 		return false
 	case len(look.Faults) > 0:
-		r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE", "The database is damaged: %s.", look.Faults[0])
+		r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE",
+			"The database is damaged: %s.", look.Faults[0])
 		return false
 	case look.Schema < look.Newest:
-		r.Add(doctor.Data, doctor.Note, "Make a copy of the folder, and start the portal: it upgrades", "The database has schema %d, this binary has %d.", look.Schema, look.Newest)
+		r.Add(doctor.Data, doctor.Note, "Make a copy of the folder, and start the portal: it upgrades",
+			"The database has schema %d, this binary has %d.", look.Schema, look.Newest)
 		return false
 	}
 	if len(look.ReplicaFaults) > 0 {
@@ -114,11 +118,13 @@ func CheckDatabases(ctx context.Context, db *store.DB, replica *replica.Replica,
 	if replica != nil {
 		files = append(files, replica)
 		if err := replica.Err(); err != nil {
-			r.Add(doctor.Data, doctor.Fault, "Start the portal again: that mends it, or begins a new one", "The replica failed: %v.", err)
+			r.Add(doctor.Data, doctor.Fault, "Start the portal again: that mends it, or begins a new one",
+				"The replica failed: %v.", err)
 		}
 	}
 	if err := db.Err(); err != nil {
-		r.Add(doctor.Data, doctor.Fault, "Start the portal again: what was confirmed is safe", "The database failed: %v.", err)
+		r.Add(doctor.Data, doctor.Fault, "Start the portal again: what was confirmed is safe",
+			"The database failed: %v.", err)
 	}
 	for _, f := range files {
 		name := filepath.Base(f.Path())
@@ -132,7 +138,8 @@ func CheckDatabases(ctx context.Context, db *store.DB, replica *replica.Replica,
 		case err != nil:
 			r.Add(doctor.Data, doctor.Fault, "agentsite verify", "%s cannot be checked: %v.", name, err)
 		case len(list) > 0:
-			r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE", "%s is damaged: %s.", name, list[0])
+			r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE",
+				"%s is damaged: %s.", name, list[0])
 		default:
 			r.Add(doctor.Data, doctor.OK, "", "%s is sound.", name)
 		}
@@ -148,8 +155,9 @@ func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Re
 func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
 	web := egress.New(egress.Config{AllowCIDR: o.reachableNets(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
-	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName, Web: web.RoundTripper(),
-		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.Hub.AllAgents}
+	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName,
+		Web: web.RoundTripper(),
+		ID:  record.PortalOf(record.Public(o.keys.Public())), Own: o.db.Hub.AllAgents}
 	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
 	if err != nil {
 		s.Standing = func(context.Context) (federation.SelfStanding, error) { return federation.SelfStanding{}, err }

@@ -76,7 +76,8 @@ func NewKeyring(dir string, self *federation.Self, keys *ident.Operational) *Key
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
 
 // openKeyring opens the keys of a portal that does not run.
-func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (k *Keyring, closing func() error, err error) {
+func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (k *Keyring,
+	closing func() error, err error) {
 	none := func() error { return nil }
 	if set.NetworkName == "" || !record.ValidOrigin(origin) {
 		return nil, none, nil
@@ -101,7 +102,8 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	if name == "" {
 		name = federation.HostOf(origin)
 	}
-	self, err := federation.NewSelf(ctx, federation.SelfConfig{Network: set.NetworkName, Origin: origin, Name: name, Root: keys.Portal, Public: keys.Public(),
+	self, err := federation.NewSelf(ctx, federation.SelfConfig{Network: set.NetworkName, Origin: origin, Name: name,
+		Root: keys.Portal, Public: keys.Public(),
 		Keys: op, Cards: db.Peers, Gate: gate, Replica: replica, Log: set.NewLogger(discard{}), Policy: func() string {
 			if pol, ok, err := db.Peers.PeerPolicy(ctx); err == nil && ok {
 				return pol.Mode
@@ -196,8 +198,14 @@ func (k *Keyring) TakeCard(ctx context.Context, wire []byte) error {
 func (k *Keyring) serveOps(op func(name string, f func(context.Context, controlRequest) (any, error))) {
 	op("keys.list", func(ctx context.Context, _ controlRequest) (any, error) { return k.Keys(ctx) })
 	op("keys.rotate", func(ctx context.Context, _ controlRequest) (any, error) { return k.RotateKeys(ctx) })
-	op("keys.revoke", func(ctx context.Context, in controlRequest) (any, error) { return nil, k.RevokeKey(ctx, in.Name) })
-	op("keys.detach", func(ctx context.Context, in controlRequest) (any, error) { return nil, k.DetachRoot(ctx, in.Name) })
+	op("keys.revoke", func(ctx context.Context, in controlRequest) (any, error) {
+		return nil,
+			k.RevokeKey(ctx, in.Name)
+	})
+	op("keys.detach", func(ctx context.Context, in controlRequest) (any, error) {
+		return nil,
+			k.DetachRoot(ctx, in.Name)
+	})
 	op("keys.draft", func(ctx context.Context, _ controlRequest) (any, error) { return k.DraftCard(ctx) })
 	op("keys.take", func(ctx context.Context, in controlRequest) (any, error) {
 		return nil, k.TakeCard(ctx, []byte(in.Name))

@@ -50,7 +50,8 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 }
 
 // offlinePeers opens the known portals of a data folder that is not in use. closing closes the replica.
-func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler, closing func() error, err error) {
+func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler,
+	closing func() error, err error) {
 	cfg := federation.PeersConfig{Signer: who, Log: log}
 	done := func() error { return nil } // not closing, which the caller gets
 	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && who.network != "" {
@@ -82,7 +83,8 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	t.handler.ServeHTTP(w, r)
-	return &http.Response{Status: http.StatusText(w.code), StatusCode: w.code, Header: w.header, Body: io.NopCloser(&w.body), Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+	return &http.Response{Status: http.StatusText(w.code), StatusCode: w.code, Header: w.header,
+		Body: io.NopCloser(&w.body), Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
 type answerBuffer struct {

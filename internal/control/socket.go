@@ -100,7 +100,8 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica, examiner: cfg.Examiner}
+	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica,
+		examiner: cfg.Examiner}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +153,8 @@ func Listen(cfg ServerConfig) (*Server, error) {
 			panic(http.ErrAbortHandler) // the reader sees the stream break
 		}
 	})
-	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(cfg.Dir, controlSocket)}, nil
+	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second},
+		path: filepath.Join(cfg.Dir, controlSocket)}, nil
 }
 
 func (s *Server) Run(ctx context.Context) error {
@@ -191,7 +193,10 @@ func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 	}
 	conn.Close()
 	return &remoteControl{done: done, client: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", path) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+			error) {
+			return d.DialContext(ctx, "unix", path)
+		},
 	}}}, true
 }
 
@@ -252,7 +257,8 @@ func (c *remoteControl) ResetLink(ctx context.Context, name string) (link string
 	return link, err
 }
 
-func (c *remoteControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (secret string, err error) {
+func (c *remoteControl) AddToken(ctx context.Context, user, label string, scopes []string,
+	life time.Duration) (secret string, err error) {
 	err = c.callOp(ctx, "token.add", controlRequest{Name: user, Label: label, Scopes: scopes, Life: life}, &secret)
 	return secret, err
 }

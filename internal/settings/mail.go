@@ -57,7 +57,8 @@ func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 		return fmt.Errorf("send mail: line break in a header")
 	}
 	body := fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n%s",
-		m.from.String(), to, mime.QEncoding.Encode("utf-8", subject), clock.Now().Format(time.RFC1123Z), strings.ReplaceAll(text, "\n", "\r\n"))
+		m.from.String(), to, mime.QEncoding.Encode("utf-8", subject), clock.Now().Format(time.RFC1123Z),
+		strings.ReplaceAll(text, "\n", "\r\n"))
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	var d net.Dialer

@@ -66,7 +66,8 @@ type Config struct {
 
 // Defaults returns the settings of a portal without configuration.
 func Defaults() Config {
-	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork, Tier: TierAuto, Gossip: GossipHTTPS}
+	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info",
+		Network: DefaultNetwork, Tier: TierAuto, Gossip: GossipHTTPS}
 }
 
 // DefaultNetwork is the network of a portal without configuration. NoNetwork turns the network off.
@@ -147,7 +148,8 @@ func (c Config) Parse() (Settings, error) {
 		s.NetworkName = DefaultNetwork
 	default:
 		if s.NetworkName = c.Network; !record.ValidNetwork(c.Network) {
-			return s, fmt.Errorf("--network %q: use 1 to 32 of a–z, 0–9 and -, beginning with a letter, or off", c.Network)
+			return s, fmt.Errorf("--network %q: use 1 to 32 of a–z, 0–9 and -, beginning with a letter, or off",
+				c.Network)
 		}
 	}
 	if s.JoinOrigins, err = parseJoin(c.Join); err != nil {
@@ -190,7 +192,8 @@ func (c Config) Parse() (Settings, error) {
 		}
 	}
 	if _, _, err := net.SplitHostPort(c.MetricsListen); c.MetricsListen != "" && err != nil {
-		return s, fmt.Errorf("--metrics-listen %q: give an address and port, for example 127.0.0.1:9090", c.MetricsListen)
+		return s, fmt.Errorf("--metrics-listen %q: give an address and port, for example 127.0.0.1:9090",
+			c.MetricsListen)
 	}
 	if c.Log != "text" && c.Log != "json" && c.Log != "" {
 		return s, fmt.Errorf("--log %q: use text or json", c.Log)
@@ -294,7 +297,9 @@ func (s Settings) Redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network",
+		s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen,
+		"conformance", s.Conformance}
 }
 
 // LoopbackRanges may be called by a portal that is itself on loopback.

@@ -37,9 +37,11 @@ type Pages struct {
 }
 
 // New returns the pages over the services of a portal.
-func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service, sessions *request.Sessions,
+func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
+	sessions *request.Sessions,
 	searches *search.Searches, site *pages.Site) *Pages {
-	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches, site: site}
+	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
+		site: site}
 }
 
 // done are the confirmations of a page after a form, by ?done=.
@@ -81,10 +83,12 @@ var scopeTexts = map[ident.Scope][2]string{
 }
 
 // usualScopes are the scopes that a new form has chosen.
-var usualScopes = []string{string(ident.AgentsRead), string(ident.ChatRead), string(ident.ChatWrite), string(ident.Tasks)}
+var usualScopes = []string{string(ident.AgentsRead), string(ident.ChatRead), string(ident.ChatWrite),
+	string(ident.Tasks)}
 
 func (d *Pages) account(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.showAccount(w, r, actor, http.StatusOK, templates.AccountView{}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+	return d.showAccount(w, r, actor, http.StatusOK, templates.AccountView{},
+		tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
 // tokenForm holds the chosen values of a new token.
@@ -93,13 +97,15 @@ type tokenForm struct {
 	expires string
 }
 
-func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AccountView, chosen tokenForm) error {
+func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AccountView, chosen tokenForm) error {
 	ctx := r.Context()
 	me, err := d.accounts.Me(ctx, actor)
 	if err != nil {
 		return err
 	}
-	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator, pages.FormatMoment(me.CreatedAt), account.MinPassword
+	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator,
+		pages.FormatMoment(me.CreatedAt), account.MinPassword
 	if v.CanMail = d.accounts.CanMail(); v.Errors["email"] == "" {
 		v.Email = me.Email
 	}
@@ -134,10 +140,12 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 		if s == ident.Admin && !me.Operator {
 			continue
 		}
-		v.Scopes = append(v.Scopes, templates.Option{Value: string(s), Label: scopeTexts[s][0], Hint: scopeTexts[s][1], Selected: slices.Contains(chosen.scopes, string(s))})
+		v.Scopes = append(v.Scopes, templates.Option{Value: string(s), Label: scopeTexts[s][0], Hint: scopeTexts[s][1],
+			Selected: slices.Contains(chosen.scopes, string(s))})
 	}
 	for _, e := range expiries {
-		v.Expiries = append(v.Expiries, templates.Option{Value: e.value, Label: e.label, Selected: e.value == chosen.expires})
+		v.Expiries = append(v.Expiries, templates.Option{Value: e.value, Label: e.label,
+			Selected: e.value == chosen.expires})
 	}
 	p := d.site.Frame(r, actor, "Account")
 	if r.Method == http.MethodGet {
@@ -147,7 +155,8 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func tokenRow(t account.Credential) templates.TokenRow {
-	row := templates.TokenRow{ID: t.ID, Label: t.Label, Scopes: "everything", Created: pages.FormatMoment(t.CreatedAt), LastUsed: pages.FormatMoment(t.UsedAt), Expires: pages.FormatMoment(t.ExpiresAt),
+	row := templates.TokenRow{ID: t.ID, Label: t.Label, Scopes: "everything", Created: pages.FormatMoment(t.CreatedAt),
+		LastUsed: pages.FormatMoment(t.UsedAt), Expires: pages.FormatMoment(t.ExpiresAt),
 		Expired: !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(clock.Now())}
 	if len(t.Scopes) > 0 {
 		names := make([]string, len(t.Scopes))
@@ -223,7 +232,8 @@ func (d *Pages) changePassword(w http.ResponseWriter, r *http.Request, actor ide
 		delete(messages, "old")
 		messages["current_password"] = m
 	}
-	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages},
+		tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
 func (d *Pages) setEmail(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -239,7 +249,8 @@ func (d *Pages) setEmail(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if !ok || !actor.IsPerson() {
 		return err
 	}
-	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Email: in.Get("email")}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Email: in.Get("email")},
+		tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
 func (d *Pages) endSessions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

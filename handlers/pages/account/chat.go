@@ -28,7 +28,8 @@ func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	j := api.PrefsJSON{Notify: chat.Notify(in.Get("notify")), QuietFrom: in.Get("quiet_from"), QuietTo: in.Get("quiet_to"), Zone: in.Get("zone")}
+	j := api.PrefsJSON{Notify: chat.Notify(in.Get("notify")), QuietFrom: in.Get("quiet_from"),
+		QuietTo: in.Get("quiet_to"), Zone: in.Get("zone")}
 	p, err := j.Prefs()
 	if err == nil {
 		err = d.chat.SetPrefs(r.Context(), actor, p)
@@ -40,5 +41,6 @@ func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if !ok || !actor.IsPerson() {
 		return err
 	}
-	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Prefs: prefsView(j)}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Prefs: prefsView(j)},
+		tokenForm{scopes: usualScopes, expires: usualExpiry})
 }

@@ -21,21 +21,25 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 		return err
 	}
 	for _, o := range offers {
-		v.Offers = append(v.Offers, templates.OfferRow{Card: d.site.Card(o.Agent), From: o.Agent.OwnerName, At: pages.FormatMoment(o.Created)})
+		v.Offers = append(v.Offers, templates.OfferRow{Card: d.site.Card(o.Agent), From: o.Agent.OwnerName,
+			At: pages.FormatMoment(o.Created)})
 	}
-	saved, err := d.hub.SavedSearches(ctx, actor, func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
+	saved, err := d.hub.SavedSearches(ctx, actor,
+		func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
 	if err != nil {
 		return err
 	}
 	for _, s := range saved {
-		v.Searches = append(v.Searches, templates.SearchRow{ID: s.ID, Title: s.Title, New: s.New, Most: s.New == search.FeedEntries, FeedHref: "/agents/feed?" + s.Query})
+		v.Searches = append(v.Searches, templates.SearchRow{ID: s.ID, Title: s.Title, New: s.New,
+			Most: s.New == search.FeedEntries, FeedHref: "/agents/feed?" + s.Query})
 	}
 	domains, err := d.hub.Domains(ctx, actor)
 	if err != nil {
 		return err
 	}
 	for _, x := range domains {
-		v.Domains = append(v.Domains, templates.DomainRow{Domain: x.Domain, Checked: pages.FormatMoment(x.CheckedAt), Failing: x.Failures > 0})
+		v.Domains = append(v.Domains, templates.DomainRow{Domain: x.Domain, Checked: pages.FormatMoment(x.CheckedAt),
+			Failing: x.Failures > 0})
 	}
 	v.OwnerToken, v.ProofPath = d.hub.OwnerToken(actor), hub.ProofPath
 	return nil
@@ -56,7 +60,8 @@ func (d *Pages) proveDomain(w http.ResponseWriter, r *http.Request, actor ident.
 		if messages["domain"] == "" {
 			messages["domain"] = messages[""]
 		}
-		return d.showAccount(w, r, actor, code, templates.AccountView{DomainTyped: domain, Errors: messages}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+		return d.showAccount(w, r, actor, code, templates.AccountView{DomainTyped: domain, Errors: messages},
+			tokenForm{scopes: usualScopes, expires: usualExpiry})
 	}
 	return respond.SeeOther(w, r, "/account?done=domain#domains")
 }
@@ -80,7 +85,8 @@ func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	}
 	v := templates.NoticesView{}
 	for _, n := range list {
-		v.Notices = append(v.Notices, templates.NoticeRow{Kind: n.Kind, Text: n.Text, Href: n.Href, At: pages.FormatMoment(n.CreatedAt), Unread: n.ReadAt.IsZero()})
+		v.Notices = append(v.Notices, templates.NoticeRow{Kind: n.Kind, Text: n.Text, Href: n.Href,
+			At: pages.FormatMoment(n.CreatedAt), Unread: n.ReadAt.IsZero()})
 		v.Unread = v.Unread || n.ReadAt.IsZero()
 	}
 	if len(list) > 0 {

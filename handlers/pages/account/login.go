@@ -18,7 +18,8 @@ func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if actor.IsPerson() {
 		return respond.SeeOther(w, r, request.OwnPath(next, "/account"))
 	}
-	return d.site.Render(w, r, http.StatusOK, templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
+	return d.site.Render(w, r, http.StatusOK,
+		templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
 }
 
 // login starts a session and redirects to the page that the visitor wanted.
@@ -27,7 +28,8 @@ func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), ""), Mail: d.accounts.CanMail()}
+	v := templates.LoginView{Name: in.Get("name"), Next: request.OwnPath(in.Get("next"), ""),
+		Mail: d.accounts.CanMail()}
 	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
@@ -64,10 +66,12 @@ func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.A
 			return err
 		}
 	}
-	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: request.OwnPath(q.Get("next"), "")})
+	return d.showSignup(w, r, actor, http.StatusOK,
+		templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: request.OwnPath(q.Get("next"), "")})
 }
 
-func (d *Pages) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.SignupView) error {
+func (d *Pages) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.SignupView) error {
 	v.Policy, v.MinPassword, v.CanMail = string(d.accounts.Policy()), account.MinPassword, d.accounts.CanMail()
 	title := "Sign up"
 	if v.Setup != "" {
@@ -81,13 +85,15 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup")),
+	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")),
+		Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup")),
 		Next: request.OwnPath(in.Get("next"), "")}
 	invite := v.Invite
 	if v.Setup != "" {
 		invite = v.Setup
 	}
-	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Email: v.Email, Invite: invite})
+	a, err := d.accounts.SignUp(r.Context(), actor,
+		account.SignUp{Name: v.Name, Password: in.Get("password"), Email: v.Email, Invite: invite})
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok {
@@ -121,12 +127,14 @@ func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account
 func (d *Pages) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	link := r.URL.Query().Get("link")
 	if link == "" && d.accounts.CanMail() {
-		return d.site.Render(w, r, http.StatusOK, templates.ResetMail(d.site.Frame(r, actor, "Forgot your password?"), templates.ResetMailView{}))
+		return d.site.Render(w, r, http.StatusOK,
+			templates.ResetMail(d.site.Frame(r, actor, "Forgot your password?"), templates.ResetMailView{}))
 	}
 	return d.showReset(w, r, actor, http.StatusOK, templates.ResetView{Token: link, Invalid: link == ""})
 }
 
-func (d *Pages) showReset(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ResetView) error {
+func (d *Pages) showReset(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.ResetView) error {
 	v.MinPassword = account.MinPassword
 	return d.site.Render(w, r, code, templates.Reset(d.site.Frame(r, actor, "New password"), v))
 }

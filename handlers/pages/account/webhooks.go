@@ -44,7 +44,8 @@ func (d *Pages) webhooks(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showWebhooks(w, r, actor, http.StatusOK, templates.WebhooksView{}, usualEvents)
 }
 
-func (d *Pages) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.WebhooksView, chosen []string) error {
+func (d *Pages) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.WebhooksView, chosen []string) error {
 	rows, err := d.webhookRows(r, actor)
 	if err != nil {
 		return err
@@ -54,11 +55,13 @@ func (d *Pages) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident
 		if t == notify.AgentReported && !actor.IsOperator() {
 			continue
 		}
-		v.Events = append(v.Events, templates.Option{Value: string(t), Label: eventTexts[t][0], Hint: eventTexts[t][1], Selected: slices.Contains(chosen, string(t))})
+		v.Events = append(v.Events, templates.Option{Value: string(t), Label: eventTexts[t][0], Hint: eventTexts[t][1],
+			Selected: slices.Contains(chosen, string(t))})
 	}
 	p := d.site.Frame(r, actor, "Webhooks")
 	if r.Method == http.MethodGet {
-		p.Flash = map[string]string{"tested": "The test was sent. What came of it is the first of its deliveries.", "saved": "Saved.", "deleted": "The webhook is deleted."}[r.URL.Query().Get("done")]
+		p.Flash = map[string]string{"tested": "The test was sent. What came of it is the first of its deliveries.",
+			"saved": "Saved.", "deleted": "The webhook is deleted."}[r.URL.Query().Get("done")]
 	}
 	return d.site.Render(w, r, code, templates.Webhooks(p, v))
 }
@@ -82,7 +85,8 @@ func (d *Pages) webhookRows(r *http.Request, actor ident.Actor) (rows []template
 }
 
 func (d *Pages) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (templates.WebhookRow, error) {
-	row := templates.WebhookRow{ID: h.ID, URL: h.URL, Label: h.Label, Active: h.State == notify.Active, Failed: h.State == notify.Failed, Failing: h.Failures > 0 && h.State == notify.Active,
+	row := templates.WebhookRow{ID: h.ID, URL: h.URL, Label: h.Label, Active: h.State == notify.Active,
+		Failed: h.State == notify.Failed, Failing: h.Failures > 0 && h.State == notify.Active,
 		Reason: h.Reason, Waiting: h.Waiting, Missed: h.Missed, Next: pages.FormatMoment(h.NextAt)}
 	for _, t := range h.Events {
 		row.Events = append(row.Events, eventTexts[t][0])
@@ -96,7 +100,9 @@ func (d *Pages) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (t
 		if a.Error != "" {
 			text = a.Error
 		}
-		row.Deliveries = append(row.Deliveries, templates.DeliveryRow{Type: string(a.Type), At: pages.FormatMoment(a.At), Taken: a.Error == "", Text: text, Took: fmt.Sprintf("%d ms", a.Took.Milliseconds())})
+		row.Deliveries = append(row.Deliveries,
+			templates.DeliveryRow{Type: string(a.Type), At: pages.FormatMoment(a.At), Taken: a.Error == "", Text: text,
+				Took: fmt.Sprintf("%d ms", a.Took.Milliseconds())})
 	}
 	return row, nil
 }
@@ -112,7 +118,8 @@ func (d *Pages) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.A
 	for _, s := range in["events"] {
 		events = append(events, notify.Type(s))
 	}
-	h, secret, err := d.hooks.AddWebhook(r.Context(), actor, notify.Draft{URL: &v.URL, Label: &v.Label, Events: &events})
+	h, secret, err := d.hooks.AddWebhook(r.Context(), actor,
+		notify.Draft{URL: &v.URL, Label: &v.Label, Events: &events})
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok || !actor.IsPerson() {
@@ -121,7 +128,8 @@ func (d *Pages) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.A
 		v.Errors = messages
 		return d.showWebhooks(w, r, actor, code, v, in["events"])
 	}
-	return d.showWebhooks(w, r, actor, http.StatusOK, templates.WebhooksView{Secret: secret, SecretOf: h.URL}, usualEvents)
+	return d.showWebhooks(w, r, actor, http.StatusOK, templates.WebhooksView{Secret: secret, SecretOf: h.URL},
+		usualEvents)
 }
 
 func (d *Pages) testWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -142,7 +150,8 @@ func (d *Pages) switchWebhook(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	active := in.Get("active") == "yes"
-	if _, err := d.hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), notify.Draft{Active: &active}); err != nil {
+	if _, err := d.hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"),
+		notify.Draft{Active: &active}); err != nil {
 		return err
 	}
 	return respond.SeeOther(w, r, "/account/webhooks?done=saved")

@@ -51,7 +51,8 @@ type Config struct {
 // New returns the pages over the services of a portal. examine answers a
 // question of the operator from the state of the portal.
 func New(cfg Config, examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)) *Pages {
-	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats, examine: examine, site: cfg.Site}
+	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
+		examine: examine, site: cfg.Site}
 }
 
 // adminPage is the number of rows in a list of the operator.
@@ -70,7 +71,8 @@ func operatorOnly(h request.Handler) request.Handler {
 	}
 }
 
-func (d *Pages) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminView) error {
+func (d *Pages) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminView) error {
 	return d.site.Render(w, r, code, templates.Admin(d.site.Frame(r, actor, "Admin"), v))
 }
 
@@ -81,7 +83,8 @@ func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	v := &templates.AdminOverview{}
 	labels := []struct{ key, label, href string }{
-		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"}, {"conversations", "conversations", ""},
+		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"},
+		{"conversations", "conversations", ""},
 		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", ""},
 	}
 	shown := map[string]bool{"bytes": true}
@@ -99,11 +102,13 @@ func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	sort.Strings(rest)
 	for _, key := range rest {
-		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "), Value: pages.FormatNumber(stats[key])})
+		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "),
+			Value: pages.FormatNumber(stats[key])})
 	}
 	v.Facts = []templates.Fact{{Label: "Version", Value: d.portal.Version}, {Label: "Address", Value: d.portal.URL}}
 	if !d.portal.Started.IsZero() {
-		v.Facts = append(v.Facts, templates.Fact{Label: "Up for", Value: pages.FormatSpan(clock.Now().Sub(d.portal.Started))})
+		v.Facts = append(v.Facts, templates.Fact{Label: "Up for",
+			Value: pages.FormatSpan(clock.Now().Sub(d.portal.Started))})
 	}
 	if n, ok := stats["bytes"]; ok {
 		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
@@ -116,7 +121,8 @@ func (d *Pages) people(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.showPeople(w, r, actor, http.StatusOK, templates.AdminPeople{})
 }
 
-func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminPeople) error {
+func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminPeople) error {
 	q := r.URL.Query()
 	v.Query = strings.ToLower(strings.TrimSpace(q.Get("q")))
 	after := q.Get("after")
@@ -135,7 +141,8 @@ func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.A
 		if !strings.HasPrefix(a.Name, v.Query) {
 			continue
 		}
-		v.Rows = append(v.Rows, templates.PersonRow{Name: a.Name, Operator: a.Operator, Disabled: a.Disabled(), Me: a.ID == actor.ID, Agents: agents[a.ID], Created: pages.FormatMoment(a.CreatedAt)})
+		v.Rows = append(v.Rows, templates.PersonRow{Name: a.Name, Operator: a.Operator, Disabled: a.Disabled(),
+			Me: a.ID == actor.ID, Agents: agents[a.ID], Created: pages.FormatMoment(a.CreatedAt)})
 	}
 	if n := len(list); n == adminPage && strings.HasPrefix(list[n-1].Name, v.Query) {
 		more := url.Values{"after": {list[n-1].Name}}
@@ -180,7 +187,8 @@ func (d *Pages) invites(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{})
 }
 
-func (d *Pages) showInvites(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminInvites) error {
+func (d *Pages) showInvites(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminInvites) error {
 	list, err := d.accounts.Invitations(r.Context(), actor)
 	if err != nil {
 		return err
@@ -192,7 +200,8 @@ func (d *Pages) showInvites(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func inviteRow(c account.Credential) templates.InviteRow {
-	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Created: pages.FormatMoment(c.CreatedAt), Expires: pages.FormatMoment(c.ExpiresAt)}
+	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Created: pages.FormatMoment(c.CreatedAt),
+		Expires: pages.FormatMoment(c.ExpiresAt)}
 }
 
 func (d *Pages) createInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -214,7 +223,8 @@ func (d *Pages) createInvite(w http.ResponseWriter, r *http.Request, actor ident
 		v.Errors = messages
 		return d.showInvites(w, r, actor, code, v)
 	}
-	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{NewLink: d.portal.URL + "/signup?invite=" + secret})
+	return d.showInvites(w, r, actor, http.StatusOK,
+		templates.AdminInvites{NewLink: d.portal.URL + "/signup?invite=" + secret})
 }
 
 func (d *Pages) revokeInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -241,8 +251,10 @@ func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.
 			v.MoreHref = "/admin/agents?" + more.Encode()
 			return false
 		}
-		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName, Kind: pages.KindTexts(a.Kind).Label, Visibility: string(a.Visibility),
-			Provenance: d.site.Provenance(a), Withdrawn: a.Status.State == hub.Withdrawn, Builtin: a.Kind == hub.Builtin, Updated: pages.FormatMoment(a.UpdatedAt)})
+		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName,
+			Kind: pages.KindTexts(a.Kind).Label, Visibility: string(a.Visibility),
+			Provenance: d.site.Provenance(a), Withdrawn: a.Status.State == hub.Withdrawn,
+			Builtin: a.Kind == hub.Builtin, Updated: pages.FormatMoment(a.UpdatedAt)})
 		last = a.ID
 		return r.Context().Err() == nil
 	})

@@ -19,7 +19,8 @@ import (
 
 // dhtView shows the state of this portal in the DHT and the result of a lookup, if the page asked for one. The
 // error of a lookup is shown beside its field, and by the code.
-func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int, err error) {
+func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int,
+	err error) {
 	code = http.StatusOK
 	if q := r.URL.Query(); q.Has("lookup") {
 		v.Typed = q.Get("lookup")
@@ -49,7 +50,9 @@ func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Acto
 func dhtLines(s federation.DHTStanding) []string {
 	first := "This portal knows no other that takes part yet."
 	if s.Nodes > 0 {
-		first = pages.FormatCounted(s.Nodes, "portal is", "portals are") + " in its table, of about " + pages.FormatNumber(int64(max(s.Size, s.Nodes+1))) + " that take part, this one included."
+		first = pages.FormatCounted(s.Nodes, "portal is",
+			"portals are") + " in its table, of about " + pages.FormatNumber(int64(max(s.Size, s.Nodes+1))) +
+			" that take part, this one included."
 	}
 	first += " It stores " + pages.FormatCounted(s.Keys, "entry", "entries")
 	if s.RoundS > 0 {
@@ -61,7 +64,9 @@ func dhtLines(s federation.DHTStanding) []string {
 	}
 	second := "Nothing was looked up since the start"
 	if s.Found+s.Missed > 0 {
-		second = "Since the start " + pages.FormatCounted(int(s.Found), "lookup", "lookups") + " found something and " + pages.FormatNumber(s.Missed) + " nothing, " + fmt.Sprintf("by %.1f requests and %.1f hops on average", s.RPCs, s.Hops)
+		second = "Since the start " + pages.FormatCounted(int(s.Found), "lookup",
+			"lookups") + " found something and " + pages.FormatNumber(s.Missed) + " nothing, " +
+			fmt.Sprintf("by %.1f requests and %.1f hops on average", s.RPCs, s.Hops)
 	}
 	second += "; " + pages.FormatCounted(int(s.Sent), "request", "requests") + " went to others, "
 	if s.Failed == 0 {
@@ -84,19 +89,23 @@ func dhtPicture(buckets []int) *templates.Picture {
 	for i, n := range buckets {
 		most, said[i] = max(most, n), strconv.Itoa(n)
 	}
-	p := &templates.Picture{Width: strconv.Itoa(max(dhtPlaces, len(buckets)) * dhtStep), Height: strconv.Itoa(dhtHeight), Desc: "From far to near: " + strings.Join(said, ", ") + "."}
+	p := &templates.Picture{Width: strconv.Itoa(max(dhtPlaces, len(buckets)) * dhtStep),
+		Height: strconv.Itoa(dhtHeight), Desc: "From far to near: " + strings.Join(said, ", ") + "."}
 	for i, n := range buckets {
 		if n > 0 {
 			h := max(2, n*dhtHeight/most)
-			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(i * dhtStep), Y: strconv.Itoa(dhtHeight - h), W: strconv.Itoa(dhtBar), H: strconv.Itoa(h), State: "calls",
-				Title: pages.FormatCounted(n, "portal", "portals") + ", " + pages.FormatCounted(i, "bit", "bits") + " shared"})
+			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(i * dhtStep), Y: strconv.Itoa(dhtHeight - h),
+				W: strconv.Itoa(dhtBar), H: strconv.Itoa(h), State: "calls",
+				Title: pages.FormatCounted(n, "portal", "portals") + ", " + pages.FormatCounted(i, "bit",
+					"bits") + " shared"})
 		}
 	}
 	return p
 }
 
 func (d *Pages) dhtAnswer(r *http.Request, a federation.DHTAnswer) *templates.DHTAnswer {
-	v := &templates.DHTAnswer{What: a.What, Cost: pages.FormatCounted(a.RPCs, "request", "requests") + ", " + pages.FormatCounted(a.Hops, "hop", "hops")}
+	v := &templates.DHTAnswer{What: a.What, Cost: pages.FormatCounted(a.RPCs, "request",
+		"requests") + ", " + pages.FormatCounted(a.Hops, "hop", "hops")}
 	if t := pages.FormatLatency(time.Duration(a.TookMS * float64(time.Millisecond))); t != "" {
 		v.Cost += ", " + t
 	}

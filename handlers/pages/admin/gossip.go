@@ -26,7 +26,8 @@ func gossipLines(g federation.GossipStanding) []string {
 	if !g.Running {
 		return []string{"Gossip does not run now; the log states the reason. News of other portals arrives later, but none is lost."}
 	}
-	first := pages.FormatCounted(g.Members, "portal announces", "portals announce") + " to this one which portals are online and which agents changed"
+	first := pages.FormatCounted(g.Members, "portal announces",
+		"portals announce") + " to this one which portals are online and which agents changed"
 	if g.By != "https" {
 		first += ", by UDP and TCP at " + g.By
 	}
@@ -34,9 +35,12 @@ func gossipLines(g federation.GossipStanding) []string {
 		first += "; " + pages.FormatCounted(g.Gone, "other", "others") + " left recently or do not answer"
 	}
 	if g.Zone != "" {
-		first += ". The network is large: the zone of this portal is the portals with ids that begin with the bits " + g.Zone
+		first += ". The network is large: the zone of this portal is the portals with ids that begin with the bits " +
+			g.Zone
 	}
-	second := "Since the start it sent news of " + pages.FormatCounted(int(g.Told), "change", "changes") + " and received " + pages.FormatNumber(g.Heard) + "; " + pages.FormatCounted(int(g.Sent), "request", "requests") + " went to others (" + pages.FormatBytes(g.Out) + "), "
+	second := "Since the start it sent news of " + pages.FormatCounted(int(g.Told), "change",
+		"changes") + " and received " + pages.FormatNumber(g.Heard) + "; " + pages.FormatCounted(int(g.Sent), "request",
+		"requests") + " went to others (" + pages.FormatBytes(g.Out) + "), "
 	if g.Failed == 0 {
 		second += "and all were answered"
 	} else {

@@ -43,7 +43,8 @@ func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Acto
 }
 
 func (d *Pages) networkPage(net federation.Network, q url.Values) templates.NetworkPage {
-	v := templates.NetworkPage{Query: strings.TrimSpace(q.Get("q")), State: q.Get("state"), Sort: q.Get("sort"), Portals: 1 + len(net.Portals), Agents: pages.FormatNumber(int64(net.Agents))}
+	v := templates.NetworkPage{Query: strings.TrimSpace(q.Get("q")), State: q.Get("state"), Sort: q.Get("sort"),
+		Portals: 1 + len(net.Portals), Agents: pages.FormatNumber(int64(net.Agents))}
 	states := map[federation.State]int{}
 	self := d.portalRow(net.Self)
 	self.Self, self.Href, self.Host, self.Name = true, "/about", d.portal.Host, d.portal.Name
@@ -56,9 +57,11 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 		}
 	}
 	v.Answering = 1 + states[federation.Active]
-	for _, s := range []federation.State{federation.Active, federation.Silent, federation.Stale, federation.Quarantined} {
+	for _, s := range []federation.State{federation.Active, federation.Silent, federation.Stale,
+		federation.Quarantined} {
 		if states[s] > 0 {
-			v.States = append(v.States, templates.Option{Value: string(s), Label: fmt.Sprintf("%s (%d)", stateText(s), states[s])})
+			v.States = append(v.States, templates.Option{Value: string(s),
+				Label: fmt.Sprintf("%s (%d)", stateText(s), states[s])})
 		}
 	}
 	sortPeers(fits, v.Sort)
@@ -106,7 +109,8 @@ func sortPeers(list []federation.Peer, by string) {
 
 // stateOrder sorts the states that need the operator's attention first.
 func stateOrder(s federation.State) int {
-	return slices.Index([]federation.State{federation.Quarantined, federation.Pending, federation.Denied, federation.Stale, federation.Silent, federation.Joining, federation.Active}, s)
+	return slices.Index([]federation.State{federation.Quarantined, federation.Pending, federation.Denied,
+		federation.Stale, federation.Silent, federation.Joining, federation.Active}, s)
 }
 
 func stateText(s federation.State) string {
@@ -156,8 +160,10 @@ func unshown(p federation.Peer) string {
 }
 
 func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
-	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: address.NetworkPath(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
-		Agents: pages.FormatNumber(int64(agentsOf(p))), RTT: pages.FormatLatency(p.RTT), Seen: pages.FormatMoment(p.LastSeen), Version: p.Version}
+	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()),
+		Href: address.NetworkPath(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
+		Agents: pages.FormatNumber(int64(agentsOf(p))), RTT: pages.FormatLatency(p.RTT),
+		Seen: pages.FormatMoment(p.LastSeen), Version: p.Version}
 	if p.State == federation.Silent || p.State == federation.Stale {
 		row.RTT = "" // a former value is meaningless now
 	}
@@ -187,8 +193,10 @@ func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	v := templates.PortalView{PortalRow: d.portalRow(f.Peer), URL: f.URL, Operator: f.Operator, Contact: f.Contact, Since: pages.FormatMoment(f.Known), Proved: pages.FormatMoment(f.Proved), Tier: tierText(f.Tier),
-		Head: pages.FormatMoment(f.HeadIssued), HeadEnds: pages.FormatMoment(f.HeadExpires), AgentsHref: "/agents?" + url.Values{"portal": {f.Host()}}.Encode()}
+	v := templates.PortalView{PortalRow: d.portalRow(f.Peer), URL: f.URL, Operator: f.Operator, Contact: f.Contact,
+		Since: pages.FormatMoment(f.Known), Proved: pages.FormatMoment(f.Proved), Tier: tierText(f.Tier),
+		Head: pages.FormatMoment(f.HeadIssued), HeadEnds: pages.FormatMoment(f.HeadExpires),
+		AgentsHref: "/agents?" + url.Values{"portal": {f.Host()}}.Encode()}
 	if !f.Proved.IsZero() {
 		v.ProvedAge = pages.FormatSpan(clock.Now().Sub(f.Proved))
 	}
@@ -202,7 +210,8 @@ func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.A
 		v.Words = append(v.Words, d.wordRow(r, word))
 	}
 	for _, c := range f.Changes {
-		v.Changes = append(v.Changes, templates.ChangeRow{At: pages.FormatMoment(c.At), State: string(c.State), StateText: stateText(c.State), Reason: c.Reason})
+		v.Changes = append(v.Changes, templates.ChangeRow{At: pages.FormatMoment(c.At), State: string(c.State),
+			StateText: stateText(c.State), Reason: c.Reason})
 	}
 	if f.State == federation.Active || f.State == federation.Silent {
 		found, err := d.hub.Search(r.Context(), actor, hub.Query{Portals: []string{f.Host()}, Limit: portalAgents})
@@ -219,7 +228,8 @@ func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.A
 }
 
 func (d *Pages) wordRow(r *http.Request, w federation.Word) templates.WordRow {
-	row := templates.WordRow{Verdict: verdictText(w.Verdict), Kind: w.Verdict, Reason: w.Reason, At: pages.FormatMoment(w.Issued), By: shorten(string(w.By), 14)}
+	row := templates.WordRow{Verdict: verdictText(w.Verdict), Kind: w.Verdict, Reason: w.Reason,
+		At: pages.FormatMoment(w.Issued), By: shorten(string(w.By), 14)}
 	if p, ok := d.peers.Portal(r.Context(), string(w.By)); ok {
 		row.By, row.ByHref = cmp.Or(p.Name, p.Host()), address.NetworkPath(p)
 	} else if self := d.peers.Map(r.Context()).Self; self.ID == w.By {

@@ -80,7 +80,8 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(near(a), near(b)), cmp.Compare(a.ID, b.ID))
 	})
-	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight/2 - 8, R: 24, Label: shorten(self.Name, 24)}
+	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight/2 - 8, R: 24,
+		Label: shorten(self.Name, 24)}
 	at := map[record.PortalID][2]int{net.Self.ID: {centre.X, centre.Y}}
 	rings := ringsFor(len(list))
 	for ring, places := range rings {
@@ -91,12 +92,14 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 			x, y := spot(ring, len(rings), i, places)
 			at[p.ID] = [2]int{x, y}
 			row := d.portalRow(p)
-			node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 7 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 11)}
+			node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 7 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)),
+				Label: shorten(row.Name, 11)}
 			if v.Few {
 				node.R, node.Label = 8+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(row.Name, 18)
 			}
 			v.Nodes = append(v.Nodes, node)
-			v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y, State: string(p.State)})
+			v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y,
+				State: string(p.State)})
 		}
 	}
 	for _, l := range net.Links[:min(len(net.Links), maxVouches)] {
@@ -112,7 +115,8 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 
 // rarity sorts the portals that need attention first.
 func rarity(s federation.State) int {
-	return slices.Index([]federation.State{federation.Quarantined, federation.Silent, federation.Stale, federation.Active}, s)
+	return slices.Index([]federation.State{federation.Quarantined, federation.Silent, federation.Stale,
+		federation.Active}, s)
 }
 
 // spot returns the middle of a place on a ring. Rings are offset against each other by half a place, so that lines
@@ -123,5 +127,6 @@ func spot(ring, rings, i, places int) (x, y int) {
 		share = .75
 	}
 	angle := 2*math.Pi*(float64(i)+.5*float64((ring+1)%2))/float64(places) - math.Pi/2
-	return mapWidth/2 + int(math.Round(share*(mapWidth/2-76)*math.Cos(angle))), mapHeight/2 - 8 + int(math.Round(share*(mapHeight/2-52)*math.Sin(angle)))
+	return mapWidth/2 + int(math.Round(share*(mapWidth/2-76)*math.Cos(angle))),
+		mapHeight/2 - 8 + int(math.Round(share*(mapHeight/2-52)*math.Sin(angle)))
 }

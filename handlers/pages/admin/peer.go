@@ -26,7 +26,8 @@ func (d *Pages) adminPeer(w http.ResponseWriter, r *http.Request, actor ident.Ac
 
 // showPeer shows one portal. in is a rejected rule with its errors in messages; release is the reason of a refused
 // release.
-func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, in *ruleForm, release string) error {
+func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, in *ruleForm,
+	release string) error {
 	d.peers.Watch()
 	name := api.PeerName(r)
 	f, err := d.peers.Profile(r.Context(), true, name)
@@ -38,8 +39,11 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	p := f.Peer
-	v := templates.AdminPeer{PeerRow: d.peerRow(p), Ref: url.PathEscape(address.PeerRef(p)), URL: p.URL, Operator: p.Operator, Known: pages.FormatMoment(p.Known), Proved: pages.FormatMoment(p.Proved), Stand: p.Rule.Stand, Follow: p.Rule.Follow,
-		DefaultAgents: pages.FormatNumber(int64(pol.MaxAgents)), CanSpeak: p.ID != "", Refused: p.Refused.After(clock.Now())}
+	v := templates.AdminPeer{PeerRow: d.peerRow(p), Ref: url.PathEscape(address.PeerRef(p)), URL: p.URL,
+		Operator: p.Operator, Known: pages.FormatMoment(p.Known), Proved: pages.FormatMoment(p.Proved),
+		Stand: p.Rule.Stand, Follow: p.Rule.Follow,
+		DefaultAgents: pages.FormatNumber(int64(pol.MaxAgents)), CanSpeak: p.ID != "",
+		Refused: p.Refused.After(clock.Now())}
 	if p.Rule.MaxAgents > 0 {
 		v.MaxAgents = strconv.Itoa(p.Rule.MaxAgents)
 	}
@@ -65,14 +69,18 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 		v.Words = append(v.Words, d.wordRow(r, word))
 	}
 	for _, c := range f.Changes {
-		v.Changes = append(v.Changes, templates.ChangeRow{At: pages.FormatMoment(c.At), State: string(c.State), StateText: stateText(c.State), Reason: c.Reason})
+		v.Changes = append(v.Changes, templates.ChangeRow{At: pages.FormatMoment(c.At), State: string(c.State),
+			StateText: stateText(c.State), Reason: c.Reason})
 	}
 	proof, err := d.peers.Proof(r.Context(), actor, name)
 	switch {
 	case err == nil:
-		v.Proof = &templates.ForkView{What: recordText(proof.Type), Number: strconv.FormatInt(proof.Version.Seq, 10), Mark: proof.Mark, Error: release,
-			A: templates.SaidView{Hash: proof.HashA, Says: proof.A, Issued: pages.FormatMoment(proof.Issued), Expires: pages.FormatMoment(proof.Expires)},
-			B: templates.SaidView{Hash: proof.HashB, Says: proof.B, Issued: pages.FormatMoment(proof.IssuedB), Expires: pages.FormatMoment(proof.ExpireB)}}
+		v.Proof = &templates.ForkView{What: recordText(proof.Type), Number: strconv.FormatInt(proof.Version.Seq, 10),
+			Mark: proof.Mark, Error: release,
+			A: templates.SaidView{Hash: proof.HashA, Says: proof.A, Issued: pages.FormatMoment(proof.Issued),
+				Expires: pages.FormatMoment(proof.Expires)},
+			B: templates.SaidView{Hash: proof.HashB, Says: proof.B, Issued: pages.FormatMoment(proof.IssuedB),
+				Expires: pages.FormatMoment(proof.ExpireB)}}
 	case !fault.Is(err, fault.NotFound):
 		return err
 	}
@@ -157,7 +165,8 @@ func (d *Pages) releasePeer(w http.ResponseWriter, r *http.Request, actor ident.
 		if !ok || messages["proof"] == "" && messages["note"] == "" {
 			return err
 		}
-		return d.showPeer(w, r, actor, code, nil, cmp.Or(messages["note"], "There is another proof by now. Look at it first."))
+		return d.showPeer(w, r, actor, code, nil,
+			cmp.Or(messages["note"], "There is another proof by now. Look at it first."))
 	}
 	return respond.SeeOther(w, r, "/admin/peers/"+url.PathEscape(api.PeerName(r)))
 }

@@ -43,11 +43,16 @@ func policyForm(p federation.Policy) templates.AdminPolicy {
 		}
 		return lines(out)
 	}
-	return templates.AdminPolicy{Mode: p.Mode, Service: p.Service, Export: p.Export.What, Vouchers: strconv.Itoa(p.Vouchers), MaxAgents: strconv.Itoa(p.MaxAgents),
-		MaxMegabytes: strconv.FormatInt(p.MaxBytes/megabyte, 10), PerSecond: strconv.Itoa(p.PerSecond), CallsIn: p.CallsIn, CallsOut: p.CallsOut,
-		AllowDomains: lines(p.AllowDomains), DenyDomains: lines(p.DenyDomains), DenyKeys: lines(keys), AllowNets: nets(p.AllowNets), DenyNets: nets(p.DenyNets),
-		ExportTags: commas(p.Export.Tags), ExportExcept: commas(p.Export.Except), ExportLanguages: commas(p.Export.Languages),
-		ImportProtocols: commas(p.Import.Protocols), ImportTags: commas(p.Import.Tags), ImportExcept: commas(p.Import.Except), ImportLanguages: commas(p.Import.Languages)}
+	return templates.AdminPolicy{Mode: p.Mode, Service: p.Service, Export: p.Export.What,
+		Vouchers: strconv.Itoa(p.Vouchers), MaxAgents: strconv.Itoa(p.MaxAgents),
+		MaxMegabytes: strconv.FormatInt(p.MaxBytes/megabyte, 10), PerSecond: strconv.Itoa(p.PerSecond),
+		CallsIn: p.CallsIn, CallsOut: p.CallsOut,
+		AllowDomains: lines(p.AllowDomains), DenyDomains: lines(p.DenyDomains), DenyKeys: lines(keys),
+		AllowNets: nets(p.AllowNets), DenyNets: nets(p.DenyNets),
+		ExportTags: commas(p.Export.Tags), ExportExcept: commas(p.Export.Except),
+		ExportLanguages: commas(p.Export.Languages),
+		ImportProtocols: commas(p.Import.Protocols), ImportTags: commas(p.Import.Tags),
+		ImportExcept: commas(p.Import.Except), ImportLanguages: commas(p.Import.Languages)}
 }
 
 func (d *Pages) setPeerPolicy(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -66,17 +71,24 @@ func (d *Pages) setPeerPolicy(w http.ResponseWriter, r *http.Request, actor iden
 	if !ok {
 		return err
 	}
-	v := templates.AdminPolicy{Mode: in.Get("mode"), Service: in.Get("service"), Export: in.Get("export"), Vouchers: in.Get("vouchers"), MaxAgents: in.Get("max_agents"), MaxMegabytes: in.Get("max_megabytes"),
-		PerSecond: in.Get("requests_per_second"), CallsIn: in.Get("calls_in") != "", CallsOut: in.Get("calls_out") != "", AllowDomains: in.Get("allow_domains"), DenyDomains: in.Get("deny_domains"), DenyKeys: in.Get("deny_keys"),
-		AllowNets: in.Get("allow_networks"), DenyNets: in.Get("deny_networks"), ExportTags: in.Get("export_tags"), ExportExcept: in.Get("export_except"), ExportLanguages: in.Get("export_languages"),
-		ImportProtocols: in.Get("import_protocols"), ImportTags: in.Get("import_tags"), ImportExcept: in.Get("import_except"), ImportLanguages: in.Get("import_languages"), Note: in.Get("note"), Errors: messages}
+	v := templates.AdminPolicy{Mode: in.Get("mode"), Service: in.Get("service"), Export: in.Get("export"),
+		Vouchers: in.Get("vouchers"), MaxAgents: in.Get("max_agents"), MaxMegabytes: in.Get("max_megabytes"),
+		PerSecond: in.Get("requests_per_second"), CallsIn: in.Get("calls_in") != "",
+		CallsOut: in.Get("calls_out") != "", AllowDomains: in.Get("allow_domains"), DenyDomains: in.Get("deny_domains"),
+		DenyKeys:  in.Get("deny_keys"),
+		AllowNets: in.Get("allow_networks"), DenyNets: in.Get("deny_networks"), ExportTags: in.Get("export_tags"),
+		ExportExcept: in.Get("export_except"), ExportLanguages: in.Get("export_languages"),
+		ImportProtocols: in.Get("import_protocols"), ImportTags: in.Get("import_tags"),
+		ImportExcept: in.Get("import_except"), ImportLanguages: in.Get("import_languages"), Note: in.Get("note"),
+		Errors: messages}
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "peers", Policy: &v})
 }
 
 // readPolicy reads the form of the policy.
 func readPolicy(in url.Values) (p federation.Policy, err error) {
 	words := func(name string) []string {
-		return strings.FieldsFunc(in.Get(name), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == ' ' || r == ';' })
+		return strings.FieldsFunc(in.Get(name),
+			func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == ' ' || r == ';' })
 	}
 	var check fault.Check
 	number := func(name string) int {
@@ -91,11 +103,15 @@ func readPolicy(in url.Values) (p federation.Policy, err error) {
 		}
 		return list
 	}
-	p = federation.Policy{Mode: in.Get("mode"), Service: in.Get("service"), Vouchers: number("vouchers"), AllowDomains: words("allow_domains"), DenyDomains: words("deny_domains"),
-		AllowNets: nets("allow_networks"), DenyNets: nets("deny_networks"), MaxAgents: number("max_agents"), MaxBytes: int64(number("max_megabytes")) * megabyte, PerSecond: number("requests_per_second"),
+	p = federation.Policy{Mode: in.Get("mode"), Service: in.Get("service"), Vouchers: number("vouchers"),
+		AllowDomains: words("allow_domains"), DenyDomains: words("deny_domains"),
+		AllowNets: nets("allow_networks"), DenyNets: nets("deny_networks"), MaxAgents: number("max_agents"),
+		MaxBytes: int64(number("max_megabytes")) * megabyte, PerSecond: number("requests_per_second"),
 		CallsIn: in.Get("calls_in") != "", CallsOut: in.Get("calls_out") != "",
-		Export: federation.Export{What: in.Get("export"), Tags: words("export_tags"), Except: words("export_except"), Languages: words("export_languages")},
-		Import: federation.Import{Protocols: words("import_protocols"), Tags: words("import_tags"), Except: words("import_except"), Languages: words("import_languages")}}
+		Export: federation.Export{What: in.Get("export"), Tags: words("export_tags"), Except: words("export_except"),
+			Languages: words("export_languages")},
+		Import: federation.Import{Protocols: words("import_protocols"), Tags: words("import_tags"),
+			Except: words("import_except"), Languages: words("import_languages")}}
 	for _, k := range words("deny_keys") {
 		p.DenyKeys = append(p.DenyKeys, record.KeyID(k))
 	}

@@ -44,7 +44,8 @@ func (d *Pages) adminPeers(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showPeers(w, r, actor, http.StatusOK, templates.AdminPeers{})
 }
 
-func (d *Pages) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminPeers) error {
+func (d *Pages) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminPeers) error {
 	d.peers.Watch()
 	list, err := d.peers.List(r.Context(), actor)
 	if err != nil {
@@ -65,8 +66,10 @@ func (d *Pages) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Ac
 			fits = append(fits, p)
 		}
 	}
-	for _, s := range slices.SortedFunc(maps.Keys(states), func(a, b federation.State) int { return stateOrder(a) - stateOrder(b) }) {
-		v.States = append(v.States, templates.Option{Value: string(s), Label: fmt.Sprintf("%s (%d)", stateText(s), states[s])})
+	for _, s := range slices.SortedFunc(maps.Keys(states),
+		func(a, b federation.State) int { return stateOrder(a) - stateOrder(b) }) {
+		v.States = append(v.States, templates.Option{Value: string(s),
+			Label: fmt.Sprintf("%s (%d)", stateText(s), states[s])})
 	}
 	sortPeers(fits, "state")
 	page, _ := strconv.Atoi(q.Get("page"))
@@ -76,7 +79,8 @@ func (d *Pages) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		v.Rows = append(v.Rows, d.peerRow(p))
 	}
 	if to < len(fits) {
-		v.MoreHref = "/admin/peers?" + url.Values{"page": {strconv.Itoa(max(page, 0) + 1)}, "q": {v.Query}, "state": {v.State}}.Encode()
+		v.MoreHref = "/admin/peers?" + url.Values{"page": {strconv.Itoa(max(page, 0) + 1)}, "q": {v.Query},
+			"state": {v.State}}.Encode()
 	}
 	v.Advice = d.advice(r, list)
 	dht, looked, err := d.dhtView(w, r, actor)
@@ -111,7 +115,8 @@ func (d *Pages) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 func (d *Pages) peerRow(p federation.Peer) templates.PeerRow {
-	row := templates.PeerRow{PortalRow: d.portalRow(p), Rule: ruleText(p.Rule.Stand), Note: p.Rule.Note, Faults: faultText(p.Faults), Held: cmp.Or(unshown(p), pages.FormatNumber(int64(p.Agents)))}
+	row := templates.PeerRow{PortalRow: d.portalRow(p), Rule: ruleText(p.Rule.Stand), Note: p.Rule.Note,
+		Faults: faultText(p.Faults), Held: cmp.Or(unshown(p), pages.FormatNumber(int64(p.Agents)))}
 	if row.Asked {
 		row.Held += " of " + pages.FormatNumber(int64(p.Listed))
 	}
@@ -152,7 +157,8 @@ func ruleText(stand string) string {
 
 // faultText lists the kinds of refused records or requests, the most frequent first.
 func faultText(faults map[string]int) string {
-	kinds := slices.SortedFunc(maps.Keys(faults), func(a, b string) int { return cmp.Or(faults[b]-faults[a], cmp.Compare(a, b)) })
+	kinds := slices.SortedFunc(maps.Keys(faults),
+		func(a, b string) int { return cmp.Or(faults[b]-faults[a], cmp.Compare(a, b)) })
 	parts := make([]string, 0, 3)
 	for _, k := range kinds[:min(len(kinds), 3)] {
 		parts = append(parts, pages.FormatNumber(int64(faults[k]))+" × "+k)
@@ -183,7 +189,8 @@ func modeText(p federation.Policy) string {
 func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advice {
 	out := adviceOf(list, d.hub.Coverage(hub.Query{}).Tier == record.TierSummary)
 	if e, ok := d.peers.Elsewhere(); ok {
-		out = slices.Insert(out, 0, templates.Advice{Text: e.String() + " Stop the copy, then run agentsite keys rotate on the one that stays.",
+		out = slices.Insert(out, 0, templates.Advice{Text: e.String() +
+			" Stop the copy, then run agentsite keys rotate on the one that stays.",
 			Href: "/docs/federation#what-if-a-copy-of-the-portal-runs-elsewhere", Link: "How"})
 	}
 	if len(list) > tablePage {
@@ -195,8 +202,10 @@ func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advi
 			continue
 		}
 		for _, w := range f.Words {
-			if by, ok := d.peers.Portal(r.Context(), string(w.By)); ok && by.Rule.Stand == federation.Pin && w.Verdict != record.Vouch {
-				out = advise(out, p, cmp.Or(by.Name, by.Host())+", which you pinned, "+verdictWord(w.Verdict)+" "+cmp.Or(p.Name, p.Host())+".", "Decide")
+			if by, ok := d.peers.Portal(r.Context(), string(w.By)); ok && by.Rule.Stand == federation.Pin &&
+				w.Verdict != record.Vouch {
+				out = advise(out, p, cmp.Or(by.Name,
+					by.Host())+", which you pinned, "+verdictWord(w.Verdict)+" "+cmp.Or(p.Name, p.Host())+".", "Decide")
 			}
 		}
 	}
@@ -208,7 +217,8 @@ const maxAdvice = 10
 
 func advise(out []templates.Advice, p federation.Peer, text, link string) []templates.Advice {
 	if len(out) < maxAdvice {
-		out = append(out, templates.Advice{Text: text, Href: "/admin/peers/" + url.PathEscape(address.PeerRef(p)), Link: link})
+		out = append(out, templates.Advice{Text: text, Href: "/admin/peers/" + url.PathEscape(address.PeerRef(p)),
+			Link: link})
 	}
 	return out
 }
@@ -242,7 +252,8 @@ func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 		}
 	}
 	if waiting > 3 {
-		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals wait for your decision.", waiting), Href: "/admin/peers?state=pending", Link: "See them"})
+		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals wait for your decision.", waiting),
+			Href: "/admin/peers?state=pending", Link: "See them"})
 	}
 	if barring > 3 {
 		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals refuse this one. If that is new, look at what this portal did: agentsite doctor.", barring)})
@@ -261,7 +272,8 @@ func verdictWord(v string) string {
 }
 
 func (d *Pages) decisionRow(r *http.Request, e federation.Entry) templates.DecisionRow {
-	row := templates.DecisionRow{At: pages.FormatMoment(e.At), By: e.By, What: actText(e.Act), Subject: e.Subject, Why: e.Why}
+	row := templates.DecisionRow{At: pages.FormatMoment(e.At), By: e.By, What: actText(e.Act), Subject: e.Subject,
+		Why: e.Why}
 	if p, ok := d.peers.Portal(r.Context(), e.Subject); ok {
 		row.Subject, row.SubjectHref = cmp.Or(p.Name, p.Host()), "/admin/peers/"+url.PathEscape(address.PeerRef(p))
 	} else if e.Act == "peers.policy" {
@@ -271,8 +283,12 @@ func (d *Pages) decisionRow(r *http.Request, e federation.Entry) templates.Decis
 }
 
 func actText(act string) string {
-	if text, ok := map[string]string{"peer.add": "Added", "peer.allow": "Allowed", "peer.pin": "Pinned", "peer.deny": "Denied", "peer.undecide": "Left to the policy", "peer.note": "Noted of", "peer.subscribe": "Followed the list of", "peer.unsubscribe": "Stopped following the list of", "peer.quota": "Changed the quota of",
-		"peer.forget": "Forgot", "peer.release": "Released", "peer.vouch": "Vouched for", "peer.warn": "Warned of", "peer.block": "Blocked in public", "peers.policy": "Changed the policy"}[act]; ok {
+	if text, ok := map[string]string{"peer.add": "Added", "peer.allow": "Allowed", "peer.pin": "Pinned",
+		"peer.deny": "Denied", "peer.undecide": "Left to the policy", "peer.note": "Noted of",
+		"peer.subscribe": "Followed the list of", "peer.unsubscribe": "Stopped following the list of",
+		"peer.quota":  "Changed the quota of",
+		"peer.forget": "Forgot", "peer.release": "Released", "peer.vouch": "Vouched for", "peer.warn": "Warned of",
+		"peer.block": "Blocked in public", "peers.policy": "Changed the policy"}[act]; ok {
 		return text
 	}
 	return act

@@ -18,14 +18,17 @@ func (d *Pages) reports(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.showReports(w, r, actor, http.StatusOK, templates.AdminReports{Closed: r.URL.Query().Get("closed") != ""})
 }
 
-func (d *Pages) showReports(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminReports) error {
+func (d *Pages) showReports(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AdminReports) error {
 	list, err := d.hub.Reports(r.Context(), actor, !v.Closed)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		row := templates.ReportRow{ID: c.ID, Agent: c.AgentName, By: c.ReporterHandle, Guest: c.ReporterKind == string(ident.Guest), Reason: pages.ReportReason(c.Reason), Text: c.Text,
-			Created: pages.FormatMoment(c.CreatedAt), Closed: pages.FormatMoment(c.ClosedAt), ClosedBy: c.ClosedBy, Outcome: c.Outcome}
+		row := templates.ReportRow{ID: c.ID, Agent: c.AgentName, By: c.ReporterHandle,
+			Guest: c.ReporterKind == string(ident.Guest), Reason: pages.ReportReason(c.Reason), Text: c.Text,
+			Created: pages.FormatMoment(c.CreatedAt), Closed: pages.FormatMoment(c.ClosedAt), ClosedBy: c.ClosedBy,
+			Outcome: c.Outcome}
 		if a, err := d.hub.Get(r.Context(), actor, c.AgentName); err == nil {
 			row.Title, row.Icon, row.There = a.Title, a.Icon, true
 			row.Withdrawn = a.Status.Held
@@ -47,7 +50,8 @@ func (d *Pages) closeReport(w http.ResponseWriter, r *http.Request, actor ident.
 		if !ok || messages["outcome"] == "" {
 			return err
 		}
-		return d.showReports(w, r, actor, code, templates.AdminReports{Wrong: id, Outcome: in.Get("outcome"), Error: messages["outcome"]})
+		return d.showReports(w, r, actor, code,
+			templates.AdminReports{Wrong: id, Outcome: in.Get("outcome"), Error: messages["outcome"]})
 	}
 	return respond.SeeOther(w, r, "/admin/reports")
 }

@@ -27,7 +27,8 @@ func (d *Pages) traceView(r *http.Request) (v templates.AdminTrace, code int, er
 		return v, 0, err
 	}
 	for _, f := range report.Findings {
-		v.Steps = append(v.Steps, templates.TraceStep{Level: string(f.Level), Text: record.CleanLine(f.Text), Do: record.CleanLine(f.Do)})
+		v.Steps = append(v.Steps, templates.TraceStep{Level: string(f.Level), Text: record.CleanLine(f.Text),
+			Do: record.CleanLine(f.Do)})
 	}
 	return v, http.StatusOK, nil
 }

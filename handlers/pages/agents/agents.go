@@ -89,11 +89,13 @@ type Owner struct {
 // New returns the pages about agents over the services of a portal. published returns the state of an agent of this
 // portal in the network; it is nil without a network.
 func New(cfg Config, published func(a hub.Agent) federation.Published) *Pages {
-	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
+	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
+		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
 		markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
 	return &Pages{
-		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches, site: cfg.Site, markup: cfg.Markup},
-		form:      &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup},
+		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
+			site: cfg.Site, markup: cfg.Markup},
+		form: &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup},
 		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, published: published, profile: profile,
 			site: cfg.Site},
 		Profile: profile,

@@ -38,7 +38,9 @@ func statTiles(s hub.Stats) []templates.Tile {
 	if failed > 0 {
 		errors.Hint = fmt.Sprintf("%.1f%% of all", 100*float64(failed)/float64(calls))
 	}
-	out := []templates.Tile{{Label: "Calls", Value: pages.FormatNumber(int64(calls))}, errors, {Label: "Usual answer", Value: "–", Hint: "half are quicker"}, {Label: "Slow answer", Value: "–", Hint: "95 of 100 are quicker"}}
+	out := []templates.Tile{{Label: "Calls", Value: pages.FormatNumber(int64(calls))}, errors,
+		{Label: "Usual answer", Value: "–", Hint: "half are quicker"},
+		{Label: "Slow answer", Value: "–", Hint: "95 of 100 are quicker"}}
 	if s.P50 > 0 || s.P95 > 0 {
 		out[2].Value, out[3].Value = took(s.P50), took(s.P95)
 	}
@@ -56,20 +58,25 @@ func statChart(days []hub.Day) *templates.Picture {
 	for _, d := range days {
 		most, calls, failed = max(most, d.Calls), calls+d.Calls, failed+d.Failed
 	}
-	p := &templates.Picture{Width: strconv.Itoa(chartDays*chartStep - (chartStep - chartBar)), Height: strconv.Itoa(chartHeight), From: pages.FormatMoment(begin), To: pages.FormatMoment(today),
-		Desc: fmt.Sprintf("%s in %d days, %s failed; at most %s on one day.", pages.FormatCounted(calls, "call", "calls"), chartDays, pages.FormatNumber(int64(failed)), pages.FormatNumber(int64(most)))}
+	p := &templates.Picture{Width: strconv.Itoa(chartDays*chartStep - (chartStep - chartBar)),
+		Height: strconv.Itoa(chartHeight), From: pages.FormatMoment(begin), To: pages.FormatMoment(today),
+		Desc: fmt.Sprintf("%s in %d days, %s failed; at most %s on one day.",
+			pages.FormatCounted(calls, "call", "calls"), chartDays, pages.FormatNumber(int64(failed)),
+			pages.FormatNumber(int64(most)))}
 	for _, d := range days {
 		at := int(d.Day.UTC().Sub(begin).Hours() / 24)
 		if at < 0 || at >= chartDays {
 			continue
 		}
-		title := d.Day.UTC().Format("2 Jan") + ": " + pages.FormatCounted(d.Calls, "call", "calls") + ", " + pages.FormatNumber(int64(d.Failed)) + " failed"
+		title := d.Day.UTC().Format("2 Jan") + ": " + pages.FormatCounted(d.Calls, "call",
+			"calls") + ", " + pages.FormatNumber(int64(d.Failed)) + " failed"
 		bar := func(state string, n int) {
 			if n == 0 {
 				return
 			}
 			h := max(2, n*chartHeight/most)
-			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(at * chartStep), Y: strconv.Itoa(chartHeight - h), W: strconv.Itoa(chartBar), H: strconv.Itoa(h), State: state, Title: title})
+			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(at * chartStep), Y: strconv.Itoa(chartHeight - h),
+				W: strconv.Itoa(chartBar), H: strconv.Itoa(h), State: state, Title: title})
 		}
 		bar("calls", d.Calls)
 		bar("failed", d.Failed)
@@ -89,14 +96,18 @@ func took(t time.Duration) string {
 }
 
 // callerWords name the kinds of callers.
-var callerWords = map[string]string{"guest": "a visitor", "person": "a person with an account", "operator": "the operator", "agent": "another agent", "portal": "a person of another portal"}
+var callerWords = map[string]string{"guest": "a visitor", "person": "a person with an account",
+	"operator": "the operator", "agent": "another agent", "portal": "a person of another portal"}
 
 // faceWords name the protocol endpoints of calls.
-var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API", "embed": "a site that shows it"}
+var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP",
+	"openai": "the OpenAI API", "embed": "a site that shows it"}
 
 func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
-	row := templates.CallRow{Who: callerWords[c.CallerKind], Face: faceWords[c.Face], State: strings.ReplaceAll(c.State, "_", " "), Took: took(c.Took),
-		Failed: c.State == string(task.Failed) || c.State == string(task.Rejected), Reason: c.Reason, Time: pages.FormatMoment(c.At)}
+	row := templates.CallRow{Who: callerWords[c.CallerKind], Face: faceWords[c.Face],
+		State: strings.ReplaceAll(c.State, "_", " "), Took: took(c.Took),
+		Failed: c.State == string(task.Failed) || c.State == string(task.Rejected), Reason: c.Reason,
+		Time: pages.FormatMoment(c.At)}
 	if row.Who == "" {
 		row.Who = c.CallerKind
 	}
@@ -140,7 +151,8 @@ func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Acto
 func wirePairs(list []hub.Trace) []templates.WirePair {
 	var out []templates.WirePair
 	for _, t := range list {
-		m := &templates.WireMessage{Time: pages.FormatMoment(t.At), Head: t.Head, Body: indented(strings.TrimRight(t.Body, "\r\n"))}
+		m := &templates.WireMessage{Time: pages.FormatMoment(t.At), Head: t.Head,
+			Body: indented(strings.TrimRight(t.Body, "\r\n"))}
 		if int64(len(t.Body)) < t.Size {
 			m.Cut = "The first " + pages.FormatBytes(int64(len(t.Body))) + " of " + pages.FormatBytes(t.Size) + "."
 		}

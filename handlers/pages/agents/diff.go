@@ -25,7 +25,8 @@ func diffView(list []hub.Change) []templates.ChangeView {
 				c.After = "a picture"
 			}
 		}
-		out = append(out, templates.ChangeView{Field: c.Field, Lines: folded(lineDiff(splitLines(readable(c.Before)), splitLines(readable(c.After))))})
+		out = append(out, templates.ChangeView{Field: c.Field,
+			Lines: folded(lineDiff(splitLines(readable(c.Before)), splitLines(readable(c.After))))})
 	}
 	return out
 }
@@ -137,7 +138,8 @@ func folded(list []templates.DiffLine) []templates.DiffLine {
 			out = append(out, list[i])
 			continue
 		}
-		out = append(out, templates.DiffLine{Mark: templates.Left, Text: pages.FormatCounted(n-i, "line", "lines") + " as before"})
+		out = append(out, templates.DiffLine{Mark: templates.Left,
+			Text: pages.FormatCounted(n-i, "line", "lines") + " as before"})
 		i = n - 1
 	}
 	return out

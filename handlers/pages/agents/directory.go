@@ -45,14 +45,16 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	v := templates.AgentsView{Query: q.Text, Total: page.Total, Coverage: search.CoverageText(page.Coverage), Folded: page.Coverage.Folded}
+	v := templates.AgentsView{Query: q.Text, Total: page.Total, Coverage: search.CoverageText(page.Coverage),
+		Folded: page.Coverage.Folded}
 	f := search.Filters{Q: q}
 	v.Results = d.cards(page.Results)
 	if asking > 0 {
 		v.Late = lateView(f, asking)
 	}
 	v.Facets, v.Filters, v.Kept, v.Sorts = f.Facets(page.Facets), f.Active(), f.Kept(), f.Sorts()
-	v.FeedHref, v.SaveQuery, v.CanSave = search.PathWithQuery("/agents/feed", f.Values()), f.Values().Encode(), actor.IsPerson()
+	v.FeedHref, v.SaveQuery, v.CanSave = search.PathWithQuery("/agents/feed", f.Values()), f.Values().Encode(),
+		actor.IsPerson()
 	v.ClearHref = f.None().Address()
 	if v.Coverage != "" && q.Scope != hub.ScopePortal {
 		v.HereHref = f.Here()

@@ -18,7 +18,8 @@ import (
 
 // showElsewhere renders the profile of an agent of another portal: the signed record and the evidence of its
 // signature.
-func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text,
+	wrong string) error {
 	evidence, err := d.hub.Evidence(r.Context(), a, false)
 	if err != nil {
 		return err
@@ -27,10 +28,14 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	source := d.hub.Source(a)
 	kind := pages.KindTexts(a.Kind)
 	v := templates.AgentView{
-		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.Label, Provenance: d.site.Provenance(a), KindHelp: kindElsewhere(a.Kind),
-		Tags: a.Tags(), Examples: pages.Examples(a, 3), TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
-		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt), Proof: a.Proof.State, ProofText: proofText(a),
-		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes), Text: text, Error: wrong,
+		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.Label, Provenance: d.site.Provenance(a),
+		KindHelp: kindElsewhere(a.Kind),
+		Tags:     a.Tags(), Examples: pages.Examples(a, 3), TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a),
+		Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
+		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt), Proof: a.Proof.State,
+		ProofText: proofText(a),
+		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
+		Text: text, Error: wrong,
 		Banners: statusBanners(a, false), From: fromView(a, source, evidence, now),
 	}
 	v.Provenance.Verified = source.Verified
@@ -45,15 +50,19 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
 	v.OwnerHandle = a.OwnerName
 	for _, s := range a.Skills {
-		left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
-		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
+		left := slices.DeleteFunc(slices.Clone(s.Examples),
+			func(e string) bool { return slices.Contains(v.Examples, e) })
+		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags,
+			Examples: left})
 	}
-	v.Health = templates.Health{Provenance: v.Provenance, Checked: pages.FormatMoment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
-		Latency: pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
+	v.Health = templates.Health{Provenance: v.Provenance, Checked: pages.FormatMoment(a.Liveness.CheckedAt),
+		CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
+		Latency:    pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
 	d.fillReports(&v, a, now)
 	if silent { // reports of other portals do not change that it cannot be reached from here
 		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), pages.NoAnswer
-		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now", pages.NoAnswer
+		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now",
+			pages.NoAnswer
 	}
 	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)
 	v.Share = new(d.shareView(a))
@@ -109,10 +118,15 @@ func liveElsewhere(l hub.Liveness) string {
 
 // fromView shows the origin of an agent and its evidence.
 func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templates.FromView {
-	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name, Verified: s.Verified, PortalID: s.ID,
-		HeadAge: pages.FormatAge(s.HeadAge(now)), Record: e.Hash, Key: e.Key, Issued: pages.FormatMoment(e.Issued), Expires: pages.FormatMoment(e.Expires),
-		HeadSeq: pages.FormatNumber(e.HeadSeq), HeadHash: e.HeadHash, HeadCount: pages.FormatCounted(int(e.HeadCount), "agent", "agents"), HeadIssued: pages.FormatMoment(e.HeadIssued), HeadExpires: pages.FormatMoment(e.HeadExpires),
-		RecordHref: "/api/v1/agents/" + a.Handle() + "/record", CardURL: e.CardURL, Terms: e.Terms, Pricing: e.Pricing, Publisher: a.Proof.Publisher, Also: s.Also,
+	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name,
+		Verified: s.Verified, PortalID: s.ID,
+		HeadAge: pages.FormatAge(s.HeadAge(now)), Record: e.Hash, Key: e.Key, Issued: pages.FormatMoment(e.Issued),
+		Expires: pages.FormatMoment(e.Expires),
+		HeadSeq: pages.FormatNumber(e.HeadSeq), HeadHash: e.HeadHash,
+		HeadCount:  pages.FormatCounted(int(e.HeadCount), "agent", "agents"),
+		HeadIssued: pages.FormatMoment(e.HeadIssued), HeadExpires: pages.FormatMoment(e.HeadExpires),
+		RecordHref: "/api/v1/agents/" + a.Handle() + "/record", CardURL: e.CardURL, Terms: e.Terms, Pricing: e.Pricing,
+		Publisher: a.Proof.Publisher, Also: s.Also,
 		ReportHref: s.URL + "/agents/" + a.Name + "/report"}
 	if !s.Sought.IsZero() {
 		v.Sought = agoWords(s.Sought, now)

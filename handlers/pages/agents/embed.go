@@ -22,7 +22,8 @@ func (d *Owner) embedSites() request.Handler {
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {
 			sites := strings.Fields(strings.ReplaceAll(in["embed_origins"], ",", " "))
 			if len(sites) > 1000 {
-				return "", &fault.Error{Kind: fault.Invalid, Safe: "name fewer sites", Fields: map[string]string{"embed_origins": "name fewer sites"}}
+				return "", &fault.Error{Kind: fault.Invalid, Safe: "name fewer sites",
+					Fields: map[string]string{"embed_origins": "name fewer sites"}}
 			}
 			_, err := d.hub.Update(r.Context(), actor, name, hub.Draft{EmbedOrigins: &sites})
 			return "", err
@@ -37,7 +38,8 @@ func (d *Owner) embedSettings(a hub.Agent, typed templates.EmbedSettings) templa
 	}
 	if v.On {
 		v.Href = d.portal.URL + "/agents/" + a.Name + "/embed"
-		v.Snippet = `<iframe src="` + v.Href + `" title="Chat with ` + templ.EscapeString(a.Title) + `" width="400" height="600" loading="lazy" style="border:0"></iframe>`
+		v.Snippet = `<iframe src="` + v.Href + `" title="Chat with ` + templ.EscapeString(a.Title) +
+			`" width="400" height="600" loading="lazy" style="border:0"></iframe>`
 	}
 	switch {
 	case a.Visibility != hub.Public:

@@ -119,7 +119,8 @@ func toolsOf(a hub.Agent) []templates.ToolView {
 	}
 	var out []templates.ToolView
 	for _, t := range conf.Tools {
-		v := templates.ToolView{Name: t.Name, Title: t.Title, Description: t.Description, ReadOnly: t.ReadOnly, Inputs: toolInputs(t.InputSchema)}
+		v := templates.ToolView{Name: t.Name, Title: t.Title, Description: t.Description, ReadOnly: t.ReadOnly,
+			Inputs: toolInputs(t.InputSchema)}
 		if i := slices.IndexFunc(a.Skills, func(s hub.Skill) bool { return s.ID == t.Name }); i >= 0 {
 			v.Examples = a.Skills[i].Examples
 		}
@@ -166,7 +167,9 @@ func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 		}
 		return []templates.Banner{{Kind: "info", Text: text}}
 	case hub.Deprecated:
-		return []templates.Banner{{Kind: "warn", Text: "It is deprecated: it still works, but its owner wants you to use something else.", Message: a.Status.Message}}
+		return []templates.Banner{{Kind: "warn",
+			Text:    "It is deprecated: it still works, but its owner wants you to use something else.",
+			Message: a.Status.Message}}
 	case hub.Withdrawn:
 		text := "It was withdrawn by its owner and takes no work."
 		if a.Status.Held {

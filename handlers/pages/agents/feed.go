@@ -68,8 +68,10 @@ func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Ac
 		title = "“" + q.Text + "” on " + d.portal.Name
 	}
 	here := d.portal.URL + search.PathWithQuery("/agents/feed", query)
-	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.portal.Name}, Updated: cmp.Or(respond.FormatTime(d.portal.Started), respond.FormatTime(clock.Now())),
-		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"}, {Rel: "alternate", Href: d.portal.URL + search.PathWithQuery("/agents", query), Type: "text/html"}}}
+	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.portal.Name},
+		Updated: cmp.Or(respond.FormatTime(d.portal.Started), respond.FormatTime(clock.Now())),
+		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"},
+			{Rel: "alternate", Href: d.portal.URL + search.PathWithQuery("/agents", query), Type: "text/html"}}}
 	var updated time.Time
 	for _, res := range page.Results {
 		a := res.Agent
@@ -77,8 +79,10 @@ func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Ac
 			updated = a.UpdatedAt
 			f.Updated = respond.FormatTime(updated)
 		}
-		e := atomEntry{ID: d.portal.URL + "/agents/" + a.Handle(), Title: a.Title, Published: respond.FormatTime(a.CreatedAt), Updated: respond.FormatTime(a.UpdatedAt),
-			Summary: d.markup.Line(a.Description), Link: atomLink{Rel: "alternate", Href: d.portal.URL + "/agents/" + a.Handle(), Type: "text/html"}}
+		e := atomEntry{ID: d.portal.URL + "/agents/" + a.Handle(), Title: a.Title,
+			Published: respond.FormatTime(a.CreatedAt), Updated: respond.FormatTime(a.UpdatedAt),
+			Summary: d.markup.Line(a.Description),
+			Link:    atomLink{Rel: "alternate", Href: d.portal.URL + "/agents/" + a.Handle(), Type: "text/html"}}
 		if a.OwnerName != "" {
 			e.Author = &atomAuthor{a.OwnerName}
 		}

@@ -31,10 +31,12 @@ func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 }
 
 // showAgentForm renders the form. It adds the fields that are the same for every agent.
-func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AgentFormView) error {
+func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.AgentFormView) error {
 	for _, k := range d.hub.Kinds() {
 		t := pages.KindTexts(k)
-		v.Kinds = append(v.Kinds, templates.KindOption{Value: string(k), Label: t.Choice, When: t.When, Example: t.Example})
+		v.Kinds = append(v.Kinds, templates.KindOption{Value: string(k), Label: t.Choice, When: t.When,
+			Example: t.Example})
 	}
 	if len(v.Skills) == 0 {
 		v.Skills = []templates.SkillRow{{}}
@@ -77,7 +79,9 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 				if i >= 0 {
 					chosen = slices.Delete(chosen, i, i+1)
 				}
-				v.ToolAgents = append(v.ToolAgents, templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description), Selected: i >= 0})
+				v.ToolAgents = append(v.ToolAgents,
+					templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description),
+						Selected: i >= 0})
 			}
 		}
 	}
@@ -90,9 +94,11 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 		v.Domains = []templates.Option{{Value: "", Label: "Your name on this portal"}}
 	}
 	for _, dom := range domains {
-		v.Domains = append(v.Domains, templates.Option{Value: dom.Domain, Label: dom.Domain, Selected: dom.Domain == v.Publisher})
+		v.Domains = append(v.Domains, templates.Option{Value: dom.Domain, Label: dom.Domain,
+			Selected: dom.Domain == v.Publisher})
 	}
-	if v.Publisher != "" && !slices.ContainsFunc(domains, func(dom hub.Domain) bool { return dom.Domain == v.Publisher }) {
+	if v.Publisher != "" && !slices.ContainsFunc(domains,
+		func(dom hub.Domain) bool { return dom.Domain == v.Publisher }) {
 		v.Domains = append(v.Domains, templates.Option{Value: v.Publisher, Label: v.Publisher, Selected: true})
 	}
 	return nil
@@ -129,7 +135,8 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 	s := sheet{view: typed(in), bad: templates.FieldErrors{}}
 	if a != nil {
 		now := formOf(*a)
-		s.name, s.view.Ref, s.view.Name, s.view.HasKey, s.view.HasToken = a.Name, a.Name, a.Name, now.HasKey, now.HasToken
+		s.name, s.view.Ref, s.view.Name, s.view.HasKey, s.view.HasToken = a.Name, a.Name, a.Name, now.HasKey,
+			now.HasToken
 		s.view.Draft, s.view.Server, s.view.Tools = now.Draft, now.Server, now.Tools
 	}
 	for _, button := range []string{"more", "preview", "reread", "publish", "draft", "save"} {

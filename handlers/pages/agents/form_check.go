@@ -74,7 +74,8 @@ func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 			out.Names = d.freeNames(r.Context(), actor, name)
 		}
 	}
-	if in.Has("ask_address") && s.view.Endpoint != "" && out.Fields["endpoint"] == "" && (s.view.Kind == string(hub.A2A) || s.view.Kind == string(hub.MCP)) {
+	if in.Has("ask_address") && s.view.Endpoint != "" && out.Fields["endpoint"] == "" &&
+		(s.view.Kind == string(hub.A2A) || s.view.Kind == string(hub.MCP)) {
 		out.Found = d.whatAnswers(r.Context(), actor, s.view.Endpoint, hub.Kind(s.view.Kind))
 	}
 	respond.JSON(w, http.StatusOK, encoded(out)) // the encoding leaves no tag in the typed text

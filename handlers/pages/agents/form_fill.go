@@ -24,11 +24,15 @@ import (
 // formOf fills the form with an existing agent.
 func formOf(a hub.Agent) templates.AgentFormView {
 	description, notes, _ := strings.Cut(a.Description, notesHeading)
-	v := templates.AgentFormView{Ref: a.Name, Base: strconv.Itoa(a.Version), Draft: a.Status.State == hub.StatusDraft, Kind: string(a.Kind), Name: a.Name, Title: a.Title,
-		Description: description, Notes: notes, Endpoint: a.Endpoint, Visibility: string(a.Visibility), OwnModel: a.Endpoint != "",
-		Languages: strings.Join(a.Languages, ", "), InputModes: strings.Join(a.InputModes, ", "), OutputModes: strings.Join(a.OutputModes, ", "),
-		Publisher: a.Publisher, Icon: a.Icon, Callers: a.Limits.Callers, Listed: strings.Join(a.Limits.Listed, ", "),
-		PerMinute: unlessZero(a.Limits.PerMinute), PerDay: unlessZero(a.Limits.PerDay), MaxBytes: unlessZero(a.Limits.MaxBytes)}
+	v := templates.AgentFormView{Ref: a.Name, Base: strconv.Itoa(a.Version), Draft: a.Status.State == hub.StatusDraft,
+		Kind: string(a.Kind), Name: a.Name, Title: a.Title,
+		Description: description, Notes: notes, Endpoint: a.Endpoint, Visibility: string(a.Visibility),
+		OwnModel:  a.Endpoint != "",
+		Languages: strings.Join(a.Languages, ", "), InputModes: strings.Join(a.InputModes, ", "),
+		OutputModes: strings.Join(a.OutputModes, ", "),
+		Publisher:   a.Publisher, Icon: a.Icon, Callers: a.Limits.Callers, Listed: strings.Join(a.Limits.Listed, ", "),
+		PerMinute: unlessZero(a.Limits.PerMinute), PerDay: unlessZero(a.Limits.PerDay),
+		MaxBytes: unlessZero(a.Limits.MaxBytes)}
 	switch a.Kind {
 	case hub.OpenAI:
 		var c hub.OpenAIConfig
@@ -47,7 +51,8 @@ func formOf(a hub.Agent) templates.AgentFormView {
 		if json.Unmarshal(a.Config, &c) == nil {
 			v.AuthHeader, v.Server = c.AuthHeader, c.Server
 			for _, t := range c.Tools {
-				v.Tools = append(v.Tools, templates.ToolRow{Name: t.Name, Title: t.Title, Description: t.Description, ReadOnly: t.ReadOnly})
+				v.Tools = append(v.Tools, templates.ToolRow{Name: t.Name, Title: t.Title, Description: t.Description,
+					ReadOnly: t.ReadOnly})
 			}
 		}
 		v.HasToken = a.HasSecret
@@ -67,7 +72,8 @@ func fillPrompt(v *templates.AgentFormView, a hub.Agent) {
 	if json.Unmarshal(a.Config, &c) != nil {
 		return
 	}
-	v.Model, v.Instructions, v.Unasked, v.OtherTools, v.MaxTokens = c.Model, c.Instructions, c.Unasked, strings.Join(c.Tools, ", "), unlessZero(c.MaxTokens)
+	v.Model, v.Instructions, v.Unasked, v.OtherTools, v.MaxTokens = c.Model, c.Instructions, c.Unasked,
+		strings.Join(c.Tools, ", "), unlessZero(c.MaxTokens)
 	if c.Temperature != nil {
 		v.Temperature = strconv.FormatFloat(*c.Temperature, 'g', 4, 64)
 	}
@@ -85,7 +91,8 @@ func unlessZero(n int) string {
 
 // foundForm fills the form of a new agent from the description found at an address or in a card.
 func foundForm(in hub.Described) templates.AgentFormView {
-	v := formOf(hub.Agent{Name: in.Name, Title: in.Title, Description: in.Description, Kind: in.Kind, Endpoint: in.Endpoint, Config: in.Config,
+	v := formOf(hub.Agent{Name: in.Name, Title: in.Title, Description: in.Description, Kind: in.Kind,
+		Endpoint: in.Endpoint, Config: in.Config,
 		Skills: in.Skills, InputModes: in.InputModes, OutputModes: in.OutputModes, Visibility: hub.Public})
 	v.Ref, v.Base, v.Models = "", "", in.Models
 	return v
@@ -173,7 +180,8 @@ func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted strin
 	}
 	pasted = strings.TrimSpace(in.Get("card"))
 	text = []byte(pasted)
-	if r.MultipartForm != nil && len(r.MultipartForm.File["card_file"]) > 0 && r.MultipartForm.File["card_file"][0].Size > 0 {
+	if r.MultipartForm != nil && len(r.MultipartForm.File["card_file"]) > 0 &&
+		r.MultipartForm.File["card_file"][0].Size > 0 {
 		f, err := r.MultipartForm.File["card_file"][0].Open()
 		if err != nil {
 			return nil, pasted, err
@@ -207,10 +215,12 @@ func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	}
 	var in api.DraftJSON
 	if err := json.Unmarshal(text, &in); err != nil {
-		return templates.AgentFormView{}, fault.Wrap(fault.Invalid, err, "This is no registration: %.200s.", strings.TrimPrefix(err.Error(), "json: "))
+		return templates.AgentFormView{}, fault.Wrap(fault.Invalid, err, "This is no registration: %.200s.",
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if in.Name == nil && in.Description == nil && in.Endpoint == nil {
-		return templates.AgentFormView{}, fault.New(fault.Invalid, "This is neither an A2A agent card nor a registration: it has no name, no description and no address.")
+		return templates.AgentFormView{}, fault.New(fault.Invalid,
+			"This is neither an A2A agent card nor a registration: it has no name, no description and no address.")
 	}
 	draft, err := in.Draft()
 	if err != nil {
@@ -226,8 +236,10 @@ func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 
 // draftForm fills the form from a registration.
 func draftForm(in hub.Draft) templates.AgentFormView {
-	a := hub.Agent{Name: value(in.Name), Title: value(in.Title), Description: value(in.Description), Kind: value(in.Kind), Endpoint: value(in.Endpoint),
-		Visibility: value(in.Visibility), Publisher: value(in.Publisher), Languages: value(in.Languages), InputModes: value(in.InputModes),
+	a := hub.Agent{Name: value(in.Name), Title: value(in.Title), Description: value(in.Description),
+		Kind: value(in.Kind), Endpoint: value(in.Endpoint),
+		Visibility: value(in.Visibility), Publisher: value(in.Publisher), Languages: value(in.Languages),
+		InputModes:  value(in.InputModes),
 		OutputModes: value(in.OutputModes), Limits: value(in.Limits), Config: encoded(in.Config)}
 	skills := value(in.Skills)
 	a.Skills = skills[:min(len(skills), maxRows)]
@@ -272,8 +284,9 @@ type paper []byte
 
 // RoundTrip implements http.RoundTripper.
 func (p paper) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(p)), ContentLength: int64(len(p)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(bytes.NewReader(p)), ContentLength: int64(len(p)), Request: r}, nil
 }
 
 // reread puts the current tools of an MCP server into the sheet.

@@ -18,10 +18,12 @@ const isNew = 15 * time.Minute
 
 // next returns the next steps of a newly registered agent for its owner, or nil if it is no longer new.
 func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
-	if a.Status.State != hub.Active || !d.hub.Owns(actor, a) || !d.hub.MayEdit(actor, a) || clock.Now().Sub(a.CreatedAt) > isNew {
+	if a.Status.State != hub.Active || !d.hub.Owns(actor, a) || !d.hub.MayEdit(actor, a) ||
+		clock.Now().Sub(a.CreatedAt) > isNew {
 		return nil
 	}
-	v := &templates.NextView{Ref: a.Name, Link: a.Kind == hub.Link, Live: string(a.Liveness.State), Reason: a.Liveness.Reason}
+	v := &templates.NextView{Ref: a.Name, Link: a.Kind == hub.Link, Live: string(a.Liveness.State),
+		Reason: a.Liveness.Reason}
 	if a.Visibility != hub.Private {
 		v.Share = d.portal.URL + "/agents/" + a.Name
 	}
@@ -49,9 +51,11 @@ func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		return fault.New(fault.Forbidden, "Only an owner of %s may connect its program.", a.Name)
 	}
 	if a.Kind != hub.Link {
-		return fault.New(fault.Invalid, "Only a linked agent is connected by a command; %s is reached at its address.", a.Name)
+		return fault.New(fault.Invalid, "Only a linked agent is connected by a command; %s is reached at its address.",
+			a.Name)
 	}
-	token, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: "link " + a.Name, Scopes: []ident.Scope{ident.AgentsWrite}, Life: connectLife})
+	token, err := d.accounts.CreateToken(r.Context(), actor,
+		account.NewToken{Label: "link " + a.Name, Scopes: []ident.Scope{ident.AgentsWrite}, Life: connectLife})
 	if err != nil {
 		return err
 	}

@@ -61,16 +61,22 @@ func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 // typed reads the submitted form, to be shown again.
 func typed(in url.Values) templates.AgentFormView {
 	get := func(name string) string { return strings.TrimSpace(in.Get(name)) }
-	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"), Description: request.NormalizeLines(in.Get("description")),
-		Endpoint: get("endpoint"), Visibility: in.Get("visibility"), Model: get("model"), AuthHeader: get("auth_header"), Notes: request.NormalizeLines(in.Get("notes")), Note: get("note"),
-		Base: in.Get("base"), Instructions: request.NormalizeLines(in.Get("instructions")), Unasked: in.Has("unasked"), Temperature: get("temperature"), MaxTokens: get("max_tokens"),
-		Languages: get("languages"), InputModes: get("input_modes"), OutputModes: get("output_modes"), Publisher: get("publisher"), Icon: get("icon"),
-		Callers: get("callers"), Listed: get("listed"), PerMinute: get("per_minute"), PerDay: get("per_day"), MaxBytes: get("max_bytes"), Ask: request.NormalizeLines(in.Get("try"))}
+	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"),
+		Description: request.NormalizeLines(in.Get("description")),
+		Endpoint:    get("endpoint"), Visibility: in.Get("visibility"), Model: get("model"),
+		AuthHeader: get("auth_header"), Notes: request.NormalizeLines(in.Get("notes")), Note: get("note"),
+		Base: in.Get("base"), Instructions: request.NormalizeLines(in.Get("instructions")), Unasked: in.Has("unasked"),
+		Temperature: get("temperature"), MaxTokens: get("max_tokens"),
+		Languages: get("languages"), InputModes: get("input_modes"), OutputModes: get("output_modes"),
+		Publisher: get("publisher"), Icon: get("icon"),
+		Callers: get("callers"), Listed: get("listed"), PerMinute: get("per_minute"), PerDay: get("per_day"),
+		MaxBytes: get("max_bytes"), Ask: request.NormalizeLines(in.Get("try"))}
 	v.OwnModel = in.Get("brain") == "own" || in.Get("brain") == "" && v.Endpoint != ""
 	if in.Has("icon_remove") {
 		v.Icon = ""
 	}
-	v.OtherTools = strings.Join(append(request.SplitValues(in["tools"]), request.SplitValues(in["other_tools"])...), ", ")
+	v.OtherTools = strings.Join(append(request.SplitValues(in["tools"]), request.SplitValues(in["other_tools"])...),
+		", ")
 	at := func(name string, i int) string {
 		if list := in[name]; i < len(list) {
 			return request.NormalizeLines(list[i])
@@ -78,15 +84,18 @@ func typed(in url.Values) templates.AgentFormView {
 		return ""
 	}
 	for i := range min(len(in["skill_name"]), maxRows) {
-		v.Skills = append(v.Skills, templates.SkillRow{ID: at("skill_id", i), Name: at("skill_name", i), Description: at("skill_description", i),
-			Tags: at("skill_tags", i), Examples: at("skill_examples", i)})
+		v.Skills = append(v.Skills, templates.SkillRow{ID: at("skill_id", i), Name: at("skill_name", i),
+			Description: at("skill_description", i),
+			Tags:        at("skill_tags", i), Examples: at("skill_examples", i)})
 	}
 	for i := range min(len(in["example_user"]), maxExchangeRows) {
-		v.Exchanges = append(v.Exchanges, templates.ExchangeRow{User: at("example_user", i), Agent: at("example_agent", i)})
+		v.Exchanges = append(v.Exchanges, templates.ExchangeRow{User: at("example_user", i),
+			Agent: at("example_agent", i)})
 	}
 	tried := len(in["tried_asked"])
 	for i := max(0, tried-maxTries); i < tried; i++ {
-		v.Tries = append(v.Tries, templates.TryRow{Asked: cutRunes(at("tried_asked", i), maxTriedText), Answer: cutRunes(at("tried_answer", i), maxTriedText),
+		v.Tries = append(v.Tries, templates.TryRow{Asked: cutRunes(at("tried_asked", i), maxTriedText),
+			Answer: cutRunes(at("tried_answer", i), maxTriedText),
 			Reason: cutRunes(at("tried_reason", i), 500), Took: cutRunes(at("tried_took", i), 20)})
 	}
 	return v
@@ -129,7 +138,8 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	if kind == hub.Link || kind == hub.Prompt && !v.OwnModel {
 		endpoint = ""
 	}
-	draft = hub.Draft{Name: &v.Name, Title: &v.Title, Description: &description, Kind: &kind, Endpoint: &endpoint, Visibility: &visibility, Skills: &skills,
+	draft = hub.Draft{Name: &v.Name, Title: &v.Title, Description: &description, Kind: &kind, Endpoint: &endpoint,
+		Visibility: &visibility, Skills: &skills,
 		Note: v.Note, Config: map[string]json.RawMessage{}}
 	secret := ""
 	switch kind {
@@ -167,7 +177,8 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 		draft.Icon = &v.Icon
 	}
 	if in.Has("callers") {
-		draft.Limits = &hub.Limits{Callers: v.Callers, PerMinute: whole0(v.PerMinute, "per_minute", bad), PerDay: whole0(v.PerDay, "per_day", bad), MaxBytes: whole0(v.MaxBytes, "max_bytes", bad)}
+		draft.Limits = &hub.Limits{Callers: v.Callers, PerMinute: whole0(v.PerMinute, "per_minute", bad),
+			PerDay: whole0(v.PerDay, "per_day", bad), MaxBytes: whole0(v.MaxBytes, "max_bytes", bad)}
 		if v.Callers == hub.ListedCallers {
 			draft.Limits.Listed = request.SplitValues([]string{strings.ReplaceAll(v.Listed, "\n", ",")})
 		}
@@ -187,8 +198,10 @@ func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, 
 	if tools == nil {
 		tools = []string{}
 	}
-	config["instructions"], config["model"], config["examples"] = encoded(v.Instructions), encoded(v.Model), encoded(exchanges)
-	config["tools"], config["unasked"], config["max_tokens"] = encoded(tools), encoded(v.Unasked), encoded(whole0(v.MaxTokens, "max_tokens", bad))
+	config["instructions"], config["model"], config["examples"] = encoded(v.Instructions), encoded(v.Model),
+		encoded(exchanges)
+	config["tools"], config["unasked"], config["max_tokens"] = encoded(tools), encoded(v.Unasked),
+		encoded(whole0(v.MaxTokens, "max_tokens", bad))
 	config["temperature"] = encoded(nil)
 	if v.Temperature != "" {
 		t, err := strconv.ParseFloat(strings.Replace(v.Temperature, ",", ".", 1), 64)
@@ -236,8 +249,10 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 			}
 		}
 		switch name {
-		case "", "name", "title", "description", "kind", "endpoint", "visibility", "model", "key", "token", "auth_header", "instructions", "examples", "tools",
-			"temperature", "max_tokens", "languages", "input_modes", "output_modes", "icon", "publisher", "callers", "listed", "per_minute", "per_day", "max_bytes", "note", "try":
+		case "", "name", "title", "description", "kind", "endpoint", "visibility", "model", "key", "token",
+			"auth_header", "instructions", "examples", "tools",
+			"temperature", "max_tokens", "languages", "input_modes", "output_modes", "icon", "publisher", "callers",
+			"listed", "per_minute", "per_day", "max_bytes", "note", "try":
 			out[name] = text
 		case "skills":
 			also("Skills: " + text + ".")

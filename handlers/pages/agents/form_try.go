@@ -47,7 +47,8 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 	if err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
-	row := templates.TryRow{Asked: strings.TrimSpace(s.view.Ask), Answer: out.Text, Took: pages.FormatLatency(out.Took), Reason: out.Reason}
+	row := templates.TryRow{Asked: strings.TrimSpace(s.view.Ask), Answer: out.Text, Took: pages.FormatLatency(out.Took),
+		Reason: out.Reason}
 	if row.Reason == "" && out.Text == "" {
 		row.Reason = "It answered nothing."
 	}
@@ -67,13 +68,15 @@ func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
 	kind := pages.KindTexts(a.Kind)
-	p := &templates.AgentPreview{Card: d.site.Card(a), KindHelp: kind.Help, TextGoesTo: d.site.TextGoesTo(a), Visibility: string(a.Visibility)}
+	p := &templates.AgentPreview{Card: d.site.Card(a), KindHelp: kind.Help, TextGoesTo: d.site.TextGoesTo(a),
+		Visibility: string(a.Visibility)}
 	p.Tagline, p.Description = d.site.Describe(a.Description)
 	if p.Card.Icon = ""; a.Icon != "" { // no route serves it yet
 		p.IconImage = d.iconImage(r, a.Icon)
 	}
 	for _, sk := range a.Skills {
-		p.Skills = append(p.Skills, templates.Skill{ID: sk.ID, Name: sk.Name, Description: sk.Description, Tags: sk.Tags, Examples: sk.Examples})
+		p.Skills = append(p.Skills, templates.Skill{ID: sk.ID, Name: sk.Name, Description: sk.Description,
+			Tags: sk.Tags, Examples: sk.Examples})
 	}
 	s.view.Preview = p
 	return d.showAgentForm(w, r, actor, http.StatusOK, s.view)

@@ -28,12 +28,14 @@ func historyPicture(list []hub.Contact) *templates.Picture {
 		return nil
 	}
 	list = list[max(0, len(list)-historyBars):]
-	p := &templates.Picture{Width: strconv.Itoa(historyBars*historyStep - (historyStep - historyBar)), Height: strconv.Itoa(historyHeight),
-		From: pages.FormatMoment(list[0].At), To: pages.FormatMoment(list[len(list)-1].At), Desc: historyWords(list)}
+	p := &templates.Picture{Width: strconv.Itoa(historyBars*historyStep - (historyStep - historyBar)),
+		Height: strconv.Itoa(historyHeight),
+		From:   pages.FormatMoment(list[0].At), To: pages.FormatMoment(list[len(list)-1].At), Desc: historyWords(list)}
 	left := (historyBars - len(list)) * historyStep
 	for i, c := range list {
 		h := barHeight(c)
-		p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(left + i*historyStep), Y: strconv.Itoa(historyHeight - h), W: strconv.Itoa(historyBar), H: strconv.Itoa(h),
+		p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(left + i*historyStep), Y: strconv.Itoa(historyHeight - h),
+			W: strconv.Itoa(historyBar), H: strconv.Itoa(h),
 			State: string(c.State), Title: contactWords(c)})
 	}
 	return p
@@ -77,14 +79,16 @@ func historyWords(list []hub.Contact) string {
 		}
 	}
 	last := list[len(list)-1]
-	return fmt.Sprintf("%s since %s: %s. The last on %s.", pages.FormatCounted(len(list), "check", "checks"), list[0].At.UTC().Format("2 Jan, 15:04 UTC"),
+	return fmt.Sprintf("%s since %s: %s. The last on %s.", pages.FormatCounted(len(list), "check", "checks"),
+		list[0].At.UTC().Format("2 Jan, 15:04 UTC"),
 		strings.Join(parts, ", "), contactWords(last))
 }
 
 // sinceText describes the liveness of an agent, and since when, if that is known.
 func sinceText(list []hub.Contact, now hub.Liveness) (line string, since templates.Time) {
-	line = map[hub.Live]string{hub.Alive: "Alive", hub.NeedsAuth: "Answers, but wants a credential", hub.WrongProtocol: "Answers, but not as this kind of agent",
-		hub.Unreachable: "Does not answer"}[now.State]
+	line = map[hub.Live]string{hub.Alive: "Alive", hub.NeedsAuth: "Answers, but wants a credential",
+		hub.WrongProtocol: "Answers, but not as this kind of agent",
+		hub.Unreachable:   "Does not answer"}[now.State]
 	if line == "" {
 		return "Not checked yet", templates.Time{}
 	}
@@ -144,7 +148,8 @@ func uptimeTexts(list []hub.Contact, now time.Time) []string {
 		}
 		// About one check may be missing at the start of the span.
 		if known < s.span-s.span/24 {
-			return append(out, "Alive "+shareWords(share)+" of the last "+strings.TrimSuffix(agoWords(now.Add(-known), now), " ago"))
+			return append(out, "Alive "+shareWords(share)+" of the last "+strings.TrimSuffix(agoWords(now.Add(-known),
+				now), " ago"))
 		}
 		out = append(out, "Alive "+shareWords(share)+" of the last "+s.name)
 	}

@@ -23,7 +23,8 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	own := d.hub.Own()
-	v := templates.HomeView{Here: own, Alive: alive.Total, Elsewhere: pages.FormatNumber(int64(max(d.hub.Count()-own, 0)))}
+	v := templates.HomeView{Here: own, Alive: alive.Total,
+		Elsewhere: pages.FormatNumber(int64(max(d.hub.Count()-own, 0)))}
 	if portals, _ := d.peers.Counts(); portals > 1 {
 		v.Portals = pages.FormatCounted(portals-1, "other portal", "other portals")
 	}
@@ -32,7 +33,8 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	tags := alive.Facets["tag"]
 	for _, t := range tags[:min(len(tags), homeTags)] {
-		v.Tags = append(v.Tags, templates.Link{Label: t.Value, Href: "/agents?" + url.Values{"tag": {t.Value}}.Encode()})
+		v.Tags = append(v.Tags, templates.Link{Label: t.Value,
+			Href: "/agents?" + url.Values{"tag": {t.Value}}.Encode()})
 	}
 	if guide, ok := d.site.Guide(r.Context(), actor); ok {
 		v.Guide, v.GuideExamples = true, d.guideQuestions(r.Context(), actor, guide)

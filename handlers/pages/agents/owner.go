@@ -48,7 +48,8 @@ func (d *Owner) ownerPage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 // showOwner renders the owner's view with the typed values and their errors.
-func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.OwnerView) error {
+func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.OwnerView) error {
 	a, err := d.manageable(r, actor)
 	if err != nil {
 		return err
@@ -92,7 +93,8 @@ func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Ac
 
 // proofView shows how the owner proves to be allowed to list the agent.
 func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
-	v := templates.ProofView{State: a.Proof.State, Text: proofText(a), Card: a.Kind == hub.A2A, Checked: pages.FormatMoment(a.Proof.At)}
+	v := templates.ProofView{State: a.Proof.State, Text: proofText(a), Card: a.Kind == hub.A2A,
+		Checked: pages.FormatMoment(a.Proof.At)}
 	v.Address = strings.TrimSuffix(api.Origin(a.Endpoint), "/") + hub.ProofPath
 	if a.OwnerID == actor.ID {
 		v.Token = d.hub.OwnerToken(actor)
@@ -101,7 +103,8 @@ func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 }
 
 // ownerAgain shows the owner's view with the error of a form. field is the view's name of the service's field.
-func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.OwnerView, field string, err error) error {
+func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.OwnerView,
+	field string, err error) error {
 	// A missing permission is not an error of the form.
 	if _, merr := d.manageable(r, actor); merr != nil {
 		return err
@@ -110,12 +113,15 @@ func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 	if !ok || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
 		return err
 	}
-	v.Errors = templates.FieldErrors{field: pages.FirstError(messages, "account", "status", "status.message", field, "")}
+	v.Errors = templates.FieldErrors{field: pages.FirstError(messages, "account", "status", "status.message", field,
+		"")}
 	return d.showOwner(w, r, actor, code, v)
 }
 
 // ownerChange reads a form, makes the change and shows the owner's view.
-func (d *Owner) ownerChange(field, done string, typed func(in map[string]string) templates.OwnerView, change func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error)) request.Handler {
+func (d *Owner) ownerChange(field, done string, typed func(in map[string]string) templates.OwnerView,
+	change func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string,
+		error)) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		posted, err := request.Form(w, r)
 		if err != nil {

@@ -40,7 +40,8 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	}
 	if pages.Anonymous(actor) && r.URL.RawQuery == "" {
 		// The page that all guests share is cached for a minute, because it contains ages.
-		key := fmt.Sprintf("agent %s %d %d %s %s %s", a.ID, a.Version, a.Liveness.CheckedAt.UnixMilli(), a.OwnerName, a.Proof.State, clock.Now().Format("15:04"))
+		key := fmt.Sprintf("agent %s %d %d %s %s %s", a.ID, a.Version, a.Liveness.CheckedAt.UnixMilli(), a.OwnerName,
+			a.Proof.State, clock.Now().Format("15:04"))
 		if d.site.RenderKept(w, key) {
 			return nil
 		}
@@ -63,7 +64,8 @@ func HandedOver(r *http.Request) string {
 }
 
 // ShowAgent renders a profile with the typed message and its error.
-func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text,
+	wrong string) error {
 	if a.Elsewhere() {
 		return d.showElsewhere(w, r, actor, a, code, text, wrong)
 	}
@@ -73,12 +75,16 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	v := templates.AgentView{
-		Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon, Kind: kind.Label, Provenance: d.site.Provenance(a), KindHelp: kind.Help,
-		Tags: a.Tags(), Examples: pages.Examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, server), TokenHint: d.tokenHint(a),
-		Version: pages.FormatNumber(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions", Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt),
+		Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon, Kind: kind.Label,
+		Provenance: d.site.Provenance(a), KindHelp: kind.Help,
+		Tags: a.Tags(), Examples: pages.Examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.site.TextGoesTo(a),
+		Limits: d.limitTexts(a), Uses: d.uses(a, server), TokenHint: d.tokenHint(a),
+		Version: pages.FormatNumber(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions",
+		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt),
 		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
-		Mine: d.hub.MayEdit(actor, a), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin && !d.hub.Owns(actor, a), Text: text, Error: wrong,
+		Mine: d.hub.MayEdit(actor, a), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin &&
+			!d.hub.Owns(actor, a), Text: text, Error: wrong,
 	}
 	v.Tagline, v.Description = d.site.Describe(a.Description)
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
@@ -101,8 +107,10 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	v.Tools = toolsOf(a)
 	if len(v.Tools) == 0 {
 		for _, s := range a.Skills {
-			left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
-			v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
+			left := slices.DeleteFunc(slices.Clone(s.Examples),
+				func(e string) bool { return slices.Contains(v.Examples, e) })
+			v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description,
+				Tags: s.Tags, Examples: left})
 		}
 	}
 	v.Banners = statusBanners(a, v.Mine)
@@ -153,8 +161,10 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	if strings.TrimSuffix(h.Reason, ".") == h.Line {
 		h.Reason = "" // shown once already
 	}
-	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable && d.hub.MayEdit(actor, a) {
-		h.Reason = strings.TrimSpace(h.Reason + " Make sure that it runs and that its address is right, then check again.")
+	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable &&
+		d.hub.MayEdit(actor, a) {
+		h.Reason = strings.TrimSpace(h.Reason +
+			" Make sure that it runs and that its address is right, then check again.")
 	}
 	h.Picture = historyPicture(list)
 	h.Uptime = uptimeTexts(list, now)

@@ -73,7 +73,8 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 		out[i] = d.site.Card(res.Agent, res.Matched...)
 		out[i].Why = matchReason(res.Why)
 		if res.Copies > 0 {
-			out[i].Copies, out[i].CopiesHref = pages.FormatCounted(res.Copies, "other portal", "other portals"), search.SameAs(res.Agent.Handle())
+			out[i].Copies, out[i].CopiesHref = pages.FormatCounted(res.Copies, "other portal", "other portals"),
+				search.SameAs(res.Agent.Handle())
 		}
 	}
 	return out
@@ -85,7 +86,8 @@ func lateView(f search.Filters, asking int) *templates.LateView {
 	v := f.Values()
 	at := search.BrowseAddress(v)
 	v.Set("wait", "1")
-	return &templates.LateView{Portals: pages.FormatCounted(asking, "other portal", "other portals"), Href: at, WaitHref: "/agents?" + v.Encode()}
+	return &templates.LateView{Portals: pages.FormatCounted(asking, "other portal", "other portals"), Href: at,
+		WaitHref: "/agents?" + v.Encode()}
 }
 
 // waits reports whether a page has to wait for other portals.

@@ -29,11 +29,13 @@ func (d *Profile) reportForm(w http.ResponseWriter, r *http.Request, actor ident
 	return d.showReport(w, r, actor, http.StatusOK, a, templates.ReportView{Done: r.URL.Query().Get("done") != ""})
 }
 
-func (d *Profile) showReport(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, a hub.Agent, v templates.ReportView) error {
+func (d *Profile) showReport(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, a hub.Agent,
+	v templates.ReportView) error {
 	v.Ref, v.Title = a.Handle(), a.Title
 	for _, reason := range hub.ReportReasons {
 		t := pages.ReasonTexts[reason]
-		v.Reasons = append(v.Reasons, templates.Option{Value: reason, Label: pages.ReportReason(reason), Hint: t[1], Selected: reason == v.Reason})
+		v.Reasons = append(v.Reasons, templates.Option{Value: reason, Label: pages.ReportReason(reason), Hint: t[1],
+			Selected: reason == v.Reason})
 	}
 	return d.site.Render(w, r, code, templates.Report(d.site.Frame(r, actor, "Report "+a.Title), v))
 }

@@ -17,7 +17,8 @@ func (d *Profile) fillReports(v *templates.AgentView, a hub.Agent, now time.Time
 		return
 	}
 	for _, s := range list {
-		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: reporterLabel(s.Role, own), Live: string(s.State), What: reachText(s.State),
+		v.Voices = append(v.Voices, templates.VoiceView{Portal: s.Portal, Whose: reporterLabel(s.Role, own),
+			Live: string(s.State), What: reachText(s.State),
 			Ago: agoWords(s.At, now), At: pages.FormatMoment(s.At), Called: s.Called, Counts: s.Role != ""})
 	}
 	if !own && l.State != a.Liveness.State { // the state changed after the list was read

@@ -46,8 +46,10 @@ func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon, Provenance: d.site.Provenance(a), Kind: pages.KindTexts(a.Kind).Label,
-		TextGoesTo: d.site.TextGoesTo(a), Text: HandedOver(r), Banners: statusBanners(a, d.hub.MayEdit(actor, a)), Owner: a.OwnerName}
+	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon,
+		Provenance: d.site.Provenance(a), Kind: pages.KindTexts(a.Kind).Label,
+		TextGoesTo: d.site.TextGoesTo(a), Text: HandedOver(r), Banners: statusBanners(a, d.hub.MayEdit(actor, a)),
+		Owner: a.OwnerName}
 	v.Tagline, _ = d.site.Describe(a.Description)
 	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)
 	v.Back = r.URL.RequestURI()
@@ -61,7 +63,8 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	if !a.Listable() {
 		return nil
 	}
-	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.portal.Name, URL: d.portal.URL + "/agents/" + a.Handle()}
+	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.portal.Name,
+		URL: d.portal.URL + "/agents/" + a.Handle()}
 	if a.Icon != "" {
 		p.Image = d.portal.URL + address.IconPath(a)
 	}
@@ -70,7 +73,8 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 
 // shareView fills in the "Share" section of a profile.
 func (d *Profile) shareView(a hub.Agent) templates.ShareView {
-	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(), AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
+	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(),
+		AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
 }
 
 // agentQR draws the address of an agent's page as a QR code, or with ?text= the address of the link that fills in

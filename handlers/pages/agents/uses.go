@@ -26,30 +26,42 @@ func (d *Profile) uses(a hub.Agent, server string) []templates.Use {
 	uses := []templates.Use{
 		{ID: "browser", Label: "Browser", Hint: "Open the link, or share it. With &text= it has a question filled in, which is sent only by the person that opens it.",
 			Commands: []templates.Command{{Label: "Link to ask it", Code: base + askPath(a, "")}}},
-		{ID: "terminal", Label: "Terminal", Hint: "With the agentsite command, which reads AGENTSITE_TOKEN by itself.", Commands: []templates.Command{
-			{Label: "Ask it once", Code: "agentsite chat --portal " + base + " " + name + " 'Hello'"},
-			{Label: "Talk to it", Code: "agentsite chat --portal " + base + " " + name}}},
-		{ID: "openai", Label: "OpenAI", Hint: "For whatever speaks the OpenAI chat API: the base URL is " + v1 + ", the key your token, and the model the agent's handle.", Commands: []templates.Command{
-			{Label: "curl", Code: curlPost(v1+"/chat/completions", `{"model":"`+name+`","messages":[{"role":"user","content":"Hello"}]}`)},
+		{ID: "terminal", Label: "Terminal", Hint: "With the agentsite command, which reads AGENTSITE_TOKEN by itself.",
+			Commands: []templates.Command{
+				{Label: "Ask it once", Code: "agentsite chat --portal " + base + " " + name + " 'Hello'"},
+				{Label: "Talk to it", Code: "agentsite chat --portal " + base + " " + name}}},
+		{ID: "openai", Label: "OpenAI", Hint: "For whatever speaks the OpenAI chat API: the base URL is " + v1 +
+			", the key your token, and the model the agent's handle.", Commands: []templates.Command{
+			{Label: "curl", Code: curlPost(v1+"/chat/completions",
+				`{"model":"`+name+`","messages":[{"role":"user","content":"Hello"}]}`)},
 			{Label: "JavaScript, package openai", Code: openAIScript(v1, name)},
 			{Label: "Python, package openai", Code: openAIPython(v1, name)}}},
 		{ID: "a2a", Label: "A2A", Hint: "For clients of A2A 1.0 and 0.3, over JSON-RPC and HTTP+JSON. All they need to know is in the card.", Commands: []templates.Command{
 			{Label: "Agent card", Code: card},
 			{Label: "a2a command", Code: `a2a --auth "Bearer $AGENTSITE_TOKEN" send ` + at + ` 'Hello'`},
 			{Label: "JavaScript, package @a2a-js/sdk", Code: a2aScript(card)}}},
-		{ID: "mcp", Label: "MCP", Hint: "Its skills are the tools of an MCP server (Streamable HTTP).", Commands: []templates.Command{
-			{Label: "Address", Code: mcp},
-			{Label: "Claude Code", Code: "claude mcp add --transport http " + a.Name + " " + mcp + ` --header "Authorization: Bearer $AGENTSITE_TOKEN"`},
-			{Label: "Settings of other clients, with a token in place of ags_…", Code: mcpSettings(a.Name, mcp)},
-			{Label: "Look at its tools", Code: "npx @modelcontextprotocol/inspector --cli " + mcp + ` --transport http --method tools/list --header "Authorization: Bearer $AGENTSITE_TOKEN"`}}},
+		{ID: "mcp", Label: "MCP", Hint: "Its skills are the tools of an MCP server (Streamable HTTP).",
+			Commands: []templates.Command{
+				{Label: "Address", Code: mcp},
+				{Label: "Claude Code", Code: "claude mcp add --transport http " + a.Name + " " + mcp +
+					` --header "Authorization: Bearer $AGENTSITE_TOKEN"`},
+				{Label: "Settings of other clients, with a token in place of ags_…", Code: mcpSettings(a.Name, mcp)},
+				{Label: "Look at its tools", Code: "npx @modelcontextprotocol/inspector --cli " + mcp +
+					` --transport http --method tools/list --header "Authorization: Bearer $AGENTSITE_TOKEN"`}}},
 		{ID: "api", Label: "Our own API", Hint: "For conversations that go on, with files, live events and several agents. It takes a token.", Commands: []templates.Command{
-			{Label: "Begin", Code: "ID=$(" + curlPost(base+"/api/v1/conversations", `{"members":["`+name+`"]}`) + " | jq -r .id)"},
-			{Label: "Say something", Code: curlPost(base+"/api/v1/conversations/$ID/messages", `{"client_id":"1","text":"Hello"}`)},
-			{Label: "Read the answer as it comes, until you stop", Code: "curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $AGENTSITE_TOKEN" -H 'Accept: text/event-stream'`}}},
+			{Label: "Begin", Code: "ID=$(" + curlPost(base+"/api/v1/conversations",
+				`{"members":["`+name+`"]}`) + " | jq -r .id)"},
+			{Label: "Say something", Code: curlPost(base+"/api/v1/conversations/$ID/messages",
+				`{"client_id":"1","text":"Hello"}`)},
+			{Label: "Read the answer as it comes, until you stop",
+				Code: "curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $AGENTSITE_TOKEN" -H 'Accept: text/event-stream'`}}},
 	}
 	if server != "" {
-		uses = append(uses, templates.Use{ID: "registry", Label: "MCP registry", Hint: "It is an MCP server itself: clients of MCP registries find it as " + server + ". Give them " + base + " as the registry.",
-			Commands: []templates.Command{{Label: "Look it up", Code: "curl -s " + base + "/v0.1/servers/" + url.PathEscape(server) + "/versions/latest"}}})
+		uses = append(uses, templates.Use{ID: "registry", Label: "MCP registry",
+			Hint: "It is an MCP server itself: clients of MCP registries find it as " + server + ". Give them " + base +
+				" as the registry.",
+			Commands: []templates.Command{{Label: "Look it up",
+				Code: "curl -s " + base + "/v0.1/servers/" + url.PathEscape(server) + "/versions/latest"}}})
 	}
 	return uses
 }

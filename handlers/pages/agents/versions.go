@@ -48,8 +48,10 @@ func (d *Profile) agentVersions(w http.ResponseWriter, r *http.Request, actor id
 }
 
 func (d *Profile) versionRow(now, at hub.Agent) templates.VersionRow {
-	row := templates.VersionRow{Number: pages.FormatNumber(int64(at.Version)), Href: versionHref(now.Name, at.Version), Title: at.Title, Description: d.markup.Line(at.Description),
-		Note: at.Note, Author: at.Author, Visibility: string(at.Visibility), Time: pages.FormatMoment(at.UpdatedAt), Current: at.Version == now.Version}
+	row := templates.VersionRow{Number: pages.FormatNumber(int64(at.Version)), Href: versionHref(now.Name, at.Version),
+		Title: at.Title, Description: d.markup.Line(at.Description),
+		Note: at.Note, Author: at.Author, Visibility: string(at.Visibility), Time: pages.FormatMoment(at.UpdatedAt),
+		Current: at.Version == now.Version}
 	if at.Status.State != hub.Active {
 		row.State = at.Status.State
 	}
@@ -96,13 +98,15 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 	if err != nil {
 		return err
 	}
-	v := templates.VersionView{Ref: now.Handle(), VersionRow: d.versionRow(now, at), Kind: pages.KindTexts(at.Kind).Label, Body: d.markup.Message(at.Description),
+	v := templates.VersionView{Ref: now.Handle(), VersionRow: d.versionRow(now, at),
+		Kind: pages.KindTexts(at.Kind).Label, Body: d.markup.Message(at.Description),
 		Languages: languageNames(at.Languages), Takes: modeTexts(at.InputModes), Gives: modeTexts(at.OutputModes)}
 	if at.Publisher == now.Publisher { // else it was the domain of the owner at that time
 		v.Publisher = at.Publisher
 	}
 	for _, s := range at.Skills {
-		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: s.Examples})
+		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags,
+			Examples: s.Examples})
 	}
 	if before != nil {
 		v.Before, v.BeforeHref = pages.FormatNumber(int64(before.Version)), versionHref(now.Name, before.Version)
@@ -115,7 +119,8 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 		}
 		v.Plain = strconv.Itoa(at.Version)
 	}
-	return d.site.Render(w, r, http.StatusOK, templates.Version(d.site.Frame(r, actor, "Version "+v.Number+" of "+now.Title), v))
+	return d.site.Render(w, r, http.StatusOK,
+		templates.Version(d.site.Frame(r, actor, "Version "+v.Number+" of "+now.Title), v))
 }
 
 // rollbackAgent makes an earlier version the latest.

@@ -17,7 +17,8 @@ import (
 
 // roomAction handles a small form of a conversation: do performs it and returns the next page, by default the
 // conversation.
-func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Actor, do func(id string, in url.Values) (next string, err error)) error {
+func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Actor,
+	do func(id string, in url.Values) (next string, err error)) error {
 	in, err := request.Form(w, r)
 	if err != nil {
 		return err

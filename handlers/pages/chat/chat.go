@@ -68,9 +68,11 @@ type Room struct {
 // New returns the pages of conversations over the services of a portal.
 func New(cfg Config) *Pages {
 	return &Pages{
-		lists: &Lists{accounts: cfg.Accounts, hub: cfg.Hub, chat: cfg.Chat, sessions: cfg.Sessions, site: cfg.Site, messages: cfg.Messages,
-			markup: cfg.Markup, profile: cfg.Profile, log: cfg.Log},
-		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks, site: cfg.Site, messages: cfg.Messages, log: cfg.Log},
+		lists: &Lists{accounts: cfg.Accounts, hub: cfg.Hub, chat: cfg.Chat, sessions: cfg.Sessions, site: cfg.Site,
+			messages: cfg.Messages,
+			markup:   cfg.Markup, profile: cfg.Profile, log: cfg.Log},
+		room: &Room{portal: cfg.Portal, hub: cfg.Hub, chat: cfg.Chat, tasks: cfg.Tasks, site: cfg.Site,
+			messages: cfg.Messages, log: cfg.Log},
 	}
 }
 

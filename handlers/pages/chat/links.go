@@ -32,7 +32,8 @@ func (d *Lists) showJoin(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	v := templates.JoinView{Secret: secret, Title: inv.Title, Role: inv.Role, By: inv.Inviter, SeesPast: inv.Past != chat.PastNothing, Error: wrong}
+	v := templates.JoinView{Secret: secret, Title: inv.Title, Role: inv.Role, By: inv.Inviter,
+		SeesPast: inv.Past != chat.PastNothing, Error: wrong}
 	if inv.Member {
 		v.ChatID = inv.ConversationID
 	}
@@ -89,14 +90,16 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 	for i, m := range s.Messages {
 		x := d.sharedMessage(secret, m, who)
 		if x.Quote != nil {
-			if j := slices.IndexFunc(s.Messages, func(q chat.Message) bool { return q.Seq == m.Target }); j >= 0 && s.Messages[j].Now.UnsaidAt.IsZero() {
+			if j := slices.IndexFunc(s.Messages, func(q chat.Message) bool { return q.Seq == m.Target }); j >= 0 &&
+				s.Messages[j].Now.UnsaidAt.IsZero() {
 				x.Quote.From, x.Quote.Text = who(s.Messages[j].Sender).Title, d.messages.Gist(s.Messages[j])
 			} else {
 				x.Quote = nil
 			}
 		}
 		if i == 0 || !sameDay(s.Messages[i-1].CreatedAt, m.CreatedAt) {
-			x.Day = &templates.Time{Text: m.CreatedAt.UTC().Format("2 January 2006"), ISO: m.CreatedAt.UTC().Format("2006-01-02")}
+			x.Day = &templates.Time{Text: m.CreatedAt.UTC().Format("2 January 2006"),
+				ISO: m.CreatedAt.UTC().Format("2006-01-02")}
 		}
 		v.Messages = append(v.Messages, x)
 	}

@@ -35,7 +35,8 @@ func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		return fault.New(fault.Unauthenticated, "Log in to see your conversations.")
 	}
 	q := r.URL.Query()
-	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1", Query: strings.TrimSpace(q.Get("q")), Text: agents.HandedOver(r)}
+	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1",
+		Query: strings.TrimSpace(q.Get("q")), Text: agents.HandedOver(r)}
 	if v.Query != "" && actor.ID != "" {
 		return d.showFound(w, r, actor, v)
 	}
@@ -61,7 +62,8 @@ func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	for _, f := range list {
 		m := f.Message
 		s := who(m.Sender)
-		v.Found = append(v.Found, templates.FoundMessage{Href: address.MessagePath(f.ConversationID, m.Seq), Title: f.Title, Sender: s,
+		v.Found = append(v.Found, templates.FoundMessage{Href: address.MessagePath(f.ConversationID, m.Seq),
+			Title: f.Title, Sender: s,
 			Snippet: d.markup.Line(f.Snippet), Time: pages.FormatMoment(m.CreatedAt)})
 	}
 	if c := api.FoundCursor(list, api.Searched); c != "" {
@@ -70,7 +72,8 @@ func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, http.StatusOK, templates.Chats(d.site.Frame(r, actor, "Search in chats"), v))
 }
 
-func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ChatsView) error {
+func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
+	v templates.ChatsView) error {
 	ctx := r.Context()
 	f := chat.RoomFilter{Archived: v.Archived, Limit: chatsPage}
 	var err error
@@ -116,8 +119,10 @@ func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.ConversationRow {
-	row := templates.ConversationRow{ID: c.ID, Title: c.Title, Snippet: d.markup.Line(c.Snippet), Time: pages.FormatMoment(c.UpdatedAt),
-		Unread: c.Unread, Most: c.Unread >= chat.MaxUnread, Private: c.Private(), Reader: c.Mine.Role == chat.RoleReader, Working: len(d.chat.Running(c.ID)) > 0}
+	row := templates.ConversationRow{ID: c.ID, Title: c.Title, Snippet: d.markup.Line(c.Snippet),
+		Time:   pages.FormatMoment(c.UpdatedAt),
+		Unread: c.Unread, Most: c.Unread >= chat.MaxUnread, Private: c.Private(),
+		Reader: c.Mine.Role == chat.RoleReader, Working: len(d.chat.Running(c.ID)) > 0}
 	for _, m := range c.Members {
 		if !api.IsMe(actor, m) {
 			row.Members = append(row.Members, templates.MemberMark{Name: m.Handle, Person: m.Kind != "agent"})
@@ -137,8 +142,9 @@ func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	actor, err = d.sessions.EnsureGuest(w, r, actor)
 	var c chat.Conversation
 	if err == nil {
-		c, err = d.openChat(r.Context(), actor, in.Get("title"), agents, chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}, Face: "page",
-			Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
+		c, err = d.openChat(r.Context(), actor, in.Get("title"), agents,
+			chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}, Face: "page",
+				Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
 	}
 	if err != nil {
 		return d.startAgain(w, r, actor, in.Get("title"), agents, text, err)
@@ -160,7 +166,8 @@ func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 // this request, the browser keeps no cookies.
 const freshGuest = "first=1"
 
-func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, agents []string, first chat.Draft) (chat.Conversation, error) {
+func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, agents []string,
+	first chat.Draft) (chat.Conversation, error) {
 	c, err := d.chat.Create(ctx, actor, title, agents)
 	if err != nil || strings.TrimSpace(task.PlainText(first.Parts)) == "" {
 		return c, err
@@ -176,7 +183,8 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 
 // startAgain shows the typed text again after an error: on the agent's profile or on the list of conversations.
 // These pages also show the disclosure about texts that leave the portal.
-func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string, text string, err error) error {
+func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string,
+	text string, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
 		return err
@@ -190,7 +198,8 @@ func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 		delete(messages, "told")
 		for _, name := range agents {
 			if a, err := d.hub.Get(r.Context(), actor, name); err == nil && d.hub.TextGoesTo(a) != "" {
-				v.GoesTo = append(v.GoesTo, templates.DisclosureView{Agent: a.Handle(), Title: a.Title, Host: d.hub.TextGoesTo(a)})
+				v.GoesTo = append(v.GoesTo, templates.DisclosureView{Agent: a.Handle(), Title: a.Title,
+					Host: d.hub.TextGoesTo(a)})
 			}
 		}
 		return d.showChats(w, r, actor, code, v)

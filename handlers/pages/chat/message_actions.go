@@ -95,8 +95,9 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 		return respond.SeeOther(w, r, "/chat/"+id+"/m/"+strconv.FormatInt(m.Target, 10))
 	}
 	who := d.messages.Speakers(ctx, actor)
-	v := templates.MessagePageView{ChatID: id, ChatTitle: c.Title, Message: d.messageViews(ctx, actor, []chat.Message{m}, who)[0],
-		Link: d.portal.URL + address.MessagePath(id, seq)}
+	v := templates.MessagePageView{ChatID: id, ChatTitle: c.Title,
+		Message: d.messageViews(ctx, actor, []chat.Message{m}, who)[0],
+		Link:    d.portal.URL + address.MessagePath(id, seq)}
 	mine := message.Said(actor, m.Sender)
 	role := api.RoleIn(actor, c)
 	gone := !m.Now.UnsaidAt.IsZero()

@@ -13,7 +13,8 @@ import (
 )
 
 // messageViews returns messages as one reader sees them.
-func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
+func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message,
+	who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
 	for _, m := range list {
 		out = append(out, d.readerView(ctx, actor, m, list, who))
@@ -22,7 +23,8 @@ func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.
 }
 
 // readerView returns one message as the reader sees it.
-func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, who message.Speakers) templates.MessageView {
+func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message,
+	who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
 	v.Mine = message.Said(actor, m.Sender)
 	for i, x := range m.Now.Reactions {
@@ -36,7 +38,8 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 }
 
 // rowViews does the same for a transcript. A row is rendered once for all readers who see the message alike.
-func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers) []templates.MessageView {
+func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message,
+	who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
 	today := clock.Now().UTC().Format(time.DateOnly) // times in the rows are relative to this day
 	for i := range list {
@@ -50,7 +53,8 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 				quote.Seq = int(m.Target)
 				d.quote(ctx, actor, *m, list, &quote, who)
 			}
-			v = templates.MessageView{Seq: int(m.Seq), Mine: message.Said(actor, m.Sender), HTML: d.messages.RowHTML(*m, quote, today, who)}
+			v = templates.MessageView{Seq: int(m.Seq), Mine: message.Said(actor, m.Sender),
+				HTML: d.messages.RowHTML(*m, quote, today, who)}
 		}
 		out = append(out, v)
 	}
@@ -84,7 +88,8 @@ func reacted(actor ident.Actor, x chat.Reaction) bool {
 }
 
 // quote fills in the message that m replies to, as far as the reader may see it.
-func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, q *templates.QuoteView, who message.Speakers) {
+func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message,
+	q *templates.QuoteView, who message.Speakers) {
 	var quoted *chat.Message
 	for i := range list {
 		if list[i].Seq == m.Target {

@@ -64,8 +64,9 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	}
 	who := d.messages.Speakers(ctx, actor)
 	v := templates.ConversationView{ID: c.ID, Title: c.Title, MeKind: memberKind(actor), MaxFile: files.MaxSize(actor),
-		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq, NewestSeq: max(c.LastSeq, part.last),
-		Messages: d.rowViews(ctx, actor, part.list, who)}
+		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq,
+		NewestSeq: max(c.LastSeq, part.last),
+		Messages:  d.rowViews(ctx, actor, part.list, who)}
 	if part.end {
 		// Messages that arrive after the list was read come over the stream.
 		v.NewestSeq = part.last
@@ -118,7 +119,8 @@ func inTheMaking(running []chat.Running, list []chat.Message, who message.Speake
 	var out []templates.TaskView
 	for _, t := range running {
 		if !answered[t.ID] {
-			out = append(out, templates.TaskView{ID: t.ID, Agent: t.Agent, Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title,
+			out = append(out, templates.TaskView{ID: t.ID, Agent: t.Agent,
+				Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title,
 				State: string(t.State), Status: t.Status, Text: t.Text})
 		}
 	}
@@ -139,7 +141,8 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	owner := v.Role == chat.RoleOwner
 	v.CanWrite = v.Role != chat.RoleReader
 	v.CanInvite = v.CanWrite && len(c.Members) < chat.MaxMembers
-	v.CanDelete = !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Kind != "agent" && !api.IsMe(actor, m) })
+	v.CanDelete = !slices.ContainsFunc(c.Members,
+		func(m chat.Member) bool { return m.Kind != "agent" && !api.IsMe(actor, m) })
 	v.Private, v.Past, v.Settings = c.Private(), string(c.Settings.Past), answeringText(c)
 	v.Pinned, v.Archived, v.Notify = c.Mine.Pinned, c.Mine.Archived, string(c.Mine.Notify)
 	if c.BranchedFrom != "" {
@@ -151,8 +154,10 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 		if me {
 			v.Me = m.Handle
 		}
-		v.Members = append(v.Members, templates.Member{Ref: s.Ref, Title: s.Title, Handle: s.Handle, Person: s.Person, Me: me, Role: m.Role, Remote: m.Remote,
-			Provenance: s.Provenance, CanRemove: !me && v.CanWrite && (m.Kind == "agent" || owner), CanRole: owner && !me && m.Kind == "person"})
+		v.Members = append(v.Members, templates.Member{Ref: s.Ref, Title: s.Title, Handle: s.Handle, Person: s.Person,
+			Me: me, Role: m.Role, Remote: m.Remote,
+			Provenance: s.Provenance, CanRemove: !me && v.CanWrite && (m.Kind == "agent" || owner), CanRole: owner &&
+				!me && m.Kind == "person"})
 	}
 }
 
@@ -181,7 +186,8 @@ func answeringText(c chat.Conversation) string {
 }
 
 // disclosures fills in the agents whose messages leave the portal and the disclosure that the reader has confirmed.
-func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, who message.Speakers) error {
+func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation,
+	who message.Speakers) error {
 	if !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Remote != "" }) {
 		return nil
 	}
@@ -190,8 +196,9 @@ func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.
 		return err
 	}
 	for _, x := range told {
-		v.Disclosures = append(v.Disclosures, templates.DisclosureView{Agent: x.Agent, Title: who(chat.Sender{Kind: "agent", Handle: x.Agent}).Title,
-			Host: x.Host, Share: string(x.Share), Told: !x.ToldAt.IsZero()})
+		v.Disclosures = append(v.Disclosures,
+			templates.DisclosureView{Agent: x.Agent, Title: who(chat.Sender{Kind: "agent", Handle: x.Agent}).Title,
+				Host: x.Host, Share: string(x.Share), Told: !x.ToldAt.IsZero()})
 	}
 	return nil
 }

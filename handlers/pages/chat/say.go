@@ -65,7 +65,9 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 			// In a conversation of several agents a reply has to name its addressee.
 			text = "@" + in.to + " " + text
 		}
-		_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: in.client, Parts: in.parts(text), Face: "page", Quotes: in.quotes(), Told: in.told, Share: in.share, MustTell: true})
+		_, err = d.chat.Post(r.Context(), actor, id,
+			chat.Draft{ClientID: in.client, Parts: in.parts(text), Face: "page", Quotes: in.quotes(), Told: in.told,
+				Share: in.share, MustTell: true})
 	}
 	if err == nil {
 		d.noteDisclosed(r.Context(), actor, c, in)
@@ -183,7 +185,8 @@ func (d *Room) sentFile(ctx context.Context, actor ident.Actor, part *multipart.
 	if before >= chat.MaxParts-1 {
 		return task.Part{}, fault.New(fault.Invalid, "Send at most %d files at once.", chat.MaxParts-1)
 	}
-	f, err := d.chat.PutFile(ctx, actor, chat.FileDraft{Name: part.FileName(), MediaType: part.Header.Get("Content-Type"), Content: part})
+	f, err := d.chat.PutFile(ctx, actor, chat.FileDraft{Name: part.FileName(),
+		MediaType: part.Header.Get("Content-Type"), Content: part})
 	if err != nil {
 		return task.Part{}, err
 	}
@@ -222,7 +225,8 @@ func keptOf(value string) (task.Part, bool) {
 }
 
 func writingOf(in url.Values) writing {
-	out := writing{client: in.Get("client_id"), text: request.NormalizeLines(in.Get("text")), told: in["told"], share: chat.Share(in.Get("share")), to: in.Get("to"), look: in.Get("look") != ""}
+	out := writing{client: in.Get("client_id"), text: request.NormalizeLines(in.Get("text")), told: in["told"],
+		share: chat.Share(in.Get("share")), to: in.Get("to"), look: in.Get("look") != ""}
 	if out.client == "" {
 		out.client = ident.NewID()
 	}
@@ -238,7 +242,8 @@ func writingOf(in url.Values) writing {
 }
 
 // compose fills in the composer: empty, for a reply, for a change of a message, or with the rejected input.
-func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, a again, who message.Speakers) error {
+func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, a again,
+	who message.Speakers) error {
 	in := a.draft
 	if in == nil {
 		in = &writing{}
@@ -254,7 +259,8 @@ func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.Conversa
 			}
 		}
 	}
-	v.Composer = templates.ComposerView{ClientID: ident.NewID(), Text: in.text, Error: a.wrong, Mode: in.mode, Seq: int(in.seq), Share: string(in.share)}
+	v.Composer = templates.ComposerView{ClientID: ident.NewID(), Text: in.text, Error: a.wrong, Mode: in.mode,
+		Seq: int(in.seq), Share: string(in.share)}
 	if in.seq > 0 {
 		m, err := d.chat.Message(r.Context(), actor, c.ID, in.seq)
 		if err == nil && in.mode == modeEdit && a.draft == nil {
@@ -274,7 +280,8 @@ func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.Conversa
 		}
 	}
 	for _, p := range in.kept {
-		v.Composer.Kept = append(v.Composer.Kept, templates.KeptFile{FilePart: message.FilePart(p), Value: keptValue(p)})
+		v.Composer.Kept = append(v.Composer.Kept,
+			templates.KeptFile{FilePart: message.FilePart(p), Value: keptValue(p)})
 	}
 	return nil
 }

@@ -44,16 +44,20 @@ func (d *Room) showSettings(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	who, role, s := d.messages.Speakers(ctx, actor), api.RoleIn(actor, c), c.Settings
-	v := templates.ChatSettingsView{ID: c.ID, Title: c.Title, Owner: role == chat.RoleOwner, Reader: role == chat.RoleReader, Guest: actor.Kind == ident.Guest,
-		Speaks: string(s.Speaks), Past: string(s.Past), Hops: strconv.Itoa(s.Hops), Turns: strconv.Itoa(s.Turns), Budget: strconv.Itoa(s.Budget >> 10),
+	v := templates.ChatSettingsView{ID: c.ID, Title: c.Title, Owner: role == chat.RoleOwner,
+		Reader: role == chat.RoleReader, Guest: actor.Kind == ident.Guest,
+		Speaks: string(s.Speaks), Past: string(s.Past), Hops: strconv.Itoa(s.Hops), Turns: strconv.Itoa(s.Turns),
+		Budget:  strconv.Itoa(s.Budget >> 10),
 		MaxHops: chat.MaxSettings.Hops, MaxTurns: chat.MaxSettings.Turns, MaxBudget: chat.MaxSettings.Budget >> 10,
 		NewLink: a.link, NewLinkIs: string(a.linkIs), Errors: a.errs, Lives: linkLives,
-		CanDelete: !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Kind != "agent" && !api.IsMe(actor, m) })}
+		CanDelete: !slices.ContainsFunc(c.Members,
+			func(m chat.Member) bool { return m.Kind != "agent" && !api.IsMe(actor, m) })}
 	for _, m := range c.Agents() {
 		if m.ID == s.SpeakerID {
 			v.Speaker = m.Handle
 		}
-		v.Agents = append(v.Agents, templates.Option{Value: m.Handle, Label: who(chat.Sender{Kind: "agent", ID: m.ID, Handle: m.Handle}).Title + " (@" + m.Handle + ")"})
+		v.Agents = append(v.Agents, templates.Option{Value: m.Handle,
+			Label: who(chat.Sender{Kind: "agent", ID: m.ID, Handle: m.Handle}).Title + " (@" + m.Handle + ")"})
 	}
 	if a.in != nil && a.in.Get("form") == "room" {
 		v.Speaks, v.Speaker, v.Past = a.in.Get("speaks"), a.in.Get("speaker"), a.in.Get("past")
@@ -64,7 +68,9 @@ func (d *Room) showSettings(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	for _, x := range told {
-		v.Disclosures = append(v.Disclosures, templates.DisclosureView{Agent: x.Agent, Title: who(chat.Sender{Kind: "agent", Handle: x.Agent}).Title, Host: x.Host, Share: string(x.Share)})
+		v.Disclosures = append(v.Disclosures,
+			templates.DisclosureView{Agent: x.Agent, Title: who(chat.Sender{Kind: "agent", Handle: x.Agent}).Title,
+				Host: x.Host, Share: string(x.Share)})
 	}
 	if !v.Guest && !v.Reader {
 		links, err := d.chat.Links(ctx, actor, c.ID)
@@ -83,7 +89,8 @@ func (d *Room) showSettings(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func linkView(l chat.Link) templates.ChatLink {
-	v := templates.ChatLink{ID: l.ID, Kind: string(l.Kind), Role: l.Role, By: l.Creator.Handle, Created: pages.FormatMoment(l.CreatedAt), Expires: pages.FormatMoment(l.ExpiresAt)}
+	v := templates.ChatLink{ID: l.ID, Kind: string(l.Kind), Role: l.Role, By: l.Creator.Handle,
+		Created: pages.FormatMoment(l.CreatedAt), Expires: pages.FormatMoment(l.ExpiresAt)}
 	switch {
 	case l.Kind != chat.JoinLink:
 	case l.MaxUses > 0:
@@ -125,7 +132,8 @@ func (d *Room) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 
 // settingsAgain shows the settings with the errors of a form. It returns err if the actor cannot see the
 // conversation.
-func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in url.Values, err error) error {
+func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in url.Values,
+	err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
 		return err
@@ -217,7 +225,8 @@ func (d *Room) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if draft.Kind == chat.ReadLink {
 		path = "/shared/"
 	}
-	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusCreated, link: d.portal.URL + path + secret, linkIs: draft.Kind})
+	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusCreated, link: d.portal.URL + path + secret,
+		linkIs: draft.Kind})
 }
 
 // endLink ends a link at once.

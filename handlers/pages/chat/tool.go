@@ -45,7 +45,8 @@ const argPrefix = "arg."
 
 // tools lists the tools of the mcp agents of a conversation. It adds the form of the chosen tool, or of the tool
 // that an agent asks to fill in.
-func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, chosen toolForm) {
+func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation,
+	chosen toolForm) {
 	if chosen.seq > 0 {
 		v.Tool = d.askedTool(ctx, actor, c, chosen)
 	}
@@ -56,8 +57,9 @@ func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.Conver
 		}
 		box := templates.Toolbox{Ref: a.Handle(), Title: a.Title}
 		for _, t := range mcpTools(a) {
-			box.Tools = append(box.Tools, templates.ToolLink{Name: t.Name, Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel),
-				Href: "/chat/" + c.ID + "?" + url.Values{"agent": {a.Handle()}, "tool": {t.Name}}.Encode() + "#tool"})
+			box.Tools = append(box.Tools, templates.ToolLink{Name: t.Name,
+				Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel),
+				Href:  "/chat/" + c.ID + "?" + url.Values{"agent": {a.Handle()}, "tool": {t.Name}}.Encode() + "#tool"})
 			if v.Tool == nil && chosen.seq == 0 && chosen.agent == a.Handle() && chosen.tool == t.Name {
 				v.Tool = toolView(a.Handle(), t, chosen)
 			}
@@ -69,7 +71,8 @@ func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.Conver
 }
 
 // askedTool returns the form that a message asks to fill in, or nil if there is no such message.
-func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversation, f toolForm) *templates.ToolFormView {
+func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversation,
+	f toolForm) *templates.ToolFormView {
 	handle, ask, ok := d.askedBy(ctx, actor, c.ID, f.seq)
 	if !ok {
 		return nil
@@ -97,7 +100,8 @@ func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversa
 }
 
 // askedBy returns the form that a message of an agent asks to fill in.
-func (d *Room) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f message.ToolAsk, ok bool) {
+func (d *Room) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f message.ToolAsk,
+	ok bool) {
 	m, err := d.chat.Message(ctx, actor, id, seq)
 	if err != nil || m.Sender.Kind != "agent" || m.TaskState != task.InputRequired {
 		return "", message.ToolAsk{}, false
@@ -120,7 +124,9 @@ func mcpTools(a hub.Agent) []hub.Tool {
 
 // toolView builds a form from a tool's schema.
 func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
-	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name, Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel), Description: a2a.Text(t.Description, maxHint), ReadOnly: t.ReadOnly, Error: f.wrong[""]}
+	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name,
+		Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel), Description: a2a.Text(t.Description, maxHint),
+		ReadOnly: t.ReadOnly, Error: f.wrong[""]}
 	fields, err := schema.Fields(t.InputSchema)
 	if err != nil {
 		v.Error = fault.As(err).Safe
@@ -139,14 +145,16 @@ func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 		if len(x.Examples) > 0 && hint == "" {
 			hint = "For example " + a2a.Line(x.Examples[0], maxHint)
 		}
-		row := templates.ToolField{ID: "arg-" + strconv.Itoa(i), Name: argPrefix + x.Path, Label: label, Hint: hint, Value: value, Error: f.wrong[x.Path], Type: string(x.Type), Required: x.Required,
+		row := templates.ToolField{ID: "arg-" + strconv.Itoa(i), Name: argPrefix + x.Path, Label: label, Hint: hint,
+			Value: value, Error: f.wrong[x.Path], Type: string(x.Type), Required: x.Required,
 			Min: x.Min, Max: x.Max, MaxLength: x.MaxLength}
 		for i, o := range x.Options {
 			text := o
 			if i < len(x.Labels) {
 				text = x.Labels[i]
 			}
-			row.Options = append(row.Options, templates.Option{Value: o, Label: a2a.Line(text, message.MaxLabel), Selected: o == value})
+			row.Options = append(row.Options,
+				templates.Option{Value: o, Label: a2a.Line(text, message.MaxLabel), Selected: o == value})
 		}
 		v.Fields = append(v.Fields, row)
 	}
@@ -171,14 +179,16 @@ func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		f.seq, _ = strconv.ParseInt(form, 10, 64)
 		handle, ask, ok := d.askedBy(r.Context(), actor, id, f.seq)
 		if !ok {
-			return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: "The agent no longer asks for that."})
+			return d.showConversation(w, r, actor,
+				again{code: http.StatusConflict, flash: "The agent no longer asks for that."})
 		}
 		f.agent, f.tool, inputs, title = handle, ask.Tool, ask.Schema, ask.Tool
 	}
 	agents := c.Agents()
 	i := slices.IndexFunc(agents, func(m chat.Member) bool { return m.Handle == f.agent })
 	if i < 0 {
-		return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: "That agent is not in this conversation any more."})
+		return d.showConversation(w, r, actor,
+			again{code: http.StatusConflict, flash: "That agent is not in this conversation any more."})
 	}
 	if inputs == nil {
 		a, err := d.hub.Get(r.Context(), actor, f.agent)
@@ -188,7 +198,8 @@ func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		list := mcpTools(a)
 		k := slices.IndexFunc(list, func(t hub.Tool) bool { return t.Name == f.tool })
 		if k < 0 {
-			return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: a.Name + " has no such tool any more."})
+			return d.showConversation(w, r, actor,
+				again{code: http.StatusConflict, flash: a.Name + " has no such tool any more."})
 		}
 		inputs, title = list[k].InputSchema, cmp.Or(list[k].Title, list[k].Name)
 	}
@@ -210,8 +221,10 @@ func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if client == "" {
 		client = ident.NewID()
 	}
-	_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: client, Parts: []task.Part{task.TextPart(title), {Data: data, MediaType: "application/json"}}, Face: "page", To: agents[i].ID,
-		Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
+	_, err = d.chat.Post(r.Context(), actor, id,
+		chat.Draft{ClientID: client, Parts: []task.Part{task.TextPart(title),
+			{Data: data, MediaType: "application/json"}}, Face: "page", To: agents[i].ID,
+			Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
 	if err == nil {
 		return respond.SeeOther(w, r, "/chat/"+id)
 	}

@@ -178,7 +178,8 @@ func arrange(views []templates.MessageView, list []chat.Message, read, at int64)
 // reply nor edited nor deleted.
 func continues(before, m chat.Message) bool {
 	return before.Kind == chat.Text && m.Kind == chat.Text &&
-		before.Sender.Kind == m.Sender.Kind && before.Sender.ID == m.Sender.ID && before.Sender.Handle == m.Sender.Handle &&
+		before.Sender.Kind == m.Sender.Kind && before.Sender.ID == m.Sender.ID &&
+		before.Sender.Handle == m.Sender.Handle &&
 		m.CreatedAt.Sub(before.CreatedAt) < sameBreath &&
 		m.Target == 0 && m.Now.UnsaidAt.IsZero() && m.Now.NewerSeq == 0
 }

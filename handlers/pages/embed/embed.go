@@ -41,9 +41,11 @@ type Embed struct {
 }
 
 // New returns the chat in a frame over the services of a portal.
-func New(portal address.Portal, accounts *account.Service, agents *hub.Service, chats *chat.Service, streams *live.Streams,
+func New(portal address.Portal, accounts *account.Service, agents *hub.Service, chats *chat.Service,
+	streams *live.Streams,
 	messages *message.Renderer, site *pages.Site, log *slog.Logger) *Embed {
-	return &Embed{portal: portal, accounts: accounts, hub: agents, chat: chats, live: streams, messages: messages, site: site, log: log}
+	return &Embed{portal: portal, accounts: accounts, hub: agents, chat: chats, live: streams, messages: messages,
+		site: site, log: log}
 }
 
 // The chat with an agent in a frame on other sites. Its user is always a visitor: these routes read no cookie and
@@ -70,7 +72,8 @@ func newVisitor(r *http.Request) ident.Actor {
 // embedPolicy is the policy of the page in the frame: the policy of all pages with other frame ancestors. The
 // origins were checked when they were stored, and cannot begin another directive.
 func embedPolicy(nonce string, origins []string) string {
-	return strings.Replace(respond.PagePolicy(nonce), "frame-ancestors 'none'", "frame-ancestors "+strings.Join(origins, " "), 1)
+	return strings.Replace(respond.PagePolicy(nonce), "frame-ancestors 'none'",
+		"frame-ancestors "+strings.Join(origins, " "), 1)
 }
 
 // embedPage shows the chat with an agent for a frame on the sites named by its owner. A browser shows it on no
@@ -86,8 +89,9 @@ func (d *Embed) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.site.Provenance(a), TextGoesTo: d.site.TextGoesTo(a),
-		Examples: pages.Examples(a, 3), Portal: d.portal.Name, Href: d.portal.URL + "/agents/" + a.Name}
+	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.site.Provenance(a),
+		TextGoesTo: d.site.TextGoesTo(a),
+		Examples:   pages.Examples(a, 3), Portal: d.portal.Name, Href: d.portal.URL + "/agents/" + a.Name}
 	v.Tagline, _ = d.site.Describe(a.Description)
 	v.NoTalk, _ = d.site.NoTalk(newVisitor(r), a)
 	if !d.accounts.Guests() {
@@ -153,7 +157,9 @@ func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) er
 	if err != nil {
 		return err
 	}
-	asked, err := d.chat.Ask(r.Context(), actor, chat.Ask{Agent: a.Name, Context: in.Conversation, ClientID: in.ClientID, Parts: []task.Part{task.TextPart(request.NormalizeLines(in.Text))}, Face: "embed"})
+	asked, err := d.chat.Ask(r.Context(), actor,
+		chat.Ask{Agent: a.Name, Context: in.Conversation, ClientID: in.ClientID,
+			Parts: []task.Part{task.TextPart(request.NormalizeLines(in.Text))}, Face: "embed"})
 	if err != nil {
 		return err
 	}
@@ -272,7 +278,8 @@ var stillQuiet = []byte(":\n\n")
 // visitor of the frame may not open them.
 func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent, m chat.Message) (string, error) {
 	who := func(s chat.Sender) templates.Sender {
-		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind, Person: s.Kind != "agent", Provenance: d.site.Provenance(a)}
+		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind,
+			Person: s.Kind != "agent", Provenance: d.site.Provenance(a)}
 	}
 	v := d.messages.MessageView(m, who)
 	if v.Event != "" {
@@ -283,7 +290,8 @@ func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent
 	}
 	v.ChatID, v.FormHref, v.YesNo, v.Retry, v.Quote = "", "", false, "", nil
 	v.Mine = message.Said(actor, m.Sender)
-	files := d.chat.TaskFiles(task.Task{ConversationID: m.ConversationID, CallerKind: string(ident.Guest), CallerID: actor.ID, MessageSeq: m.Seq})
+	files := d.chat.TaskFiles(task.Task{ConversationID: m.ConversationID, CallerKind: string(ident.Guest),
+		CallerID: actor.ID, MessageSeq: m.Seq})
 	for i := range v.Files {
 		f := &v.Files[i]
 		href, err := files.Address(ctx, f.Href)

@@ -31,7 +31,8 @@ type Pages struct {
 }
 
 // New returns the pages over the services of a portal.
-func New(portal address.Portal, accounts *account.Service, agents *hub.Service, site *pages.Site, renderer *markup.Renderer) *Pages {
+func New(portal address.Portal, accounts *account.Service, agents *hub.Service, site *pages.Site,
+	renderer *markup.Renderer) *Pages {
 	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, markup: renderer}
 }
 
@@ -85,7 +86,8 @@ func afterTitle(source string) string {
 }
 
 func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	policy := map[account.Policy]string{account.Open: "open to everyone", account.Invite: "by invitation", account.Closed: "closed"}[d.accounts.Policy()]
+	policy := map[account.Policy]string{account.Open: "open to everyone", account.Invite: "by invitation",
+		account.Closed: "closed"}[d.accounts.Policy()]
 	visitors := "may talk to public agents without an account"
 	if !d.accounts.Guests() {
 		visitors = "may look around; talking takes an account"

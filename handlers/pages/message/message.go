@@ -43,14 +43,17 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 	known := make(map[string]templates.Sender)
 	return func(s chat.Sender) templates.Sender {
 		if s.Kind != "agent" {
-			return templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Person: true, Provenance: templates.Provenance{Verified: true}}
+			return templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Person: true,
+				Provenance: templates.Provenance{Verified: true}}
 		}
 		if v, ok := known[s.Handle]; ok {
 			return v
 		}
-		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Provenance: templates.Provenance{Verified: true}}
+		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind,
+			Provenance: templates.Provenance{Verified: true}}
 		if _, portal, elsewhere := strings.Cut(s.Handle, "@"); elsewhere {
-			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown), LiveReason: "This portal shows nothing of it now."}
+			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown),
+				LiveReason: "This portal shows nothing of it now."}
 		}
 		// The handle is shown for an agent that was removed, or is private to another account.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
@@ -63,7 +66,8 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 
 // MessageView returns the parts of a message that are the same for every reader.
 func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageView {
-	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: pages.FormatMoment(m.CreatedAt), TaskID: m.TaskID, ChatID: m.ConversationID}
+	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: pages.FormatMoment(m.CreatedAt), TaskID: m.TaskID,
+		ChatID: m.ConversationID}
 	if m.Sender.Kind == "agent" {
 		v.State = string(m.TaskState)
 	}
@@ -206,7 +210,8 @@ func (d *Renderer) MessageHTML(m chat.Message) string {
 		return h
 	}
 	// The message is rendered for a guest, so that no private detail of one reader is in it.
-	return d.renderFragment(key, m.ID, d.MessageView(m, d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
+	return d.renderFragment(key, m.ID, d.MessageView(m,
+		d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
 }
 
 // renderFragment renders a message and caches it under key.

@@ -19,7 +19,8 @@ import (
 )
 
 // Part adds one part to the shown content.
-func (d *Renderer) Part(body *templates.SafeHTML, data *[]templates.DataPart, files *[]templates.FilePart, p task.Part) {
+func (d *Renderer) Part(body *templates.SafeHTML, data *[]templates.DataPart, files *[]templates.FilePart,
+	p task.Part) {
 	switch {
 	case p.URL != "":
 		if _, ours := OwnFile(p.URL); ours {
@@ -31,7 +32,8 @@ func (d *Renderer) Part(body *templates.SafeHTML, data *[]templates.DataPart, fi
 		*data = append(*data, dataPart(p))
 	case p.Raw != nil:
 		name := cmp.Or(p.Filename, "file")
-		*data = append(*data, templates.DataPart{Label: p.MediaType, Code: name + ", " + pages.FormatNumber(int64(len(p.Raw))) + " bytes. It can be had through the API."})
+		*data = append(*data, templates.DataPart{Label: p.MediaType,
+			Code: name + ", " + pages.FormatNumber(int64(len(p.Raw))) + " bytes. It can be had through the API."})
 	default:
 		*body += d.markup.Message(p.Text)
 	}
