@@ -188,7 +188,7 @@ func (b *tab) seesItFallSilent(h *harbour) {
 	b.checks()
 	b.has(".profile-badge .live-unreachable")
 	b.until("what is wrong", `document.querySelector("#alive .health-line").innerText.startsWith("Does not answer since")`)
-	if why := eval[string](b, `document.querySelector("#alive .health-line + p").innerText`); !strings.Contains(why, "refused") || !strings.Contains(why, "Look whether it runs") {
+	if why := eval[string](b, `document.querySelector("#alive .health-line + p").innerText`); !strings.Contains(why, "refused") || !strings.Contains(why, "Make sure that it runs") {
 		b.t.Errorf("the reason is %q", why)
 	}
 	if said := eval[string](b, `document.querySelector("#alive .checked").innerText`); !strings.Contains(said, "Checked just now") || strings.Contains(said, "answered") {
