@@ -245,7 +245,7 @@ func TestEmbed_WithoutGuestsItSaysSo(t *testing.T) {
 		t.Errorf("the page says %s", body)
 	}
 	(&framed{Client: olga, t: t, agent: name}).say("Hello", "1", http.StatusUnauthorized)
-	if body := olga.Must(http.MethodGet, "/agents/"+name+"/owner", nil, http.StatusOK).Body; !strings.Contains(body, "lets no visitors in") {
+	if body := olga.Must(http.MethodGet, "/agents/"+name+"/owner", nil, http.StatusOK).Body; !strings.Contains(body, "admits no visitors") {
 		t.Error("its owner is not told")
 	}
 }
