@@ -82,7 +82,7 @@ func (p *people) setMarks(list []Member) {
 	}
 }
 
-// said ends the typing of whoever sent a message.
+// said ends the typing of the sender of a message.
 func (p *people) said(m *Message) {
 	if m.Sender.Kind != "agent" {
 		delete(p.typing, m.Sender.Handle)

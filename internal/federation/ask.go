@@ -29,7 +29,7 @@ const (
 	watchEvery = 3 * time.Second
 	watchShare = 150 * time.Millisecond
 	watchFor   = 15 * time.Second
-	// Whoever did not answer so often is asked less often.
+	// Portals with this many failures are asked less often.
 	maxEager   = 30
 	maxBackOff = 5 * time.Minute
 	// firstBackOff doubles with each time.

@@ -340,7 +340,7 @@ func (s *Self) Detach() {
 	s.cfg.Root = nil
 }
 
-// Draft is the card that the root key should sign now, whoever holds it.
+// Draft is the card that the root key, wherever it is kept, should sign now.
 func (s *Self) Draft(ctx context.Context) (*record.Card, error) {
 	s.signing.Lock()
 	defer s.signing.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Network knows the agents of other portals. Those that may be found stand in
-// the index; whoever keeps them puts them there with Learn.
+// the index; their holder puts them there with Learn.
 type Network interface {
 	// Load learns all agents that are held, once, at the start.
 	Load(ctx context.Context) error
