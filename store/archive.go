@@ -86,7 +86,7 @@ func inFolder(dir string) func(name string) bool {
 // ErrDamaged is wrapped by errors about a backup that differs from the one written.
 var ErrDamaged = errors.New("the backup is damaged or incomplete; use another one")
 
-func damaged(format string, args ...any) error {
+func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
@@ -95,12 +95,12 @@ type packer struct{ tw *tar.Writer }
 
 func newPacker(w io.Writer) packer { return packer{tar.NewWriter(w)} }
 
-func (p packer) header(name string, size int64, at time.Time) error {
+func (p packer) writeHeader(name string, size int64, at time.Time) error {
 	return p.tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second), Format: tar.FormatGNU})
 }
 
-func (p packer) small(name string, b []byte, at time.Time) error {
-	if err := p.header(name, int64(len(b)), at); err != nil {
+func (p packer) packSmall(name string, b []byte, at time.Time) error {
+	if err := p.writeHeader(name, int64(len(b)), at); err != nil {
 		return err
 	}
 	_, err := p.tw.Write(b)
@@ -120,11 +120,11 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error 
 		return err
 	}
 	p := newPacker(w)
-	if err := p.small(manifestName, manifest, m.CreatedAt); err != nil {
+	if err := p.packSmall(manifestName, manifest, m.CreatedAt); err != nil {
 		return err
 	}
 	for _, f := range m.Members {
-		if err := p.header(f.Name, f.Size, m.CreatedAt); err != nil {
+		if err := p.writeHeader(f.Name, f.Size, m.CreatedAt); err != nil {
 			return err
 		}
 		sum, err := copyFile(ctx, p.tw, filepath.Join(dir, f.Name))
@@ -138,7 +138,7 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error 
 	if err := packBlobs(ctx, p, m, filepath.Join(dir, sqlite.FileName), data); err != nil {
 		return err
 	}
-	if err := p.small(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
+	if err := p.packSmall(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
 		return err
 	}
 	return p.tw.Close()
@@ -165,7 +165,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (Manifest, error) {
 	u := &unpacker{got: sha256.New(), want: sha256.New(), dir: dir}
 	u.in = io.TeeReader(chats.CtxReader{Ctx: ctx, In: r}, u.got)
 	u.tr, u.again = tar.NewReader(u.in), newPacker(u.want)
-	m, err := u.run()
+	m, err := u.unpackAll()
 	if cause := ctx.Err(); cause != nil {
 		return m, cause
 	}
@@ -180,14 +180,14 @@ type unpacker struct {
 	dir       string
 }
 
-func (u *unpacker) run() (Manifest, error) {
+func (u *unpacker) unpackAll() (Manifest, error) {
 	var m Manifest
-	manifest, err := u.small(manifestName, maxManifestBytes)
+	manifest, err := u.readSmall(manifestName, maxManifestBytes)
 	if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(manifest, &m); err != nil {
-		return m, damaged("its manifest cannot be read")
+		return m, damagedError("its manifest cannot be read")
 	}
 	if m.Format > backupFormat {
 		return m, fmt.Errorf("the backup has format %d, this binary knows up to %d: use the newer agentsite", m.Format, backupFormat)
@@ -198,36 +198,36 @@ func (u *unpacker) run() (Manifest, error) {
 	if newest := sqlite.SchemaVersion(); m.Schema > newest {
 		return m, fmt.Errorf("the backup has schema %d, this binary knows up to %d: use the newer agentsite (it was made by %q)", m.Schema, newest, m.App)
 	}
-	if err := u.again.small(manifestName, manifest, m.CreatedAt); err != nil {
-		return m, damaged("its manifest is not ours")
+	if err := u.again.packSmall(manifestName, manifest, m.CreatedAt); err != nil {
+		return m, damagedError("its manifest is not ours")
 	}
 	for _, f := range m.Members {
-		if err := u.member(f, m.CreatedAt); err != nil {
+		if err := u.writeMember(f, m.CreatedAt); err != nil {
 			return m, err
 		}
 	}
-	if err := u.blobs(m); err != nil {
+	if err := u.writeBlobs(m); err != nil {
 		return m, err
 	}
-	sum, err := u.small(manifestSumName, maxManifestBytes)
+	sum, err := u.readSmall(manifestSumName, maxManifestBytes)
 	if err != nil {
 		return m, err
 	}
 	if !bytes.Equal(sum, manifestSum(manifest)) {
-		return m, damaged("its manifest does not have the hash it should")
+		return m, damagedError("its manifest does not have the hash it should")
 	}
-	if err := errors.Join(u.again.small(manifestSumName, sum, m.CreatedAt), u.again.tw.Close()); err != nil {
+	if err := errors.Join(u.again.packSmall(manifestSumName, sum, m.CreatedAt), u.again.tw.Close()); err != nil {
 		return m, err
 	}
 	// Whatever follows is read too: it must be the end and nothing else.
 	if _, err := u.tr.Next(); err != io.EOF {
-		return m, damaged("something follows its last member")
+		return m, damagedError("something follows its last member")
 	}
 	if _, err := io.Copy(io.Discard, u.in); err != nil {
-		return m, damaged("%v", err)
+		return m, damagedError("%v", err)
 	}
 	if !bytes.Equal(u.got.Sum(nil), u.want.Sum(nil)) {
-		return m, damaged("bytes between its members changed")
+		return m, damagedError("bytes between its members changed")
 	}
 	return m, nil
 }
@@ -238,27 +238,27 @@ func checkManifest(m Manifest) error {
 	}
 	names := memberNames(func(name string) bool { return has(name) && (m.Format >= 3 || name == ident.PortalKeyFile) })
 	if !has(ident.PortalKeyFile) && !has(ident.PublicKeyFile) {
-		return damaged("its manifest names no key of the portal")
+		return damagedError("its manifest names no key of the portal")
 	}
 	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) || m.Blobs < 0 || m.BlobBytes < 0 || m.Format == 1 && m.Blobs > 0 {
-		return damaged("its manifest is not one of ours")
+		return damagedError("its manifest is not one of ours")
 	}
 	for i, f := range m.Members {
 		if f.Name != names[i].Name || f.Size < 1 || f.Size > names[i].Size {
-			return damaged("its manifest names %q with %d bytes", f.Name, f.Size)
+			return damagedError("its manifest names %q with %d bytes", f.Name, f.Size)
 		}
 	}
 	return nil
 }
 
-// next goes to the next member, which must have that name.
-func (u *unpacker) next(name string) (int64, error) {
+// nextMember goes to the next member, which must have that name.
+func (u *unpacker) nextMember(name string) (int64, error) {
 	h, err := u.tr.Next()
 	if err != nil {
-		return 0, damaged("%s: %v", name, err)
+		return 0, damagedError("%s: %v", name, err)
 	}
 	if h.Name != name || !plainFile(h) {
-		return 0, damaged("%q stands where %s should", h.Name, name)
+		return 0, damagedError("%q stands where %s should", h.Name, name)
 	}
 	return h.Size, nil
 }
@@ -267,41 +267,41 @@ func (u *unpacker) next(name string) (int64, error) {
 // read.
 func plainFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg && h.Format == tar.FormatGNU }
 
-func (u *unpacker) small(name string, maxBytes int64) ([]byte, error) {
-	size, err := u.next(name)
+func (u *unpacker) readSmall(name string, maxBytes int64) ([]byte, error) {
+	size, err := u.nextMember(name)
 	if err != nil {
 		return nil, err
 	}
 	if size > maxBytes {
-		return nil, damaged("%s is too long", name)
+		return nil, damagedError("%s is too long", name)
 	}
 	b := make([]byte, size)
 	if _, err := io.ReadFull(u.tr, b); err != nil {
-		return nil, damaged("%s: %v", name, err)
+		return nil, damagedError("%s: %v", name, err)
 	}
 	return b, nil
 }
 
-// member writes one file of the backup, private and on disk.
-func (u *unpacker) member(want Member, at time.Time) error {
-	size, err := u.next(want.Name)
+// writeMember writes one file of the backup, private and on disk.
+func (u *unpacker) writeMember(want Member, at time.Time) error {
+	size, err := u.nextMember(want.Name)
 	if err != nil {
 		return err
 	}
 	if size != want.Size {
-		return damaged("%s has %d bytes instead of %d", want.Name, size, want.Size)
+		return damagedError("%s has %d bytes instead of %d", want.Name, size, want.Size)
 	}
-	return u.file(want, at)
+	return u.writeFile(want, at)
 }
 
-// file writes the member that was gone to.
-func (u *unpacker) file(want Member, at time.Time) error {
+// writeFile writes the member that was gone to.
+func (u *unpacker) writeFile(want Member, at time.Time) error {
 	f, err := os.OpenFile(filepath.Join(u.dir, filepath.FromSlash(want.Name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := u.again.header(want.Name, want.Size, at); err != nil {
+	if err := u.again.writeHeader(want.Name, want.Size, at); err != nil {
 		return err
 	}
 	h := sha256.New()
@@ -310,10 +310,10 @@ func (u *unpacker) file(want Member, at time.Time) error {
 		if out.Err != nil {
 			return fmt.Errorf("write %s: %w", want.Name, out.Err)
 		}
-		return damaged("%s: %v", want.Name, err)
+		return damagedError("%s: %v", want.Name, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != want.SHA256 {
-		return damaged("%s is not what was backed up", want.Name)
+		return damagedError("%s is not what was backed up", want.Name)
 	}
 	return errors.Join(f.Sync(), f.Close())
 }

@@ -49,7 +49,7 @@ func packBlobs(ctx context.Context, p packer, m Manifest, database, data string)
 	n, size := 0, int64(0)
 	err := blobsIn(ctx, database, func(b blobRow) error {
 		name := chats.BlobPath(b.Hash)
-		if err := p.header(filepath.ToSlash(name), b.Size, m.CreatedAt); err != nil {
+		if err := p.writeHeader(filepath.ToSlash(name), b.Size, m.CreatedAt); err != nil {
 			return err
 		}
 		sum, err := copyFile(ctx, p.tw, filepath.Join(data, name))
@@ -68,20 +68,20 @@ func packBlobs(ctx context.Context, p packer, m Manifest, database, data string)
 	return err
 }
 
-// blobs writes the blobs of the backup, each below the folder for its hash.
-func (u *unpacker) blobs(m Manifest) error {
+// writeBlobs writes the blobs of the backup, each below the folder for its hash.
+func (u *unpacker) writeBlobs(m Manifest) error {
 	last, left := "", m.BlobBytes
 	for range m.Blobs {
 		h, err := u.tr.Next()
 		if err != nil {
-			return damaged("a file of a message: %v", err)
+			return damagedError("a file of a message: %v", err)
 		}
 		hash := h.Name[strings.LastIndexByte(h.Name, '/')+1:]
 		if name := chats.BlobPath(hash); name == "" || filepath.ToSlash(name) != h.Name || !plainFile(h) {
-			return damaged("%q stands where a file of a message should", h.Name)
+			return damagedError("%q stands where a file of a message should", h.Name)
 		}
 		if left -= h.Size; h.Size < 0 || left < 0 || hash <= last {
-			return damaged("the file %s of a message does not belong there", hash)
+			return damagedError("the file %s of a message does not belong there", hash)
 		}
 		last = hash
 		for _, dir := range []string{chats.BlobsDir, filepath.Dir(chats.BlobPath(hash))} {
@@ -89,12 +89,12 @@ func (u *unpacker) blobs(m Manifest) error {
 				return err
 			}
 		}
-		if err := u.file(Member{Name: h.Name, Size: h.Size, SHA256: hash}, m.CreatedAt); err != nil {
+		if err := u.writeFile(Member{Name: h.Name, Size: h.Size, SHA256: hash}, m.CreatedAt); err != nil {
 			return err
 		}
 	}
 	if left != 0 {
-		return damaged("its files of messages have %d bytes less than they should", left)
+		return damagedError("its files of messages have %d bytes less than they should", left)
 	}
 	return u.flushBlobs()
 }

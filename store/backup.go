@@ -46,10 +46,10 @@ type BackupOptions struct {
 // other portal can give back. The copy is made in the data folder, which needs room for it, and
 // verified before the first byte is written to w. After an error the bytes in w are useless.
 func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest, error) {
-	return d.backup(ctx, w, o, scryptLogN)
+	return d.writeBackup(ctx, w, o, scryptLogN)
 }
 
-func (d *Backups) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
+func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
 	// No blob that the copy names is taken away before it is written.
 	d.files.Keep.RLock()
 	defer d.files.Keep.RUnlock()
@@ -58,7 +58,7 @@ func (d *Backups) backup(ctx context.Context, w io.Writer, o BackupOptions, logN
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if m, err = d.snapshot(ctx, dir); err != nil {
+	if m, err = d.makeSnapshot(ctx, dir); err != nil {
 		return m, err
 	}
 	m.App = o.App
@@ -87,9 +87,9 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// snapshot copies the portal's files to dir, verifies the copy and describes
+// makeSnapshot copies the portal's files to dir, verifies the copy and describes
 // it.
-func (d *Backups) snapshot(ctx context.Context, dir string) (Manifest, error) {
+func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile, ident.OperationalKeysFile} {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.db.Path()), name))
@@ -122,7 +122,7 @@ func (d *Backups) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	if err != nil {
 		return m, fmt.Errorf("no backup was made; keep your earlier ones, and run `agentsite verify`: %w", err)
 	}
-	m.Rows, m.Blobs, m.BlobBytes = report.rows(), report.Files, report.FileBytes
+	m.Rows, m.Blobs, m.BlobBytes = report.rowCounts(), report.Files, report.FileBytes
 	if m.Schema, err = sqlite.PortalSchema(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, err
 	}
@@ -161,7 +161,7 @@ func (d *Backups) copyTo(ctx context.Context, path string) error {
 	return sqlite.CopyInto(ctx, c, path)
 }
 
-// rows returns the row counts of a database for a manifest.
-func (r *Report) rows() map[string]int {
+// rowCounts returns the row counts of a database for a manifest.
+func (r *Report) rowCounts() map[string]int {
 	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts, "files": r.Files}
 }

@@ -96,7 +96,7 @@ func TestBackup_FilesWhileWritten(t *testing.T) {
 		held = max(held, r.Files)
 		again := storetest.Open(t, dir)
 		storetest.Sound(t, again)
-		if open(t, again, lasting) != "lasting" {
+		if openBackup(t, again, lasting) != "lasting" {
 			t.Error("the lasting file is another one")
 		}
 		if len(blobs(t, dir)) != r.Files {

@@ -49,7 +49,7 @@ func holding(c chat.Conversation, who account.Account, hashes ...string) chat.Po
 	return p
 }
 
-func open(t testing.TB, db *storetest.DB, hash string) string {
+func openBackup(t testing.TB, db *storetest.DB, hash string) string {
 	t.Helper()
 	f, err := db.OpenBlob(context.Background(), hash)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestPutBlob(t *testing.T) {
 	}
 	long := strings.Repeat("x", 2000)
 	again, _, head, err := db.PutBlob(ctx, iotest.OneByteReader(strings.NewReader(long)), 2000)
-	if err != nil || string(head) != long[:512] || open(t, db, again) != long {
+	if err != nil || string(head) != long[:512] || openBackup(t, db, again) != long {
 		t.Error(len(head), err)
 	}
 	if same, _, _, err := db.PutBlob(ctx, strings.NewReader("hello"), 5); err != nil || same != hash {

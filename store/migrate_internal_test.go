@@ -255,7 +255,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Rows = r.rows()
+	m.Rows = r.rowCounts()
 	delete(m.Rows, "files")
 	for _, f := range memberNames(func(name string) bool { return name == ident.PortalKeyFile }) {
 		st, err := os.Stat(filepath.Join(dir, f.Name))

@@ -31,7 +31,7 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, 
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	return extract(ctx, r, dir, passphrase)
+	return extractBackup(ctx, r, dir, passphrase)
 }
 
 // Restore unpacks a backup into dir, which must not exist or be empty, after
@@ -53,7 +53,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 		if err := os.MkdirAll(parent, 0o700); err != nil {
 			return Report{}, fmt.Errorf("make the data folder: %w", err)
 		}
-	} else if inside = !replaceable(dir); inside {
+	} else if inside = !isReplaceable(dir); inside {
 		parent = dir
 	}
 	tmp, err := os.MkdirTemp(parent, sqlite.ScratchPrefix) // mode 0700
@@ -61,7 +61,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	report, err := extract(ctx, r, tmp, passphrase)
+	report, err := extractBackup(ctx, r, tmp, passphrase)
 	if err != nil {
 		return report, err
 	}
@@ -101,9 +101,9 @@ func checkEmpty(dir string) (exists bool, err error) {
 	return true, nil
 }
 
-// replaceable reports whether dir can be removed and a new folder take its
+// isReplaceable reports whether dir can be removed and a new folder take its
 // place: it is really empty, no mount point, and its parent can be written.
-func replaceable(dir string) bool {
+func isReplaceable(dir string) bool {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return false
 	}
@@ -147,9 +147,9 @@ func moveInto(tmp, dir string) error {
 	return sqlite.SyncDir(dir)
 }
 
-// extract unpacks a backup into dir and verifies the result.
-func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
-	plain, err := open(r, passphrase)
+// extractBackup unpacks a backup into dir and verifies the result.
+func extractBackup(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
+	plain, err := openBackup(r, passphrase)
 	if err != nil {
 		return Report{}, err
 	}
@@ -159,7 +159,7 @@ func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	}
 	if m.Schema < sqlite.SchemaVersion() {
 		// The checks are written for this binary's schema.
-		if err := upgrade(ctx, dir); err != nil {
+		if err := upgradeDatabase(ctx, dir); err != nil {
 			return Report{}, err
 		}
 	}
@@ -169,24 +169,24 @@ func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 		return report, err
 	}
 	if err := report.err(); err != nil {
-		return report, damaged("%v", err)
+		return report, damagedError("%v", err)
 	}
-	have := report.rows()
+	have := report.rowCounts()
 	if m.Format == 1 { // which knew no files
 		delete(have, "files")
 	}
 	if !maps.Equal(have, m.Rows) {
-		return report, damaged("it holds %v rows instead of %v", have, m.Rows)
+		return report, damagedError("it holds %v rows instead of %v", have, m.Rows)
 	}
 	if report.Files != m.Blobs || report.FileBytes != m.BlobBytes {
-		return report, damaged("it holds %d files of messages instead of %d", m.Blobs, report.Files)
+		return report, damagedError("it holds %d files of messages instead of %d", m.Blobs, report.Files)
 	}
 	return report, nil
 }
 
-// upgrade migrates an unpacked database; the backup itself is the copy made
+// upgradeDatabase migrates an unpacked database; the backup itself is the copy made
 // before.
-func upgrade(ctx context.Context, dir string) error {
+func upgradeDatabase(ctx context.Context, dir string) error {
 	d, err := Open(ctx, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -201,8 +201,8 @@ func upgrade(ctx context.Context, dir string) error {
 	return err
 }
 
-// open returns the content of an encrypted backup, or r itself.
-func open(r io.Reader, passphrase string) (io.Reader, error) {
+// openBackup returns the content of an encrypted backup, or r itself.
+func openBackup(r io.Reader, passphrase string) (io.Reader, error) {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	intro, err := buf.Peek(len(ageIntro))
 	if err != nil && err != io.EOF {
@@ -226,7 +226,7 @@ func open(r io.Reader, passphrase string) (io.Reader, error) {
 		return nil, fmt.Errorf("the passphrase is wrong, or %w", ErrDamaged)
 	}
 	if err != nil {
-		return nil, damaged("%v", err)
+		return nil, damagedError("%v", err)
 	}
 	return plain, nil
 }

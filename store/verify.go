@@ -42,7 +42,7 @@ type Report struct {
 // OK reports whether nothing is damaged.
 func (r *Report) OK() bool { return len(r.Faults) == 0 }
 
-func (r *Report) fault(format string, args ...any) {
+func (r *Report) addFault(format string, args ...any) {
 	if len(r.Faults) == maxFaults {
 		r.More++
 		return
@@ -118,22 +118,22 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	}
 	defer c.Close()
 	v := &verifier{c: c, r: r, data: data}
-	checks := []func(context.Context) error{v.pages, v.references, v.counts, v.transcripts, v.clientIDs, v.tasks, v.outbox, v.names, v.agents, v.portal}
+	checks := []func(context.Context) error{v.checkPages, v.checkReferences, v.countRows, v.checkTranscripts, v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
 	// A backup may be older than these tables. A file that does not even say
 	// how old it is gets every check.
 	schema, err := sqlite.SchemaOf(ctx, c)
 	v.first = err == nil && schema < 3
 	if err != nil || schema >= 2 {
-		checks = append(checks, v.versions, v.uses, v.icons)
+		checks = append(checks, v.checkVersions, v.checkUses, v.checkIcons)
 	}
 	if !v.first {
-		checks = append(checks, v.work, v.reactions, v.fileUses, v.words, v.files)
+		checks = append(checks, v.checkWork, v.checkReactions, v.fileUses, v.checkWords, v.checkFiles)
 	}
 	if err != nil || schema >= 5 {
-		checks = append(checks, v.servers)
+		checks = append(checks, v.checkServers)
 	}
 	if err != nil || schema >= 11 {
-		checks = append(checks, v.decisions)
+		checks = append(checks, v.checkDecisions)
 	}
 	for _, check := range checks {
 		err := check(ctx)
@@ -143,7 +143,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 			return nil, ctx.Err()
 		case sqlite.IsDamaged(err):
 			// Go on: another check may say which conversation it is.
-			r.fault("The database file is damaged: %v.", err)
+			r.addFault("The database file is damaged: %v.", err)
 		default:
 			return nil, fmt.Errorf("verify: %w", err)
 		}
@@ -160,19 +160,19 @@ type verifier struct {
 	public []byte // the portal's key, as the database knows it
 }
 
-func (v *verifier) pages(ctx context.Context) error {
+func (v *verifier) checkPages(ctx context.Context) error {
 	type line struct {
 		Text string `db:"integrity_check"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(l line) {
 		// A damaged index of words is rebuilt by the next search.
 		if l.Text != "ok" && !strings.Contains(l.Text, "said_words") {
-			v.r.fault("The database file is damaged: %s.", l.Text)
+			v.r.addFault("The database file is damaged: %s.", l.Text)
 		}
 	}, `PRAGMA integrity_check(20)`)
 }
 
-func (v *verifier) references(ctx context.Context) error {
+func (v *verifier) checkReferences(ctx context.Context) error {
 	type broken struct {
 		Table  string         `db:"table"`
 		RowID  sql.NullInt64  `db:"rowid"`
@@ -180,20 +180,20 @@ func (v *verifier) references(ctx context.Context) error {
 		FKID   sql.NullString `db:"fkid"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(b broken) {
-		v.r.fault("A row of table %s refers to a row of %s that is gone.", b.Table, b.Parent)
+		v.r.addFault("A row of table %s refers to a row of %s that is gone.", b.Table, b.Parent)
 	}, `PRAGMA foreign_key_check`)
 }
 
-func (v *verifier) counts(ctx context.Context) error {
+func (v *verifier) countRows(ctx context.Context) error {
 	return errors.Join(
 		v.c.GetContext(ctx, &v.r.Accounts, `SELECT COUNT(*) FROM accounts`),
 		v.c.GetContext(ctx, &v.r.Agents, `SELECT COUNT(*) FROM agents WHERE deleted_at = 0 AND kind <> 'peer'`),
 	)
 }
 
-// portal reads the key the database belongs to; it has none before the first
+// readPortal reads the key the database belongs to; it has none before the first
 // start.
-func (v *verifier) portal(ctx context.Context) error {
+func (v *verifier) readPortal(ctx context.Context) error {
 	err := v.c.GetContext(ctx, &v.public, `SELECT public_key FROM portal WHERE id = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -209,7 +209,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			if name == ident.SealKeyFile || name == ident.PortalKeyFile && portal == nil {
-				r.fault("The key file %s is missing: restore a backup.", name)
+				r.addFault("The key file %s is missing: restore a backup.", name)
 			}
 			continue
 		}
@@ -218,7 +218,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 		}
 		key := keyBytes(b)
 		if key == nil {
-			r.fault("The key file %s is damaged: restore a backup.", name)
+			r.addFault("The key file %s is damaged: restore a backup.", name)
 			continue
 		}
 		switch name {
@@ -229,7 +229,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 		}
 	}
 	if portal != nil && known != nil && !ed25519.PublicKey(known).Equal(ed25519.PublicKey(portal)) {
-		r.fault("%s is not the key of the portal this database belongs to: restore a backup.", ident.PortalKeyFile)
+		r.addFault("%s is not the key of the portal this database belongs to: restore a backup.", ident.PortalKeyFile)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, ident.OperationalKeysFile))
 	if errors.Is(err, os.ErrNotExist) || portal == nil {
@@ -239,7 +239,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 		return fmt.Errorf("read keys: %w", err)
 	}
 	if err := ident.CheckOperational(b, portal); err != nil {
-		r.fault("The key file %s %v.", ident.OperationalKeysFile, err)
+		r.addFault("The key file %s %v.", ident.OperationalKeysFile, err)
 	}
 	return nil
 }

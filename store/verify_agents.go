@@ -8,9 +8,9 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// versions checks that each agent has every version from 1 to its latest, that
+// checkVersions checks that each agent has every version from 1 to its latest, that
 // all of them can be read, that the latest is as the agent, and that its history has whole contacts.
-func (v *verifier) versions(ctx context.Context) error {
+func (v *verifier) checkVersions(ctx context.Context) error {
 	type row struct {
 		ID      string `db:"id"`
 		Name    string `db:"name"`
@@ -28,16 +28,16 @@ func (v *verifier) versions(ctx context.Context) error {
 			n++
 			after = a.ID
 			if a.Count != a.Version || a.First != 1 || a.Last != a.Version {
-				v.r.fault("Agent %s (%s) has %d versions from %d to %d, but should have all from 1 to %d.", a.Name, a.ID, a.Count, a.First, a.Last, a.Version)
+				v.r.addFault("Agent %s (%s) has %d versions from %d to %d, but should have all from 1 to %d.", a.Name, a.ID, a.Count, a.First, a.Last, a.Version)
 			}
 			if !a.Like {
-				v.r.fault("Agent %s (%s) has another kind or status than its latest version.", a.Name, a.ID)
+				v.r.addFault("Agent %s (%s) has another kind or status than its latest version.", a.Name, a.ID)
 			}
 			if a.Bad > 0 {
-				v.r.fault("Agent %s (%s) has %d versions that cannot be read.", a.Name, a.ID, a.Bad)
+				v.r.addFault("Agent %s (%s) has %d versions that cannot be read.", a.Name, a.ID, a.Bad)
 			}
 			if a.History%agents.ContactBytes != 0 || a.History > hub.MaxHistory*agents.ContactBytes {
-				v.r.fault("Agent %s (%s) has a history of contacts that cannot be read.", a.Name, a.ID)
+				v.r.addFault("Agent %s (%s) has a history of contacts that cannot be read.", a.Name, a.ID)
 			}
 		}, `SELECT a.id, a.name, a.version, COUNT(v.version) AS count, COALESCE(MIN(v.version), 0) AS first, COALESCE(MAX(v.version), 0) AS last,
 				COALESCE(SUM(NOT json_valid(v.spec) OR v.icon <> COALESCE(CASE WHEN json_valid(v.spec) THEN v.spec ->> '$.icon' END, '')), 0) AS bad,
@@ -51,20 +51,20 @@ func (v *verifier) versions(ctx context.Context) error {
 	}
 }
 
-// uses checks that no day has more ends than calls.
-func (v *verifier) uses(ctx context.Context) error {
+// checkUses checks that no day has more ends than calls.
+func (v *verifier) checkUses(ctx context.Context) error {
 	type row struct {
 		Agent string `db:"agent_id"`
 		Day   int64  `db:"day"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(u row) {
-		v.r.fault("The calls of agent %s on day %d do not add up.", u.Agent, u.Day)
+		v.r.addFault("The calls of agent %s on day %d do not add up.", u.Agent, u.Day)
 	}, `SELECT agent_id, day FROM agent_days
 		WHERE calls < completed + failed + canceled OR calls < guests OR MIN(completed, failed, canceled, guests, ms) < 0`)
 }
 
-// icons checks that each picture is the one its hash names.
-func (v *verifier) icons(ctx context.Context) error {
+// checkIcons checks that each picture is the one its hash names.
+func (v *verifier) checkIcons(ctx context.Context) error {
 	type row struct {
 		Hash string `db:"hash"`
 		Data []byte `db:"data"`
@@ -75,7 +75,7 @@ func (v *verifier) icons(ctx context.Context) error {
 			n++
 			after = i.Hash
 			if agents.IconHash(i.Data) != i.Hash {
-				v.r.fault("The picture %s is not the one that was stored.", i.Hash)
+				v.r.addFault("The picture %s is not the one that was stored.", i.Hash)
 			}
 		}, `SELECT hash, data FROM icons WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage)
 		if err != nil || n < verifyPage {

@@ -7,8 +7,8 @@ import (
 	"agentsite/store/rows"
 )
 
-// decisions checks that every decision of operators follows the one before it.
-func (v *verifier) decisions(ctx context.Context) error {
+// checkDecisions checks that every decision of operators follows the one before it.
+func (v *verifier) checkDecisions(ctx context.Context) error {
 	list, err := v.c.QueryxContext(ctx, `SELECT `+rows.AuditColumns+` FROM audit ORDER BY id`)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (v *verifier) decisions(ctx context.Context) error {
 			continue // from before there were hashes
 		}
 		if !bytes.Equal(r.Hash, r.ChainedHash(before)) {
-			v.r.fault("The operators' log of decisions was changed at entry %d, or one before it is gone.", r.ID)
+			v.r.addFault("The operators' log of decisions was changed at entry %d, or one before it is gone.", r.ID)
 			return nil
 		}
 		before = r.Hash

@@ -296,7 +296,7 @@ func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	var b bytes.Buffer
-	if _, err := d.backup(t.Context(), &b, BackupOptions{Passphrase: "secret"}, 1); err != nil {
+	if _, err := d.writeBackup(t.Context(), &b, BackupOptions{Passphrase: "secret"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	whole := b.Bytes()

@@ -28,14 +28,14 @@ func (a *amendments) set(seq int64, by chat.Kind, with int64) {
 	(*a)[amendment{seq, by}] = with
 }
 
-// amended notes the change that m makes to another message, and the changes that its own row states.
-func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
+// noteAmended notes the change that m makes to another message, and the changes that its own row states.
+func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 	kind := chat.Kind(m.Kind)
 	switch {
 	case p.bad:
 		return
 	case m.Target >= m.Seq || kind.Amends() && m.Target < 1:
-		p.r.fault("%s: message %d is about message %d, which was not said before it.", h, m.Seq, m.Target)
+		p.r.addFault("%s: message %d is about message %d, which was not said before it.", h, m.Seq, m.Target)
 	case kind == chat.Edit || kind == chat.Unsaid:
 		p.said.set(m.Target, kind, m.Seq)
 	case kind == chat.Text && m.SenderKind == "agent" && m.Target > 0:
@@ -44,7 +44,7 @@ func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
 	gone := m.GoneSeq
 	if kind == chat.Edit { // goes with its target
 		if gone = 0; p.has[amendment{m.Target, chat.Unsaid}] != m.GoneSeq {
-			p.r.fault("%s: message %d, an edit, was not removed with message %d.", h, m.Seq, m.Target)
+			p.r.addFault("%s: message %d, an edit, was not removed with message %d.", h, m.Seq, m.Target)
 		}
 	}
 	for _, x := range []struct {
@@ -56,13 +56,13 @@ func (p *transcriptPage) amended(h headRow, m chats.MessageRow) {
 		}
 	}
 	if (m.GoneSeq > 0) != (m.Body == "") {
-		p.r.fault("%s: message %d was removed but not its text, or the other way round.", h, m.Seq)
+		p.r.addFault("%s: message %d was removed but not its text, or the other way round.", h, m.Seq)
 	}
 }
 
-// compare reports the first message of a conversation with stated changes that differ from the
+// compareAmended reports the first message of a conversation with stated changes that differ from the
 // amendments.
-func (p *transcriptPage) compare(h headRow) {
+func (p *transcriptPage) compareAmended(h headRow) {
 	if maps.Equal(p.said, p.has) {
 		return
 	}
@@ -77,28 +77,28 @@ func (p *transcriptPage) compare(h headRow) {
 			first = min(first, a.seq)
 		}
 	}
-	p.r.fault("%s: message %d is not shown as its edits, its removal or a later answer say.", h, first)
+	p.r.addFault("%s: message %d is not shown as its edits, its removal or a later answer say.", h, first)
 }
 
-// work checks the references of tasks to their first message.
-func (v *verifier) work(ctx context.Context) error {
+// checkWork checks the references of tasks to their first message.
+func (v *verifier) checkWork(ctx context.Context) error {
 	type row struct {
 		ID   string `db:"id"`
 		Room string `db:"conversation_id"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(t row) {
-		v.r.fault("Conversation %s: task %s goes back to a message that cannot have asked for it.", t.Room, t.ID)
+		v.r.addFault("Conversation %s: task %s goes back to a message that cannot have asked for it.", t.Room, t.ID)
 	}, `SELECT id, conversation_id FROM tasks WHERE root_seq > message_seq OR hop > 0 AND root_seq = 0 OR root_seq < 0 OR hop < 0
 		OR hop = 0 AND root_seq <> 0 AND root_seq <> message_seq`)
 }
 
-func (v *verifier) reactions(ctx context.Context) error {
+func (v *verifier) checkReactions(ctx context.Context) error {
 	type row struct {
 		Room string `db:"conversation_id"`
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(x row) {
-		v.r.fault("Conversation %s: there are reactions to message %d, which has none.", x.Room, x.Seq)
+		v.r.addFault("Conversation %s: there are reactions to message %d, which has none.", x.Room, x.Seq)
 	}, `SELECT DISTINCT x.conversation_id, x.seq FROM reactions x LEFT JOIN messages m ON m.conversation_id = x.conversation_id AND m.seq = x.seq
 		WHERE m.seq IS NULL OR m.reacted = 0 OR m.gone_seq > 0`)
 }
@@ -112,25 +112,25 @@ func (v *verifier) fileUses(ctx context.Context) error {
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(u row) {
-		v.r.fault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq, u.Hash)
+		v.r.addFault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq, u.Hash)
 	}, `SELECT u.hash, u.conversation_id, u.seq FROM file_uses u LEFT JOIN messages m ON m.conversation_id = u.conversation_id AND m.seq = u.seq
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
 }
 
-// words checks that nothing is found by words that were taken away.
-func (v *verifier) words(ctx context.Context) error {
+// checkWords checks that nothing is found by words that were taken away.
+func (v *verifier) checkWords(ctx context.Context) error {
 	type row struct {
 		Room string `db:"conversation_id"`
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(s row) {
-		v.r.fault("Conversation %s: the words of message %d are kept, which is not there.", s.Room, s.Seq)
+		v.r.addFault("Conversation %s: the words of message %d are kept, which is not there.", s.Room, s.Seq)
 	}, `SELECT s.conversation_id, s.seq FROM said s LEFT JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
 }
 
-// files reads every file from the first byte to the last.
-func (v *verifier) files(ctx context.Context) error {
+// checkFiles reads every file from the first byte to the last.
+func (v *verifier) checkFiles(ctx context.Context) error {
 	for after := ""; ; {
 		var page []blobRow
 		if err := sqlite.EachRow(ctx, v.c, func(b blobRow) { page = append(page, b) }, `SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
@@ -140,7 +140,7 @@ func (v *verifier) files(ctx context.Context) error {
 			after = b.Hash
 			v.r.Files++
 			v.r.FileBytes += b.Size
-			if err := v.blob(ctx, b); err != nil {
+			if err := v.checkBlob(ctx, b); err != nil {
 				return err
 			}
 		}
@@ -150,10 +150,10 @@ func (v *verifier) files(ctx context.Context) error {
 	}
 }
 
-func (v *verifier) blob(ctx context.Context, b blobRow) error {
+func (v *verifier) checkBlob(ctx context.Context, b blobRow) error {
 	name := chats.BlobPath(b.Hash)
 	if name == "" {
-		v.r.fault("A file has the name %q, which is no hash.", rows.ClipText(b.Hash, 80))
+		v.r.addFault("A file has the name %q, which is no hash.", rows.ClipText(b.Hash, 80))
 		return nil
 	}
 	count := &countWriter{}
@@ -167,15 +167,15 @@ func (v *verifier) blob(ctx context.Context, b blobRow) error {
 			return err
 		}
 		if still {
-			v.r.fault("The file %s of a message is missing: restore a backup.", b.Hash)
+			v.r.addFault("The file %s of a message is missing: restore a backup.", b.Hash)
 		} else {
 			v.r.Files--
 			v.r.FileBytes -= b.Size
 		}
 	case err != nil:
-		v.r.fault("The file %s of a message cannot be read: %v.", b.Hash, err)
+		v.r.addFault("The file %s of a message cannot be read: %v.", b.Hash, err)
 	case sum != b.Hash || count.n != b.Size:
-		v.r.fault("The file %s of a message is not what was sent: restore a backup.", b.Hash)
+		v.r.addFault("The file %s of a message is not what was sent: restore a backup.", b.Hash)
 	}
 	return nil
 }

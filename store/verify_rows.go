@@ -39,15 +39,15 @@ type linkRow struct {
 	Room      sql.NullString `db:"room"`
 }
 
-// transcripts reads every message once, in order, page by page of the
+// checkTranscripts reads every message once, in order, page by page of the
 // conversations they belong to, and holds no more than one of them.
-func (v *verifier) transcripts(ctx context.Context) error {
+func (v *verifier) checkTranscripts(ctx context.Context) error {
 	after := ""
 	for {
 		n, last, err := v.transcriptPage(ctx, after)
 		if n > 0 && sqlite.IsDamaged(err) {
 			// The other conversations may be whole.
-			v.r.fault("%v.", err)
+			v.r.addFault("%v.", err)
 			err = nil
 		}
 		if err != nil || n < verifyPage {
@@ -77,7 +77,7 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	if v.first {
 		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash`
 	}
-	err = sqlite.EachRow(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
+	err = sqlite.EachRow(ctx, tx, p.checkMessage, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
 		t.state AS ended, t.answer_seq, t.conversation_id AS room
 		FROM messages m LEFT JOIN tasks t ON m.task_state IN ('completed', 'failed', 'canceled', 'rejected') AND t.id = m.task_id
 		WHERE m.conversation_id > ? AND m.conversation_id <= ? ORDER BY m.conversation_id, m.seq`, after, upTo)
@@ -105,44 +105,44 @@ type transcriptPage struct {
 	said, has amendments // messages with their amendments
 }
 
-func (p *transcriptPage) message(m linkRow) {
+func (p *transcriptPage) checkMessage(m linkRow) {
 	for p.at < len(p.heads) && p.heads[p.at].ID < m.ConversationID {
 		p.close()
 	}
 	p.r.Messages++
 	if p.at == len(p.heads) || p.heads[p.at].ID != m.ConversationID {
-		p.r.fault("Message %s (number %d) belongs to a conversation %s that does not exist.", m.ID, m.Seq, m.ConversationID)
+		p.r.addFault("Message %s (number %d) belongs to a conversation %s that does not exist.", m.ID, m.Seq, m.ConversationID)
 		return
 	}
 	h := p.heads[p.at]
 	if m.Seq != p.seq+1 && !p.bad {
-		p.broken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
+		p.reportBroken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
 	if m.GoneSeq == 0 {
 		m.BodyHash = nil // only deleted messages are hashed by it
 	}
 	if want := chat.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
-		p.broken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
+		p.reportBroken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
 	}
 	p.seq, p.hash = m.Seq, m.Hash
-	p.amended(h, m.MessageRow)
+	p.noteAmended(h, m.MessageRow)
 	if !task.State(m.TaskState).Terminal() {
 		return
 	}
 	switch {
 	case !m.Ended.Valid:
-		p.r.fault("%s: message %d ends a task %s that does not exist.", h, m.Seq, m.TaskID)
+		p.r.addFault("%s: message %d ends a task %s that does not exist.", h, m.Seq, m.TaskID)
 	case m.Room.String != m.ConversationID:
-		p.r.fault("%s: message %d ends task %s of another conversation.", h, m.Seq, m.TaskID)
+		p.r.addFault("%s: message %d ends task %s of another conversation.", h, m.Seq, m.TaskID)
 	case m.AnswerSeq.Int64 != m.Seq || m.Ended.String != m.TaskState:
-		p.r.fault("%s: message %d says that task %s ended as %s, but the task says %s with message %d.", h, m.Seq, m.TaskID, m.TaskState, m.Ended.String, m.AnswerSeq.Int64)
+		p.r.addFault("%s: message %d says that task %s ended as %s, but the task says %s with message %d.", h, m.Seq, m.TaskID, m.TaskState, m.Ended.String, m.AnswerSeq.Int64)
 	}
 }
 
-// broken reports the first fault of a chain; later ones follow from it.
-func (p *transcriptPage) broken(format string, args ...any) {
+// reportBroken reports the first fault of a chain; later ones follow from it.
+func (p *transcriptPage) reportBroken(format string, args ...any) {
 	p.bad = true
-	p.r.fault(format, args...)
+	p.r.addFault(format, args...)
 }
 
 // close ends the current conversation and goes to the next.
@@ -151,12 +151,12 @@ func (p *transcriptPage) close() {
 	switch {
 	case p.bad:
 	case p.seq != h.LastSeq:
-		p.r.fault("%s: it should end with message %d but ends with %d.", h, h.LastSeq, p.seq)
+		p.r.addFault("%s: it should end with message %d but ends with %d.", h, h.LastSeq, p.seq)
 	case !bytes.Equal(p.hash, h.HeadHash):
-		p.r.fault("%s: its last message is not the one that was said last (the hash at its head differs).", h)
+		p.r.addFault("%s: its last message is not the one that was said last (the hash at its head differs).", h)
 	}
 	if !p.bad {
-		p.compare(h)
+		p.compareAmended(h)
 	}
 	p.r.Conversations++
 	p.said, p.has = nil, nil
@@ -170,7 +170,7 @@ func (v *verifier) clientIDs(ctx context.Context) error {
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(c row) {
-		v.r.fault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, rows.ClipText(c.ID, 80), c.Seq)
+		v.r.addFault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, rows.ClipText(c.ID, 80), c.Seq)
 	}, `SELECT c.conversation_id, c.client_id, c.seq FROM client_ids c
 		LEFT JOIN messages m ON m.conversation_id = c.conversation_id AND m.seq = c.seq AND m.sender_id = c.sender_id
 		WHERE m.seq IS NULL`)
@@ -188,17 +188,17 @@ type doneRow struct {
 	Queued     bool           `db:"queued"`
 }
 
-// tasks checks each task against its answer and the outbox. With transcripts,
+// checkTasks checks each task against its answer and the outbox. With transcripts,
 // which checks each ending message against its task, every task that ended
 // has exactly one such message.
-func (v *verifier) tasks(ctx context.Context) error {
+func (v *verifier) checkTasks(ctx context.Context) error {
 	for after := ""; ; {
 		n := 0
 		err := sqlite.EachRow(ctx, v.c, func(t doneRow) {
 			n++
 			after = t.ID
 			v.r.Tasks++
-			v.task(t)
+			v.checkTask(t)
 		}, `SELECT t.id, t.conversation_id, t.state, t.message_seq, t.answer_seq, c.last_seq, m.task_id AS answers, m.task_state AS answer_says, o.ref IS NOT NULL AS queued
 			FROM tasks t LEFT JOIN conversations c ON c.id = t.conversation_id
 			LEFT JOIN messages m ON m.conversation_id = t.conversation_id AND m.seq = t.answer_seq
@@ -210,29 +210,29 @@ func (v *verifier) tasks(ctx context.Context) error {
 	}
 }
 
-func (v *verifier) task(t doneRow) {
+func (v *verifier) checkTask(t doneRow) {
 	s := task.State(t.State)
 	who := fmt.Sprintf("Conversation %s: task %s", t.Room, t.ID)
 	if !knownState(s) {
-		v.r.fault("%s has a state %q that does not exist.", who, t.State)
+		v.r.addFault("%s has a state %q that does not exist.", who, t.State)
 		return
 	}
 	if t.MessageSeq < 1 || t.MessageSeq > t.LastSeq.Int64 {
-		v.r.fault("%s was asked for by message %d, which does not exist.", who, t.MessageSeq)
+		v.r.addFault("%s was asked for by message %d, which does not exist.", who, t.MessageSeq)
 	}
 	switch {
 	case s.Terminal() && t.AnswerSeq == 0:
-		v.r.fault("%s ended as %s without a message.", who, s)
+		v.r.addFault("%s ended as %s without a message.", who, s)
 	case t.AnswerSeq != 0 && t.Answers.String != t.ID:
-		v.r.fault("%s names message %d as its answer, which is not.", who, t.AnswerSeq)
+		v.r.addFault("%s names message %d as its answer, which is not.", who, t.AnswerSeq)
 	case s.Terminal() && t.AnswerSays.String != t.State:
-		v.r.fault("%s ended as %s, but its answer, message %d, says %s.", who, s, t.AnswerSeq, t.AnswerSays.String)
+		v.r.addFault("%s ended as %s, but its answer, message %d, says %s.", who, s, t.AnswerSeq, t.AnswerSays.String)
 	}
 	switch {
 	case s.Terminal() && t.Queued:
-		v.r.fault("%s ended as %s but still waits in the queue.", who, s)
+		v.r.addFault("%s ended as %s but still waits in the queue.", who, s)
 	case s.Active() && !t.Queued:
-		v.r.fault("%s is %s but not in the queue, so nobody will work on it.", who, s)
+		v.r.addFault("%s is %s but not in the queue, so nobody will work on it.", who, s)
 	}
 }
 
@@ -240,47 +240,47 @@ func knownState(s task.State) bool {
 	return s.Terminal() || s.Active() || s == task.InputRequired || s == task.AuthRequired
 }
 
-func (v *verifier) outbox(ctx context.Context) error {
+func (v *verifier) checkOutbox(ctx context.Context) error {
 	type row struct {
 		Ref string `db:"ref"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(o row) {
-		v.r.fault("The queue holds task %s, which does not exist.", o.Ref)
+		v.r.addFault("The queue holds task %s, which does not exist.", o.Ref)
 	}, `SELECT o.ref FROM outbox o LEFT JOIN tasks t ON t.id = o.ref WHERE o.topic = 'task' AND t.id IS NULL`)
 }
 
-func (v *verifier) names(ctx context.Context) error {
+func (v *verifier) checkNames(ctx context.Context) error {
 	type row struct {
 		Name string `db:"name"`
 		Kind string `db:"kind"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(n row) {
-		v.r.fault("The name %q and the %s it belongs to do not fit together.", n.Name, n.Kind)
+		v.r.addFault("The name %q and the %s it belongs to do not fit together.", n.Name, n.Kind)
 	}, `SELECT n.name, n.kind FROM names n LEFT JOIN accounts a ON a.id = n.ref AND a.name = n.name WHERE n.kind = 'account' AND a.id IS NULL
 		UNION ALL SELECT n.name, n.kind FROM names n LEFT JOIN agents g ON g.id = n.ref AND g.name = n.name WHERE n.kind <> 'account' AND g.id IS NULL
 		UNION ALL SELECT a.name, 'account' FROM accounts a LEFT JOIN names n ON n.name = a.name WHERE n.name IS NULL OR n.ref <> a.id OR n.kind <> 'account'
 		UNION ALL SELECT g.name, 'agent' FROM agents g LEFT JOIN names n ON n.name = g.name WHERE n.name IS NULL OR n.ref <> g.id OR n.kind <> 'agent'`)
 }
 
-func (v *verifier) agents(ctx context.Context) error {
+func (v *verifier) checkAgents(ctx context.Context) error {
 	type row struct {
 		ID   string `db:"id"`
 		Name string `db:"name"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(a row) {
-		v.r.fault("Agent %s (%s) is not the version it says, or that version cannot be read.", a.Name, a.ID)
+		v.r.addFault("Agent %s (%s) is not the version it says, or that version cannot be read.", a.Name, a.ID)
 	}, `SELECT a.id, a.name FROM agents a LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.version
 		WHERE v.agent_id IS NULL OR v.spec <> a.spec OR v.title <> a.title OR v.visibility <> a.visibility OR NOT json_valid(a.spec)`)
 }
 
-func (v *verifier) servers(ctx context.Context) error {
+func (v *verifier) checkServers(ctx context.Context) error {
 	type row struct {
 		Name   string `db:"name"`
 		Latest int    `db:"latest"`
 		Wrong  int    `db:"wrong"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(s row) {
-		v.r.fault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.", s.Name, s.Latest, s.Wrong)
+		v.r.addFault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.", s.Name, s.Latest, s.Wrong)
 	}, `SELECT s.name, COALESCE(SUM(r.latest), 0) AS latest, COALESCE(SUM(r.size <> octet_length(r.document) OR NOT json_valid(r.document)), 0) AS wrong
 		FROM servers s LEFT JOIN releases r ON r.name = s.name GROUP BY s.name HAVING latest <> 1 OR wrong > 0`)
 }

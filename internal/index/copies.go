@@ -108,12 +108,12 @@ func copyStateOf(a *hub.Agent) copyState {
 	return s
 }
 
-// put notes a document or its change. The candidate is nil if it cannot have
+// putCandidate notes a document or its change. The candidate is nil if it cannot have
 // equals.
-func (c *copies) put(doc uint32, next *candidate) {
+func (c *copies) putCandidate(doc uint32, next *candidate) {
 	g := c.of[doc]
 	if g != nil && (next == nil || g.print != next.print) {
-		c.remove(doc)
+		c.removeDoc(doc)
 		g = nil
 	}
 	if next == nil {
@@ -134,8 +134,8 @@ func (c *copies) put(doc uint32, next *candidate) {
 	c.hideCopies(g)
 }
 
-// remove forgets a document.
-func (c *copies) remove(doc uint32) {
+// removeDoc forgets a document.
+func (c *copies) removeDoc(doc uint32) {
 	g := c.of[doc]
 	if g == nil {
 		return
@@ -175,8 +175,8 @@ func (c *copies) hideCopies(g *group) {
 	g.portals = len(portals)
 }
 
-// hides reports whether an agent that is not held would be hidden if it were.
-func (c *copies) hides(a *hub.Agent) bool {
+// wouldHide reports whether an agent that is not held would be hidden if it were.
+func (c *copies) wouldHide(a *hub.Agent) bool {
 	next := candidateOf(a)
 	if next == nil {
 		return false
@@ -189,10 +189,10 @@ func (c *copies) hides(a *hub.Agent) bool {
 // hidesCopies reports whether a query shows equal agents once.
 func hidesCopies(q *hub.Query) bool { return !q.Copies && q.Same == "" && len(q.Portals) == 0 }
 
-// collapse takes hidden agents out of the matches of a query, and all but the
+// collapseDuplicates takes hidden agents out of the matches of a query, and all but the
 // equals of the agent that it asks for. It returns the matches with the hidden
 // ones, nil when there are none; the caller must hold mu.
-func (x *Index) collapse(match bm25.Bits, q *hub.Query, s *scratch) (whole bm25.Bits) {
+func (x *Index) collapseDuplicates(match bm25.Bits, q *hub.Query, s *scratch) (whole bm25.Bits) {
 	if q.Same != "" {
 		s.class = append(s.class[:0], make(bm25.Bits, len(match))...)
 		if doc, ok := x.byID.Find(q.Same); ok {

@@ -22,10 +22,10 @@ const (
 // is counted by a walk.
 const fewMatches = 32
 
-// count fills in the values of those facets that are asked for, of the n
+// countFacets fills in the values of those facets that are asked for, of the n
 // matches in match. A facet is counted value by value if that is cheaper than a
 // walk through the matches. One walk counts all others.
-func (x *Index) count(match bm25.Bits, n int, asked [facetCount]bool, s *scratch, out *facetCounts) {
+func (x *Index) countFacets(match bm25.Bits, n int, asked [facetCount]bool, s *scratch, out *facetCounts) {
 	for f := range asked {
 		if asked[f] && x.countByValue(f, match, n, out) {
 			asked[f] = false
@@ -62,9 +62,9 @@ func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bo
 			}
 			count = docs.countIn(match)
 		}
-		top.offer(number, count)
+		top.offerValue(number, count)
 	}
-	out[f] = top.sorted()
+	out[f] = top.sortedCounts()
 	return true
 }
 
@@ -100,13 +100,13 @@ func (x *Index) countByWalk(match bm25.Bits, asked [facetCount]bool, s *scratch,
 	for _, id := range seen {
 		f, number := id.facet(), id.number()
 		if asked[f] {
-			top[f].offer(number, int(counts[f][number]))
+			top[f].offerValue(number, int(counts[f][number]))
 		}
 		counts[f][number] = 0
 	}
 	for f := range top {
 		if asked[f] {
-			out[f] = top[f].sorted()
+			out[f] = top[f].sortedCounts()
 		}
 	}
 }
@@ -136,16 +136,16 @@ func (t *topValues) compare(a, b valueCount) int {
 	if a.count != b.count {
 		return b.count - a.count
 	}
-	return t.facet.compare(a.number, b.number)
+	return t.facet.compareValues(a.number, b.number)
 }
 
-func (t *topValues) offer(number uint32, count int) {
+func (t *topValues) offerValue(number uint32, count int) {
 	if count > t.least || count == t.least && t.facet.leads[number] <= t.lead {
-		t.insert(valueCount{number, count})
+		t.insertValue(valueCount{number, count})
 	}
 }
 
-func (t *topValues) insert(v valueCount) {
+func (t *topValues) insertValue(v valueCount) {
 	if t.limit == 0 {
 		t.list = append(t.list, v)
 		return
@@ -164,7 +164,7 @@ func (t *topValues) insert(v valueCount) {
 	}
 }
 
-func (t *topValues) sorted() []hub.FacetCount {
+func (t *topValues) sortedCounts() []hub.FacetCount {
 	if t.limit == 0 {
 		slices.SortFunc(t.list, t.compare)
 	}

@@ -49,7 +49,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 	add(string(plan))
 	add(q.Same)
 	if q.Copies || q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
-		add(fmt.Sprint(q.Copies, q.CountMatches, nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)))
+		add(fmt.Sprint(q.Copies, q.CountMatches, timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)))
 	} else {
 		add("")
 	}
@@ -62,8 +62,8 @@ func countedKey(q *hub.Query, plan []byte) string {
 	return string(key)
 }
 
-// get returns the facets as they are in a state. The caller may change them.
-func (c *counted) get(key string, state uint64) (*facetCounts, bool) {
+// getFacets returns the facets as they are in a state. The caller may change them.
+func (c *counted) getFacets(key string, state uint64) (*facetCounts, bool) {
 	c.mu.Lock()
 	if c.state != state {
 		c.mu.Unlock()
@@ -84,8 +84,8 @@ func (c *counted) get(key string, state uint64) (*facetCounts, bool) {
 	return &out, true
 }
 
-// put keeps a copy of the facets.
-func (c *counted) put(key string, state uint64, facets *facetCounts) {
+// putFacets keeps a copy of the facets.
+func (c *counted) putFacets(key string, state uint64, facets *facetCounts) {
 	n := 0
 	for _, list := range facets {
 		n += len(list)

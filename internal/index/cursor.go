@@ -172,7 +172,7 @@ func queryHash(q hub.Query) uint64 {
 			write(normalizeValue(f, v))
 		}
 	}
-	if after := [2]int64{nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)}; after != [2]int64{never, never} {
+	if after := [2]int64{timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)}; after != [2]int64{never, never} {
 		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
 	if q.Copies || q.Same != "" { // likewise

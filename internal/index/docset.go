@@ -66,15 +66,15 @@ func (s *docSet) remove(doc uint32, docs int) {
 	// Well below the size at which add changes to bits.
 	if n := s.many.count; n < listMost/2 || n*bitsFactor*4 < docs {
 		list := make([]uint32, 0, n)
-		for doc := range s.each {
+		for doc := range s.eachDoc {
 			list = append(list, doc)
 		}
 		s.list, s.many = list, nil
 	}
 }
 
-// each calls yield with the documents in ascending order until it returns false.
-func (s *docSet) each(yield func(doc uint32) bool) {
+// eachDoc calls yield with the documents in ascending order until it returns false.
+func (s *docSet) eachDoc(yield func(doc uint32) bool) {
 	if s.many != nil {
 		s.many.bits.Each(func(doc int) bool { return yield(uint32(doc)) })
 		return

@@ -37,7 +37,7 @@ func newDocument(agent *hub.Agent) document {
 		title: a.Title, description: a.Description, endpoint: a.Endpoint, kind: a.Kind, skills: a.Skills,
 		ownerID: a.OwnerID, ownerName: a.OwnerName, version: a.Version, record: a.Record, verified: a.Verified,
 		status: a.Status.State, proof: a.Proof.State, live: a.Liveness.State,
-		checked: nanoseconds(a.Liveness.CheckedAt), latency: a.Liveness.Latency,
+		checked: timeNumber(a.Liveness.CheckedAt), latency: a.Liveness.Latency,
 	}
 	a.ID, a.Name, a.Portal, a.Title, a.Description, a.Endpoint, a.Kind, a.Skills = "", "", "", "", "", "", "", nil
 	a.OwnerID, a.OwnerName, a.Version, a.Record, a.Verified = "", "", 0, "", false
@@ -56,9 +56,9 @@ func newDocument(agent *hub.Agent) document {
 	return d
 }
 
-// read sets an empty agent to that of the document but for its times. Its lists
+// readAgent sets an empty agent to that of the document but for its times. Its lists
 // are those of the document and must not be changed.
-func (d *document) read(a *hub.Agent, key string) {
+func (d *document) readAgent(a *hub.Agent, key string) {
 	if d.more != nil {
 		*a = *d.more
 	}
@@ -80,9 +80,9 @@ func (d *document) isUp() bool { return d.live == hub.Alive && d.status != hub.D
 func cloneAgent(agent *hub.Agent) hub.Agent {
 	a := *agent
 	a.Config = slices.Clone(a.Config)
-	a.Kind, a.Visibility = constant(a.Kind), constant(a.Visibility)
-	a.Status.State, a.Proof.State = constant(a.Status.State), constant(a.Proof.State)
-	a.Liveness.State = constant(a.Liveness.State)
+	a.Kind, a.Visibility = internText(a.Kind), internText(a.Visibility)
+	a.Status.State, a.Proof.State = internText(a.Status.State), internText(a.Proof.State)
+	a.Liveness.State = internText(a.Liveness.State)
 	a.Skills = slices.Clone(a.Skills)
 	size, count := 0, 0
 	eachList(&a, func(list *[]string) { count += len(*list) })
@@ -126,8 +126,8 @@ var constants = func() map[string]string {
 	return m
 }()
 
-// constant returns the constant of that value, or a copy of the text.
-func constant[T ~string](text T) T {
+// internText returns the constant of that value, or a copy of the text.
+func internText[T ~string](text T) T {
 	if c, ok := constants[string(text)]; ok {
 		return T(c)
 	}
@@ -189,9 +189,9 @@ func portalOf(key string) string {
 // never stands for the zero time, before all others.
 const never = math.MinInt64
 
-// nanoseconds is a time as a number in the same order. Times that do not fit,
+// timeNumber is a time as a number in the same order. Times that do not fit,
 // outside of the years 1678 to 2261, become the nearest one that does.
-func nanoseconds(t time.Time) int64 {
+func timeNumber(t time.Time) int64 {
 	switch {
 	case t.IsZero():
 		return never

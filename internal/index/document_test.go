@@ -58,8 +58,8 @@ func TestDocument_KeepsEveryField(t *testing.T) {
 		x := New()
 		x.docs, x.times = []document{newDocument(&a)}, []docTimes{timesOf(&a)}
 		x.words.Put(0, keyOf(&a), x.words.Analyze(textsOf(&a)...))
-		a.CreatedAt, a.UpdatedAt, a.Liveness.CheckedAt = timeOf(nanoseconds(a.CreatedAt)), timeOf(nanoseconds(a.UpdatedAt)), timeOf(nanoseconds(a.Liveness.CheckedAt))
-		if got := x.agent(0); !reflect.DeepEqual(got, a) {
+		a.CreatedAt, a.UpdatedAt, a.Liveness.CheckedAt = timeOf(timeNumber(a.CreatedAt)), timeOf(timeNumber(a.UpdatedAt)), timeOf(timeNumber(a.Liveness.CheckedAt))
+		if got := x.agentOf(0); !reflect.DeepEqual(got, a) {
 			t.Fatalf("got  %+v\nwant %+v", got, a)
 		}
 	})
@@ -86,7 +86,7 @@ func TestDocument_SharesNoMemory(t *testing.T) {
 		eachPointer(reflect.ValueOf(a), func(p *byte) { theirs[p] = true })
 		d := newDocument(&a)
 		var got hub.Agent
-		d.read(&got, "name\x00portal\x00id")
+		d.readAgent(&got, "name\x00portal\x00id")
 		eachPointer(reflect.ValueOf(got), func(p *byte) {
 			if theirs[p] {
 				t.Fatal("the document shares memory with the agent")

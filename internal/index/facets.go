@@ -164,17 +164,17 @@ func newFacet() *facet {
 // Text implements bm25.Texts.
 func (f *facet) Text(number uint32) string { return f.values[number].text }
 
-// find returns the documents of a value, nil if there are none.
-func (f *facet) find(text string) *docSet {
+// findValue returns the documents of a value, nil if there are none.
+func (f *facet) findValue(text string) *docSet {
 	if number, ok := f.byText.Find(text); ok {
 		return &f.values[number].docs
 	}
 	return nil
 }
 
-// intern returns the number of a value and makes it known. The caller must add
+// internValue returns the number of a value and makes it known. The caller must add
 // a document to it.
-func (f *facet) intern(text string) uint32 {
+func (f *facet) internValue(text string) uint32 {
 	hash := bm25.HashOf(text)
 	number, ok := f.byText.FindHash(text, hash)
 	if ok {
@@ -201,39 +201,39 @@ func leadOf(text string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// compare orders two values by text.
-func (f *facet) compare(a, b uint32) int {
+// compareValues orders two values by text.
+func (f *facet) compareValues(a, b uint32) int {
 	if c := cmp.Compare(f.leads[a], f.leads[b]); c != 0 {
 		return c
 	}
 	return strings.Compare(f.values[a].text, f.values[b].text)
 }
 
-// add notes that a document has a value, which it did not have. The index has
+// addDoc notes that a document has a value, which it did not have. The index has
 // docs documents.
-func (f *facet) add(number, doc uint32, docs int) {
+func (f *facet) addDoc(number, doc uint32, docs int) {
 	v := &f.values[number]
 	n := v.docs.len()
 	v.docs.add(doc, docs)
 	// The first value with n documents changes places with v, which has one more now.
-	f.swap(v.pos, f.above[n])
+	f.swapValues(v.pos, f.above[n])
 	f.above[n]++
 	if n+1 == len(f.above) {
 		f.above = append(f.above, 0)
 	}
 }
 
-// remove notes that a document no longer has a value. A value without documents
+// removeDoc notes that a document no longer has a value. A value without documents
 // is forgotten.
-func (f *facet) remove(number, doc uint32, docs int) {
+func (f *facet) removeDoc(number, doc uint32, docs int) {
 	v := &f.values[number]
 	n := v.docs.len()
 	v.docs.remove(doc, docs)
 	// The last value with n documents changes places with v, which has one less now.
 	f.above[n-1]--
-	f.swap(v.pos, f.above[n-1])
+	f.swapValues(v.pos, f.above[n-1])
 	if n == 1 {
-		f.swap(v.pos, uint32(len(f.order)-1))
+		f.swapValues(v.pos, uint32(len(f.order)-1))
 		f.order = f.order[:len(f.order)-1]
 		f.byText.Delete(number)
 		*v = value{}
@@ -241,7 +241,7 @@ func (f *facet) remove(number, doc uint32, docs int) {
 	}
 }
 
-func (f *facet) swap(i, j uint32) {
+func (f *facet) swapValues(i, j uint32) {
 	a, b := f.order[i], f.order[j]
 	f.order[i], f.order[j] = b, a
 	f.values[a].pos, f.values[b].pos = j, i
@@ -253,26 +253,26 @@ func (x *Index) setValues(doc uint32, list []facetValue) {
 	ids := make([]valueID, len(list))
 	for i, v := range list {
 		f := x.facets[v.facet]
-		ids[i] = newValueID(v.facet, f.intern(v.text))
+		ids[i] = newValueID(v.facet, f.internValue(v.text))
 		if !slices.Contains(old, ids[i]) {
-			f.add(ids[i].number(), doc, len(x.docs))
+			f.addDoc(ids[i].number(), doc, len(x.docs))
 		}
 	}
 	for _, id := range old {
 		if !slices.Contains(ids, id) {
-			x.facets[id.facet()].remove(id.number(), doc, len(x.docs))
+			x.facets[id.facet()].removeDoc(id.number(), doc, len(x.docs))
 		}
 	}
 	x.values[doc] = ids
 }
 
-// value returns the value with an id; the caller must hold mu.
-func (x *Index) value(id valueID) *value { return &x.facets[id.facet()].values[id.number()] }
+// valueOf returns the value with an id; the caller must hold mu.
+func (x *Index) valueOf(id valueID) *value { return &x.facets[id.facet()].values[id.number()] }
 
-// union adds the documents that have one of some values to bits.
-func (f *facet) union(facet int, texts []string, bits *bm25.Bits) {
+// unionDocs adds the documents that have one of some values to bits.
+func (f *facet) unionDocs(facet int, texts []string, bits *bm25.Bits) {
 	for _, text := range texts {
-		if docs := f.find(normalizeValue(facet, text)); docs != nil {
+		if docs := f.findValue(normalizeValue(facet, text)); docs != nil {
 			docs.addTo(bits)
 		}
 	}

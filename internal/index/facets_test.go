@@ -41,7 +41,7 @@ func TestCount_AgreesBothWays(t *testing.T) {
 		}
 		n := match.Count()
 		for name, count := range map[string]func(out *facetCounts){
-			"count": func(out *facetCounts) { x.count(match, n, all, s, out) },
+			"count": func(out *facetCounts) { x.countFacets(match, n, all, s, out) },
 			"value": func(out *facetCounts) {
 				for f := range facetCount {
 					if !x.countByValue(f, match, n, out) {
@@ -68,7 +68,7 @@ func TestCount_AgreesBothWays(t *testing.T) {
 func countPlainly(x *Index, f int, match bm25.Bits) []hub.FacetCount {
 	counts := make(map[string]int)
 	for doc := range match.Each {
-		a := x.agent(uint32(doc))
+		a := x.agentOf(uint32(doc))
 		for _, v := range facetValues(nil, &a) {
 			if v.facet == f {
 				counts[v.text]++
@@ -96,12 +96,12 @@ func TestFacet_KeepsItsValuesInOrder(t *testing.T) {
 		doc := uint32(r.IntN(300))
 		text := fmt.Sprint(r.IntN(1 + r.IntN(40)))
 		pair := fmt.Sprint(text, " ", doc)
-		number := f.intern(text)
+		number := f.internValue(text)
 		if has[pair] {
-			f.remove(number, doc, 300)
+			f.removeDoc(number, doc, 300)
 			want--
 		} else {
-			f.add(number, doc, 300)
+			f.addDoc(number, doc, 300)
 			want++
 		}
 		has[pair] = !has[pair]
@@ -142,7 +142,7 @@ func TestDocSet_AgreesWithAMap(t *testing.T) {
 			continue
 		}
 		var got []uint32
-		for doc := range s.each {
+		for doc := range s.eachDoc {
 			got = append(got, doc)
 		}
 		bits, match, both := make(bm25.Bits, 0), make(bm25.Bits, docs/64/2), 0
@@ -188,9 +188,9 @@ func TestValues_AreThoseOfTheAgent(t *testing.T) {
 			doc, _ := x.byID.Find(id)
 			var got []facetValue
 			for _, v := range x.values[doc] {
-				got = append(got, facetValue{v.facet(), x.value(v).text})
-				if !slices.Contains(slices.Collect(x.value(v).docs.each), doc) {
-					t.Fatalf("step %d: %q does not list %s", step, x.value(v).text, id)
+				got = append(got, facetValue{v.facet(), x.valueOf(v).text})
+				if !slices.Contains(slices.Collect(x.valueOf(v).docs.eachDoc), doc) {
+					t.Fatalf("step %d: %q does not list %s", step, x.valueOf(v).text, id)
 				}
 			}
 			if want := facetValues(nil, &a); !slices.Equal(got, want) {

@@ -84,7 +84,7 @@ func (x *Index) Put(a hub.Agent) {
 	x.mu.RLock()
 	same := false
 	if doc, known := x.byID.Find(a.ID); known {
-		old := x.agent(doc)
+		old := x.agentOf(doc)
 		same = sameText(&old, &a)
 	}
 	x.mu.RUnlock()
@@ -96,7 +96,7 @@ func (x *Index) Put(a hub.Agent) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.put(p)
+	x.putAgent(p)
 }
 
 // prepared is an agent on its way into the index: all that can be done about it
@@ -120,19 +120,19 @@ func prepareAgent(a *hub.Agent) *prepared {
 }
 
 func timesOf(a *hub.Agent) docTimes {
-	return docTimes{nanoseconds(a.CreatedAt), nanoseconds(a.UpdatedAt)}
+	return docTimes{timeNumber(a.CreatedAt), timeNumber(a.UpdatedAt)}
 }
 
 func (p *prepared) analyze(words *bm25.Index) {
 	p.words, p.analyzed = words.Analyze(textsOf(p.agent)...), true
 }
 
-// put adds or replaces an agent; the caller must hold mu.
-func (x *Index) put(p *prepared) {
+// putAgent adds or replaces an agent; the caller must hold mu.
+func (x *Index) putAgent(p *prepared) {
 	doc, known := x.byID.Find(p.agent.ID)
 	moved, shown := !known, !known
 	if known {
-		old := x.agent(doc)
+		old := x.agentOf(doc)
 		moved, shown = !sameText(&old, p.agent), !sameLook(&old, p.agent)
 	} else {
 		doc = x.newNumber()
@@ -150,11 +150,11 @@ func (x *Index) put(p *prepared) {
 	if shown {
 		x.state.Add(1)
 	}
-	x.set(doc, p)
+	x.setDocument(doc, p)
 }
 
-// set stores all of a prepared agent but its words; the caller must hold mu.
-func (x *Index) set(doc uint32, p *prepared) {
+// setDocument stores all of a prepared agent but its words; the caller must hold mu.
+func (x *Index) setDocument(doc uint32, p *prepared) {
 	x.docs[doc], x.times[doc] = p.doc, p.times
 	x.setValues(doc, p.values)
 	if p.doc.isUp() {
@@ -162,7 +162,7 @@ func (x *Index) set(doc uint32, p *prepared) {
 	} else {
 		x.up.Drop(int(doc))
 	}
-	x.copies.put(doc, p.copy)
+	x.copies.putCandidate(doc, p.copy)
 }
 
 // Remove implements hub.Index.
@@ -170,15 +170,15 @@ func (x *Index) Remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if doc, known := x.byID.Find(id); known {
-		x.remove(doc)
+		x.removeDoc(doc)
 	}
 }
 
-// remove forgets a document; the caller must hold mu.
-func (x *Index) remove(doc uint32) {
+// removeDoc forgets a document; the caller must hold mu.
+func (x *Index) removeDoc(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
-	x.copies.remove(doc)
+	x.copies.removeDoc(doc)
 	x.setValues(doc, nil)
 	x.docs[doc], x.times[doc] = document{}, docTimes{}
 	x.up.Drop(int(doc))
@@ -193,27 +193,27 @@ func (x *Index) newNumber() uint32 {
 		x.free = x.free[:n-1]
 		return doc
 	}
-	x.grow(1)
+	x.growDocs(1)
 	return uint32(len(x.docs) - 1)
 }
 
-// grow makes room for n more documents; the caller must hold mu.
-func (x *Index) grow(n int) {
+// growDocs makes room for n more documents; the caller must hold mu.
+func (x *Index) growDocs(n int) {
 	x.docs = append(bm25.Room(x.docs, n), make([]document, n)...)
 	x.times = append(bm25.Room(x.times, n), make([]docTimes, n)...)
 	x.values = append(bm25.Room(x.values, n), make([][]valueID, n)...)
 }
 
-// agent returns an agent of the index; the caller must hold mu. Its lists must
+// agentOf returns an agent of the index; the caller must hold mu. Its lists must
 // not be changed.
-func (x *Index) agent(doc uint32) (a hub.Agent) {
+func (x *Index) agentOf(doc uint32) (a hub.Agent) {
 	x.readAgent(&a, doc)
 	return a
 }
 
 // readAgent sets an empty agent to that of a document; the caller must hold mu.
 func (x *Index) readAgent(a *hub.Agent, doc uint32) {
-	x.docs[doc].read(a, x.words.Key(int(doc)))
+	x.docs[doc].readAgent(a, x.words.Key(int(doc)))
 	a.CreatedAt, a.UpdatedAt = timeOf(x.times[doc].created), timeOf(x.times[doc].updated)
 }
 

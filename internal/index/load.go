@@ -57,7 +57,7 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 		}
 		return batch
 	}
-	fill = func() { x.fill(take) }
+	fill = func() { x.fillAgents(take) }
 	fill()
 	wg.Wait()
 	x.mu.Lock()
@@ -68,8 +68,8 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	}
 }
 
-// fill puts the agents that take returns, until there are none.
-func (x *Index) fill(take func([]hub.Agent) []hub.Agent) {
+// fillAgents puts the agents that take returns, until there are none.
+func (x *Index) fillAgents(take func([]hub.Agent) []hub.Agent) {
 	s := &segment{x: x, words: x.words.NewSegment(), ids: make(map[string]bool)}
 	batch := make([]hub.Agent, 0, loadBatch)
 	for {
@@ -84,7 +84,7 @@ func (x *Index) fill(take func([]hub.Agent) []hub.Agent) {
 			case !isListable(a):
 				x.Remove(a.ID)
 			case unknown[i] && !s.ids[a.ID]:
-				s.add(a, hashes[i])
+				s.addAgent(a, hashes[i])
 			default:
 				p := prepareAgent(a)
 				p.analyze(x.words)
@@ -108,7 +108,7 @@ func (x *Index) putAll(list []*prepared) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range list {
-		x.put(p)
+		x.putAgent(p)
 	}
 }
 
@@ -143,8 +143,8 @@ type segment struct {
 	fields fieldTexts
 }
 
-// add adds an agent that is neither in the index nor in the segment.
-func (s *segment) add(a *hub.Agent, hash uint64) {
+// addAgent adds an agent that is neither in the index nor in the segment.
+func (s *segment) addAgent(a *hub.Agent, hash uint64) {
 	p := prepareAgent(a)
 	p.agent = nil // the caller uses its memory again
 	s.ids[idOf(p.key)] = true
@@ -179,7 +179,7 @@ func (s *segment) flush() {
 	x.mu.RUnlock()
 	words.Pair()
 	x.mu.Lock()
-	x.append(s)
+	x.appendSegment(s)
 	x.mu.Unlock()
 	words.Reset()
 	clear(s.ids)
@@ -188,20 +188,20 @@ func (s *segment) flush() {
 	s.keys, s.hashes, s.list = s.keys[:0], s.hashes[:0], s.list[:0]
 }
 
-// append adds the agents of a segment; the caller must hold mu.
-func (x *Index) append(s *segment) {
+// appendSegment adds the agents of a segment; the caller must hold mu.
+func (x *Index) appendSegment(s *segment) {
 	for i, hash := range s.hashes {
 		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // came in meanwhile
-			x.remove(doc)
+			x.removeDoc(doc)
 		}
 	}
 	first := len(x.docs)
 	x.words.Append(s.words, first)
-	x.grow(len(s.list))
+	x.growDocs(len(s.list))
 	for i, p := range s.list {
 		doc := uint32(first + i)
 		x.byID.InsertHash(doc, s.hashes[i])
-		x.set(doc, p)
+		x.setDocument(doc, p)
 	}
 	x.state.Add(1)
 }

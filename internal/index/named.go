@@ -14,7 +14,7 @@ func (x *Index) Get(id string) (hub.Agent, bool) {
 	if !ok {
 		return hub.Agent{}, false
 	}
-	return x.agent(doc), true
+	return x.agentOf(doc), true
 }
 
 // Named implements hub.Index: the agents of a handle stand beside each other
@@ -28,7 +28,7 @@ func (x *Index) Named(name, portal string) []hub.Agent {
 		if !strings.HasPrefix(x.words.Key(doc), prefix) {
 			return false
 		}
-		list = append(list, x.agent(uint32(doc)))
+		list = append(list, x.agentOf(uint32(doc)))
 		return len(list) < hub.MaxNamed
 	})
 	return list
@@ -43,7 +43,7 @@ func (x *Index) Of(portal string) []string {
 		return nil
 	}
 	ids := make([]string, 0, docs.len())
-	for doc := range docs.each {
+	for doc := range docs.eachDoc {
 		ids = append(ids, idOf(x.words.Key(int(doc))))
 	}
 	return ids
@@ -63,5 +63,5 @@ func (x *Index) Count(portal string) int {
 // docsOf returns the documents that a portal lists, nil if there are none; the
 // caller must hold mu.
 func (x *Index) docsOf(portal string) *docSet {
-	return x.facets[portalFacet].find(normalizeValue(portalFacet, portal))
+	return x.facets[portalFacet].findValue(normalizeValue(portalFacet, portal))
 }

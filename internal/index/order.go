@@ -42,9 +42,9 @@ type ranked struct {
 	doc  int
 }
 
-// list returns the first limit of the matches in an order other than byScore,
+// listOrdered returns the first limit of the matches in an order other than byScore,
 // from behind at unless that is nil. The caller must hold mu.
-func (x *Index) list(o order, match bm25.Bits, total, limit int, at *place, s *scratch) []ranked {
+func (x *Index) listOrdered(o order, match bm25.Bits, total, limit int, at *place, s *scratch) []ranked {
 	hits := make([]ranked, 0, min(limit, total))
 	from, key := int64(math.MaxInt64), ""
 	if at != nil {

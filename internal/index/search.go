@@ -62,11 +62,11 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	defer m.Close()
 	page := hub.Page{Facets: make(map[string][]hub.FacetCount, facetCount)}
 	found := len(q.Text) > 0 && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 })
-	page.Total = x.narrow(m.Bits, &q, plan, s, page.Facets)
+	page.Total = x.applyFilters(m.Bits, &q, plan, s, page.Facets)
 	if page.Total == 0 {
 		page.Results = []hub.Result{}
 		if !m.Any && !q.Bare {
-			page.Suggestions = x.instead(&q, found, s)
+			page.Suggestions = x.suggestOthers(&q, found, s)
 		}
 		return page, nil
 	}
@@ -79,7 +79,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		var hits []bm25.Hit
 		if len(q.Portals) == 0 {
 			next, more := place{}, false
-			if hits, next, more = x.fairly(m, q.Limit, at, s); more {
+			if hits, next, more = x.pageFairly(m, q.Limit, at, s); more {
 				next.plan = m.Plan()
 				page.NextCursor = encodeCursor(q, next)
 			}
@@ -95,14 +95,14 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			x.readAgent(&r.Agent, uint32(h.ID))
 			r.Score, r.Matched = h.Score, h.Matched
 			if !q.Bare {
-				r.Why, _ = why(m, h.ID)
+				r.Why, _ = explainMatch(m, h.ID)
 			}
 			if hidesCopies(&q) {
 				x.addCopies(r, uint32(h.ID))
 			}
 		}
 	} else {
-		hits := x.list(o, m.Bits, page.Total, q.Limit+1, at, s)
+		hits := x.listOrdered(o, m.Bits, page.Total, q.Limit+1, at, s)
 		if len(hits) > q.Limit {
 			hits = hits[:q.Limit]
 			last := hits[q.Limit-1]
@@ -113,7 +113,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			r := &page.Results[i]
 			x.readAgent(&r.Agent, uint32(h.doc))
 			if !m.Any {
-				r.Why, r.Score = why(m, h.doc)
+				r.Why, r.Score = explainMatch(m, h.doc)
 				r.Matched = m.Fields(h.doc)
 			}
 			if hidesCopies(&q) {
@@ -122,13 +122,13 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		}
 	}
 	if o == byScore || o == byUp {
-		sink(page.Results)
+		sinkDown(page.Results)
 	}
 	return page, nil
 }
 
-// sink moves those not up below the others without changing the order within.
-func sink(list []hub.Result) {
+// sinkDown moves those not up below the others without changing the order within.
+func sinkDown(list []hub.Result) {
 	var sunk []hub.Result
 	kept := 0
 	for i := range list {
@@ -144,9 +144,9 @@ func sink(list []hub.Result) {
 	copy(list[kept:], sunk)
 }
 
-// why returns how the words of a match were found in one document, and its
+// explainMatch returns how the words of a match were found in one document, and its
 // score.
-func why(m *bm25.Match, id int) ([]hub.Match, float64) {
+func explainMatch(m *bm25.Match, id int) ([]hub.Match, float64) {
 	found, score := m.Explain(id)
 	list := make([]hub.Match, min(len(found), maxWhy))
 	for i := range list {
@@ -156,20 +156,20 @@ func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 	return list, score
 }
 
-// narrow applies the filters of q to the matches and returns how many are
+// applyFilters applies the filters of q to the matches and returns how many are
 // left. It fills in the facets that q wants, each counted under the filters of
 // the others, or of all where q counts matches.
 // The caller must hold mu; the matches are those of the text of q by plan.
-func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
-	x.since(match, q)
-	whole := x.collapse(match, q, s)
+func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
+	x.dropOlder(match, q)
+	whole := x.collapseDuplicates(match, q, s)
 	asked := filtersOf(q)
 	var free [facetCount]bool // facets without a filter
 	for f, values := range asked {
 		free[f] = len(values) == 0
 		if !free[f] {
 			s.filters[f] = append(s.filters[f][:0], make(bm25.Bits, len(match))...)
-			x.facets[f].union(f, values, &s.filters[f])
+			x.facets[f].unionDocs(f, values, &s.filters[f])
 		}
 	}
 	if q.Bare {
@@ -181,7 +181,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		return match.Count()
 	}
 	key, state := countedKey(q, plan), x.state.Load()
-	kept, known := x.counted.get(key, state)
+	kept, known := x.counted.getFacets(key, state)
 	var out facetCounts
 	for f := range asked {
 		if free[f] || known || q.CountMatches {
@@ -195,7 +195,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		}
 		var one [facetCount]bool
 		one[f] = true
-		x.count(s.rest, s.rest.Count(), one, s, &out)
+		x.countFacets(s.rest, s.rest.Count(), one, s, &out)
 	}
 	for f := range asked {
 		if !free[f] {
@@ -218,11 +218,11 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 					whole.And(s.filters[f])
 				}
 			}
-			x.count(whole, whole.Count(), [facetCount]bool{portalFacet: true}, s, &out)
+			x.countFacets(whole, whole.Count(), [facetCount]bool{portalFacet: true}, s, &out)
 			free[portalFacet] = false
 		}
-		x.count(match, total, free, s, &out)
-		x.counted.put(key, state, &out)
+		x.countFacets(match, total, free, s, &out)
+		x.counted.putFacets(key, state, &out)
 	}
 	for f, name := range facetNames {
 		facets[name] = out[f]
@@ -230,13 +230,13 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 	return total
 }
 
-// since takes documents that are older than q asks for out of the matches; the
+// dropOlder takes documents that are older than q asks for out of the matches; the
 // caller must hold mu.
-func (x *Index) since(match bm25.Bits, q *hub.Query) {
+func (x *Index) dropOlder(match bm25.Bits, q *hub.Query) {
 	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {
 		return
 	}
-	created, updated := nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)
+	created, updated := timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)
 	for doc := range match.Each {
 		t := x.times[doc]
 		if !q.CreatedAfter.IsZero() && t.created <= created || !q.UpdatedAfter.IsZero() && t.updated <= updated {
@@ -245,11 +245,11 @@ func (x *Index) since(match bm25.Bits, q *hub.Query) {
 	}
 }
 
-// instead returns other texts that find something: under the filters of q if
+// suggestOthers returns other texts that find something: under the filters of q if
 // any does, else without them. Where it is the filters that nothing passes,
 // found, texts that do not pass them either are no help. The caller must hold
 // mu, and narrow must have run.
-func (x *Index) instead(q *hub.Query, found bool, s *scratch) []string {
+func (x *Index) suggestOthers(q *hub.Query, found bool, s *scratch) []string {
 	asked := filtersOf(q)
 	var kept, dropped []string
 	for _, text := range x.words.Suggest(q.Text, maxTries) {

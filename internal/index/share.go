@@ -101,9 +101,9 @@ func (f *fair) count(portal string) *portalCount {
 	return &f.counts[len(f.counts)-1]
 }
 
-// fairly returns a page of hits of a match, and the places where to go on;
+// pageFairly returns a page of hits of a match, and the places where to go on;
 // more is false at the end. The caller must hold mu.
-func (x *Index) fairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
+func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
 	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make([]portalCount, 0, limit)}
 	if at != nil {
 		f.rest.at = spot{at.after().Score, at.key, true}
@@ -115,7 +115,7 @@ func (x *Index) fairly(m *bm25.Match, limit int, at *place, s *scratch) (page []
 	}
 	page = make([]bm25.Hit, 0, limit)
 	for f.bound = true; len(page) < limit; {
-		if h, ok := f.next(); ok {
+		if h, ok := f.nextHit(); ok {
 			page = append(page, h)
 		} else if f.bound {
 			f.bound = false // nothing else matches
@@ -124,20 +124,20 @@ func (x *Index) fairly(m *bm25.Match, limit int, at *place, s *scratch) (page []
 		}
 	}
 	slices.SortFunc(page, func(a, b bm25.Hit) int { return f.spot(a).compare(f.spot(b)) })
-	next, more = f.place()
+	next, more = f.nextPlace()
 	return page, next, more
 }
 
 func (f *fair) spot(h bm25.Hit) spot { return spot{h.Score, f.x.words.Key(h.ID), true} }
 
-// next takes the best hit that the page has room for.
-func (f *fair) next() (bm25.Hit, bool) {
+// nextHit takes the best hit that the page has room for.
+func (f *fair) nextHit() (bm25.Hit, bool) {
 	share := shareOf(f.limit)
 	for {
 		var from *stream
 		var first spot
 		for _, s := range f.held {
-			if f.bound && f.count(s.portal).n >= share || !f.fill(s) {
+			if f.bound && f.count(s.portal).n >= share || !f.fillStream(s) {
 				continue
 			}
 			if to := f.spot(s.hits[0]); from == nil || to.compare(first) < 0 {
@@ -157,22 +157,22 @@ func (f *fair) next() (bm25.Hit, bool) {
 		if from == &f.rest && portal != "" && f.bound && f.count(portal).n >= share && len(f.held) < maxBehind {
 			// At least one of its hits is on the page: it goes on behind the last.
 			f.held = append(f.held, &stream{portal: portal, at: f.rest.at, seen: first, hits: []bm25.Hit{h}})
-			f.pop(from, first)
+			f.popHit(from, first)
 			continue
 		}
-		f.pop(from, first)
+		f.popHit(from, first)
 		f.count(portal).n++
 		return h, true
 	}
 }
 
-// pop takes the first hit of a stream, at a spot.
-func (f *fair) pop(s *stream, at spot) { s.hits, s.at = s.hits[1:], at }
+// popHit takes the first hit of a stream, at a spot.
+func (f *fair) popHit(s *stream, at spot) { s.hits, s.at = s.hits[1:], at }
 
-// fill makes sure that a stream of a portal has a hit, if there is one.
-func (f *fair) fill(s *stream) bool {
+// fillStream makes sure that a stream of a portal has a hit, if there is one.
+func (f *fair) fillStream(s *stream) bool {
 	if len(s.hits) == 0 && !s.ended {
-		f.ask(s, func(bits bm25.Bits) bm25.Bits {
+		f.extendStream(s, func(bits bm25.Bits) bm25.Bits {
 			only := make(bm25.Bits, len(bits))
 			f.x.eachOf(s.portal, func(doc uint32) {
 				if bits.Has(int(doc)) {
@@ -195,12 +195,12 @@ func (f *fair) fillRest() bool {
 			if portal == "" || !slices.ContainsFunc(f.held, func(s *stream) bool { return s.portal == portal }) {
 				return true
 			}
-			f.pop(&f.rest, at)
+			f.popHit(&f.rest, at)
 		}
 		if f.rest.ended {
 			return false
 		}
-		f.ask(&f.rest, func(bits bm25.Bits) bm25.Bits {
+		f.extendStream(&f.rest, func(bits bm25.Bits) bm25.Bits {
 			if len(f.held) == 0 || f.asked < excludeFrom*f.limit {
 				return bits // hits that are held back are skipped one by one
 			}
@@ -213,10 +213,10 @@ func (f *fair) fillRest() bool {
 	}
 }
 
-// ask gets further hits of a stream from those of the matches that are its.
-func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
+// extendStream gets further hits of a stream from those of the matches that are its.
+func (f *fair) extendStream(s *stream, its func(bm25.Bits) bm25.Bits) {
 	least := f.limit + 1
-	if f.x.largest()*f.limit*2 >= shareOf(f.limit)*f.x.words.Len() {
+	if f.x.largestPortal()*f.limit*2 >= shareOf(f.limit)*f.x.words.Len() {
 		least += shareOf(f.limit) // to ask twice is dearer than for a few that are held back
 	}
 	f.asked = max(least, 2*f.asked)
@@ -230,9 +230,9 @@ func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
 	}
 }
 
-// largest is how many documents the other portal has that has most; the caller
+// largestPortal is how many documents the other portal has that has most; the caller
 // must hold mu.
-func (x *Index) largest() int {
+func (x *Index) largestPortal() int {
 	portals := x.facets[portalFacet]
 	for _, number := range portals.order {
 		if v := &portals.values[number]; v.text != localPortal {
@@ -242,13 +242,13 @@ func (x *Index) largest() int {
 	return 0
 }
 
-// place is where the next page goes on; more is false when there is none.
-func (f *fair) place() (next place, more bool) {
+// nextPlace is where the next page goes on; more is false when there is none.
+func (f *fair) nextPlace() (next place, more bool) {
 	more = f.fillRest()
 	at := f.rest.at
 	next = place{rank: scoreRank(at.score), key: at.key}
 	for _, s := range f.held {
-		left := f.fill(s)
+		left := f.fillStream(s)
 		more = more || left
 		ahead := s.at.compare(at) > 0
 		if ahead || left && f.spot(s.hits[0]).compare(at) <= 0 {
@@ -265,7 +265,7 @@ func (x *Index) eachOf(portal string, yield func(doc uint32)) {
 	if docs == nil {
 		return
 	}
-	for doc := range docs.each {
+	for doc := range docs.eachDoc {
 		if portalOf(x.words.Key(int(doc))) == portal {
 			yield(doc)
 		}

@@ -39,11 +39,11 @@ func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	places := max(n-len(values), n-n/3)
 	list := make([]hub.Suggestion, 0, n)
 	for _, doc := range docs[:min(len(docs), places)] {
-		a := x.agent(uint32(doc))
+		a := x.agentOf(uint32(doc))
 		list = append(list, hub.Suggestion{Kind: "agent", Text: cmp.Or(a.Title, a.Name), Handle: a.Handle()})
 	}
 	for _, id := range values[:min(len(values), n-len(list))] {
-		v := x.value(id)
+		v := x.valueOf(id)
 		list = append(list, hub.Suggestion{Kind: facetNames[id.facet()], Text: v.text, Count: v.docs.len()})
 	}
 	return list
@@ -65,7 +65,7 @@ func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 		facet := x.facets[f]
 		order := facet.order
 		for _, number := range order[:min(len(order), frequentValues)] {
-			if likes(facet.values[number].text, lower, typed) {
+			if matchesTyped(facet.values[number].text, lower, typed) {
 				add(newValueID(f, number))
 			}
 			if len(list)-from == n {
@@ -76,14 +76,14 @@ func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 			field := map[int]int{tagFacet: tagField, skillFacet: skillField}[f]
 			for _, doc := range x.words.Begins(text, []int{field}, nil, sampledAgents) {
 				for _, id := range x.values[doc] {
-					if id.facet() == f && likes(x.value(id).text, lower, typed) {
+					if id.facet() == f && matchesTyped(x.valueOf(id).text, lower, typed) {
 						add(id)
 					}
 				}
 			}
 		}
 		slices.SortStableFunc(list[from:], func(a, b valueID) int {
-			va, vb := x.value(a), x.value(b)
+			va, vb := x.valueOf(a), x.valueOf(b)
 			return cmp.Or(cmp.Compare(vb.docs.len(), va.docs.len()), strings.Compare(va.text, vb.text))
 		})
 		list = list[:min(len(list), from+n)]
@@ -91,9 +91,9 @@ func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 	return list
 }
 
-// likes reports whether a value, or a word in it, begins like the typed text, given in small letters
+// matchesTyped reports whether a value, or a word in it, begins like the typed text, given in small letters
 // and as the words of the index.
-func likes(value, lower, typed string) bool {
+func matchesTyped(value, lower, typed string) bool {
 	if strings.HasPrefix(value, lower) {
 		return true
 	}
@@ -102,11 +102,11 @@ func likes(value, lower, typed string) bool {
 			folded := " " + strings.Join(bm25.Fold(value), " ")
 			return strings.Contains(folded, " "+typed)
 		}
-		if i > 0 && value[i] == typed[0] && !letter(value[i-1]) && strings.HasPrefix(value[i:], typed) {
+		if i > 0 && value[i] == typed[0] && !isLetter(value[i-1]) && strings.HasPrefix(value[i:], typed) {
 			return true
 		}
 	}
 	return false
 }
 
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

@@ -18,12 +18,12 @@ type Text struct{ b bytes.Buffer }
 func (t *Text) Bytes() []byte { return t.b.Bytes() }
 
 // Counter declares that the following samples of this name only grow.
-func (t *Text) Counter(name, help string) { t.head(name, help, "counter") }
+func (t *Text) Counter(name, help string) { t.writeHead(name, help, "counter") }
 
 // Gauge declares that the following samples of this name go up and down.
-func (t *Text) Gauge(name, help string) { t.head(name, help, "gauge") }
+func (t *Text) Gauge(name, help string) { t.writeHead(name, help, "gauge") }
 
-func (t *Text) head(name, help, kind string) {
+func (t *Text) writeHead(name, help, kind string) {
 	t.b.WriteString("# HELP " + name + " " + escaped.Replace(help) + "\n# TYPE " + name + " " + kind + "\n")
 }
 

@@ -160,7 +160,7 @@ func (c *Catalog) Reconcile(ctx context.Context) {
 	want := c.wantedPortals(ctx, peers, now)
 	// Out before in: of two portals of one host the other may take its place.
 	for _, s := range c.listAll() {
-		if want[s.id] != s.now() {
+		if want[s.id] != s.shownNow() {
 			c.hideAgents(ctx, s, want[s.id])
 		}
 	}
@@ -179,7 +179,7 @@ func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, no
 	proved := make(map[string]bool)
 	rules := c.rules.Load()
 	for _, p := range peers {
-		if p.ID == "" || p.ID == c.cfg.Self || p.Host() == "" || strings.EqualFold(p.Host(), c.cfg.Host) || !current(p, now) {
+		if p.ID == "" || p.ID == c.cfg.Self || p.Host() == "" || strings.EqualFold(p.Host(), c.cfg.Host) || !isCurrent(p, now) {
 			continue
 		}
 		if d := c.cfg.Registry.Decide(ctx, p.ID, p.URL); !d.Show {
@@ -197,8 +197,8 @@ func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, no
 	return want
 }
 
-// current reports whether a portal's word for its agents holds.
-func current(p federation.Peer, now time.Time) bool {
+// isCurrent reports whether a portal's word for its agents holds.
+func isCurrent(p federation.Peer, now time.Time) bool {
 	switch p.State {
 	case federation.Pending, federation.Denied, federation.Quarantined, federation.Stale:
 		return false
@@ -227,7 +227,7 @@ func (c *Catalog) stateOf(id record.PortalID) *stand {
 	return s
 }
 
-func (s *stand) now() shown {
+func (s *stand) shownNow() shown {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.shown
@@ -344,7 +344,7 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 		}
 		id := body.AgentID()
 		switch gone := body.Deleted || c.cfg.Imports != nil && !c.cfg.Imports(body); {
-		case portable(id):
+		case isPortable(id):
 			c.noteListing(ctx, s, id, body.Name, gone)
 		case gone:
 			out = append(out, id)
@@ -365,7 +365,7 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 func (c *Catalog) buildAgent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
 	a, err := c.cfg.Translate(card, body)
 	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
-	if portable(a.ID) {
+	if isPortable(a.ID) {
 		a.PortalID = string(r.Portal) // the record carries ids of its own
 	}
 	if c.cfg.Liveness != nil {
@@ -385,7 +385,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 		switch {
 		case strings.HasPrefix(id, own):
 			out = append(out, id)
-		case portable(id):
+		case isPortable(id):
 			c.noteListing(context.Background(), s, id, "", true)
 		}
 	}

@@ -24,7 +24,7 @@ type listing struct {
 // maxListings bounds how many portals' listings of one agent are remembered.
 const maxListings = 16
 
-func portable(id string) bool { return strings.HasPrefix(id, "a1") }
+func isPortable(id string) bool { return strings.HasPrefix(id, "a1") }
 
 // noteListing notes that a portal lists a portable agent, or does no more, and shows
 // it accordingly; the caller must hold the portal's turn.

@@ -117,7 +117,7 @@ func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record
 // Source says where an agent comes from. See hub.Network.
 func (c *Catalog) Source(a hub.Agent) hub.Source {
 	s := c.view.Load().sourceOf(a)
-	s.Sought = c.sought.since(record.PortalID(s.ID))
+	s.Sought = c.sought.soughtSince(record.PortalID(s.ID))
 	return s
 }
 

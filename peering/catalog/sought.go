@@ -37,7 +37,7 @@ func (m *soughtPortals) notePortal(portal record.PortalID) {
 	m.list[portal] = clock.Now()
 }
 
-func (m *soughtPortals) since(portal record.PortalID) time.Time {
+func (m *soughtPortals) soughtSince(portal record.PortalID) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.list[portal]

@@ -226,7 +226,7 @@ func (r credentialRow) owner() account.Account {
 // every request with a session or token begins with it.
 func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
 	now := clock.Milli(clock.Now())
-	use, touched := d.touches.of(hash)
+	use, touched := d.touches.touchOf(hash)
 	r, generation, ok := d.credentials.Get(hash)
 	if r := r.with(use, touched); ok && r.ExpiresAt > now {
 		return r.credential(), r.owner(), nil
@@ -258,7 +258,7 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind a
 		rows.NullText(accountID), string(kind), now)
 	out := make([]account.Credential, 0, len(found))
 	for _, r := range found {
-		if r = r.with(d.touches.of(r.Hash)); r.ExpiresAt > now {
+		if r = r.with(d.touches.touchOf(r.Hash)); r.ExpiresAt > now {
 			out = append(out, r.credential())
 		}
 	}

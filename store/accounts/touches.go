@@ -23,8 +23,8 @@ type touches struct {
 // touch is the change of a credential by its use.
 type touch struct{ used, expires int64 }
 
-// note adds a use and reports whether it is the first that waits.
-func (x *touches) note(hash string, t touch) (first bool) {
+// noteTouch adds a use and reports whether it is the first that waits.
+func (x *touches) noteTouch(hash string, t touch) (first bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.list == nil {
@@ -34,9 +34,9 @@ func (x *touches) note(hash string, t touch) (first bool) {
 	return len(x.list) == 1
 }
 
-// of returns the waiting change of a credential. Call it before the row is read: a change that no
+// touchOf returns the waiting change of a credential. Call it before the row is read: a change that no
 // longer waits is in the row by then.
-func (x *touches) of(hash string) (t touch, ok bool) {
+func (x *touches) touchOf(hash string) (t touch, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	t, ok = x.list[hash]
@@ -57,9 +57,9 @@ func (x *touches) waiting() map[string]touch {
 	return list
 }
 
-// drop ends the wait of those that were not noted again since, and reports
+// dropTouch ends the wait of those that were not noted again since, and reports
 // whether any still wait.
-func (x *touches) drop(list map[string]touch) (more bool) {
+func (x *touches) dropTouch(list map[string]touch) (more bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for hash, t := range list {
@@ -75,7 +75,7 @@ func (d *Accounts) Touch(_ context.Context, hash string, used, expires time.Time
 	if err := d.db.Writable(); err != nil {
 		return err
 	}
-	if d.touches.note(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
+	if d.touches.noteTouch(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
 		d.writeTouches()
 	}
 	return nil
@@ -93,12 +93,12 @@ func (d *Accounts) writeTouches() {
 			}
 		}
 		return nil
-	}, func(err error) { d.touched(list, err) })
+	}, func(err error) { d.noteTouched(list, err) })
 }
 
-// touched follows the write of touches. A failed write is not tried again:
+// noteTouched follows the write of touches. A failed write is not tried again:
 // the next use is noted in its turn.
-func (d *Accounts) touched(list map[string]touch, err error) {
+func (d *Accounts) noteTouched(list map[string]touch, err error) {
 	if err != nil {
 		list = d.touches.waiting() // it may have failed before it read them
 		d.db.Log().Warn("note uses of credentials", "error", err)
@@ -111,7 +111,7 @@ func (d *Accounts) touched(list map[string]touch, err error) {
 			}
 		})
 	}
-	if d.touches.drop(list) {
+	if d.touches.dropTouch(list) {
 		d.writeTouches()
 	}
 }

@@ -42,7 +42,7 @@ func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) erro
 		page := make([]hub.Agent, 0, allPage)
 		for {
 			var more bool
-			if page, more, err = d.page(ctx, &f, page[:0]); err != nil {
+			if page, more, err = d.readPage(ctx, &f, page[:0]); err != nil {
 				return
 			}
 			select {
@@ -96,8 +96,8 @@ func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 	return m, nil
 }
 
-// page appends the next agents to list and reports whether there may be more.
-func (d *Agents) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
+// readPage appends the next agents to list and reports whether there may be more.
+func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
 	s, err := d.db.Statement(ctx, fillQuery)
 	if err != nil {
 		return nil, false, err
@@ -118,7 +118,7 @@ func (d *Agents) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.A
 		}
 		r.CoOwners = f.coOwners[r.ID]
 		var spec AgentSpec
-		if f.spec.read(r.Spec, &spec) {
+		if f.spec.readSpec(r.Spec, &spec) {
 			list = append(list, r.with(&spec))
 			continue
 		}

@@ -35,7 +35,7 @@ func specOf(a hub.Agent) (string, error) {
 	return string(b), err
 }
 
-func (s AgentSpec) into(a *hub.Agent) {
+func (s AgentSpec) fillAgent(a *hub.Agent) {
 	a.Description, a.Endpoint, a.Skills, a.Config = s.Description, s.Endpoint, s.Skills, s.Config
 	a.InputModes, a.OutputModes, a.Languages = s.InputModes, s.OutputModes, s.Languages
 	a.Icon, a.Publisher, a.Limits, a.EmbedOrigins = s.Icon, s.Publisher, s.Limits, s.EmbedOrigins
@@ -84,7 +84,7 @@ func (r *agentRow) with(s *AgentSpec) hub.Agent {
 		Liveness:  hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason, Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 	}
-	s.into(&a)
+	s.fillAgent(&a)
 	a.Proof = r.proof(&a)
 	return a
 }
@@ -158,7 +158,7 @@ func (d *Agents) agent(ctx context.Context, key, where, arg string) (hub.Agent, 
 	}
 	a, err := r.agent()
 	if err == nil && a.Kind == hub.Peer {
-		err = d.elsewhere(ctx, &a)
+		err = d.fillRemote(ctx, &a)
 	}
 	if err == nil && !a.HasSecret && len(r.Spec) <= maxCachedSpec {
 		d.agents.Put(key, ownCopy(a), generation)
@@ -242,7 +242,7 @@ func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int
 		if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
 			return nil, fmt.Errorf("read version %d of agent %s: %w", r.Version, agentID, err)
 		}
-		s.into(&a)
+		s.fillAgent(&a)
 		out[i] = a
 	}
 	return out, nil

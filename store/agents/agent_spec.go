@@ -24,8 +24,8 @@ type specReader struct {
 	strings []string
 }
 
-// read reports whether it read the text.
-func (r *specReader) read(text string, s *AgentSpec) bool {
+// readSpec reports whether it read the text.
+func (r *specReader) readSpec(text string, s *AgentSpec) bool {
 	r.text, r.at, r.bad = text, 0, !utf8.ValidString(text)
 	seen := 0
 	r.object(func(key string) {

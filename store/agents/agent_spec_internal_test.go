@@ -46,7 +46,7 @@ func sameSpec(t interface{ Fatalf(string, ...any) }, r *specReader, text string)
 	var got, want AgentSpec
 	err := json.Unmarshal([]byte(text), &want)
 	want.Config = nil
-	if read = r.read(text, &got); !read {
+	if read = r.readSpec(text, &got); !read {
 		return false
 	}
 	if err != nil {
@@ -87,12 +87,12 @@ func TestSpecReader_GivesUp(t *testing.T) {
 		`{"description":"a","description":"b"}`, `{"new":1}`, `{"description":"a",}`, `{"description":"` + "\n" + `"}`, `{"description":"\ud83d\ude00"}`, `{"description":"\x"}`,
 		`{"config":{]}`, `{"config":}`, `{"config":[1 2]}`, `{"limits":[]}`, `{"skills":[{"id":"a","id":"b"}]}`, `{"skills":[{"tags":[,]}]}`, `{"skills":[null]}`, "{\"description\":\"\xff\"}",
 	} {
-		if r.read(text, new(AgentSpec)) {
+		if r.readSpec(text, new(AgentSpec)) {
 			t.Errorf("read %s", text)
 		}
 		sameSpec(t, &r, text)
 	}
-	if !r.read("{}", new(AgentSpec)) {
+	if !r.readSpec("{}", new(AgentSpec)) {
 		t.Error("what came before spoils what comes")
 	}
 }

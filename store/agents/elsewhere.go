@@ -72,8 +72,8 @@ func (r elsewhereRow) into(a *hub.Agent) {
 	a.Kind, a.Visibility, a.Status = hub.Peer, hub.Public, hub.Status{State: hub.Active}
 }
 
-// elsewhere fills in an agent of another portal.
-func (d *Agents) elsewhere(ctx context.Context, a *hub.Agent) error {
+// fillRemote fills in an agent of another portal.
+func (d *Agents) fillRemote(ctx context.Context, a *hub.Agent) error {
 	var r elsewhereRow
 	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
 		return sqlite.MapError(err)

@@ -44,11 +44,11 @@ func (r releaseRow) release() registry.Release {
 
 // Releases implements registry.Releases: two lists in the same order, made one.
 func (d *Registry) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
-	out, err := d.published(ctx, f)
+	out, err := d.listPublished(ctx, f)
 	if err != nil || f.Namespace == "" {
 		return out, sqlite.MapError(err)
 	}
-	own, err := d.registered(ctx, f)
+	own, err := d.listRegistered(ctx, f)
 	if err != nil || len(own) == 0 {
 		return out, sqlite.MapError(err)
 	}
@@ -72,8 +72,8 @@ func (w *where) and(part string, args ...any) {
 	w.parts, w.args = append(w.parts, part), append(w.args, args...)
 }
 
-// like returns a pattern of LIKE ... ESCAPE '\' for values that contain text.
-func like(text string) string {
+// likePattern returns a pattern of LIKE ... ESCAPE '\' for values that contain text.
+func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
@@ -82,8 +82,8 @@ func like(text string) string {
 const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status, '') = 'withdrawn' THEN 'deleted'
 	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
-// published lists the published releases.
-func (d *Registry) published(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
+// listPublished lists the published releases.
+func (d *Registry) listPublished(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
 	err := d.db.List(ctx, &rows, query, args...)
@@ -94,9 +94,9 @@ func (d *Registry) published(ctx context.Context, f registry.Filter) ([]registry
 	return out, err
 }
 
-// by forces the index of changes if the filter asks for changes: a mirror asks often, and little has
+// byIndex forces the index of changes if the filter asks for changes: a mirror asks often, and little has
 // changed. SQLite would read all rows in the order of names.
-func by(f registry.Filter, index string) string {
+func byIndex(f registry.Filter, index string) string {
 	if f.UpdatedSince.IsZero() {
 		return ""
 	}
@@ -122,7 +122,7 @@ func publishedQuery(f registry.Filter) (string, []any) {
 		w.and(`r.latest = 1`)
 	}
 	if f.Search != "" {
-		w.and(`r.name LIKE ? ESCAPE '\'`, like(f.Search))
+		w.and(`r.name LIKE ? ESCAPE '\'`, likePattern(f.Search))
 	}
 	if f.Agent != "" {
 		w.and(`a.name = ?`, f.Agent)
@@ -142,13 +142,13 @@ func publishedQuery(f registry.Filter) (string, []any) {
 	return `SELECT r.name, r.version, r.title, r.description, r.endpoint, ` + document + ` AS document, r.size, ` + status + ` AS status,
 		CASE WHEN a.status IN ('withdrawn', 'deprecated') AND r.status = 'active' AND (` + status + `) <> 'active' THEN a.status_message ELSE r.status_message END AS status_message,
 		r.latest, r.published_at, r.status_at, r.updated_at, COALESCE(a.name, '') AS agent, COALESCE(a.live_state, '') AS live, COALESCE(a.deleted_at, 0) > 0 AS removed
-		FROM releases r ` + by(f, "releases_updated") + ` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
+		FROM releases r ` + byIndex(f, "releases_updated") + ` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE ` + strings.Join(w.parts, " AND ") + `
 		ORDER BY r.name, r.version LIMIT ?`, append(w.args, f.Limit)
 }
 
-// registered lists the public agents of kind mcp without a release, each with its current version.
-func (d *Registry) registered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
+// listRegistered lists the public agents of kind mcp without a release, each with its current version.
+func (d *Registry) listRegistered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := registeredQuery(f)
 	if query == "" {
 		return nil, nil
@@ -194,7 +194,7 @@ func registeredQuery(f registry.Filter) (string, []any) {
 		w.and(`a.version || '.0.0' = ?`, f.Version)
 	}
 	if f.Search != "" {
-		w.and(`? || a.name LIKE ? ESCAPE '\'`, prefix, like(f.Search))
+		w.and(`? || a.name LIKE ? ESCAPE '\'`, prefix, likePattern(f.Search))
 	}
 	if f.Agent != "" {
 		w.and(`a.name = ?`, f.Agent)
@@ -209,7 +209,7 @@ func registeredQuery(f registry.Filter) (string, []any) {
 	return `SELECT ? || a.name AS name, a.version || '.0.0' AS version, a.title, a.spec,
 		CASE WHEN a.deleted_at > 0 OR a.status = 'withdrawn' THEN 'deleted' ELSE a.status END AS status, a.status_message, 1 AS latest,
 		a.created_at AS published_at, a.updated_at AS status_at, a.updated_at, a.name AS agent, a.live_state AS live, a.deleted_at > 0 AS removed
-		FROM agents a ` + by(f, "agents_mcp_updated") + ` LEFT JOIN accounts o ON o.id = a.owner_id
+		FROM agents a ` + byIndex(f, "agents_mcp_updated") + ` LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE ` + strings.Join(w.parts, " AND ") + `
 		ORDER BY a.name LIMIT ?`, slices.Concat([]any{prefix}, w.args, []any{f.Limit})
 }

@@ -73,7 +73,7 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	if before != nil {
 		return nil, before
 	}
-	d.words.wordless.add(c.ID)
+	d.words.wordless.addRoom(c.ID)
 	return said, nil
 }
 

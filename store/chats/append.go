@@ -36,7 +36,7 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	case out.Repeat: // it may have been changed since
 		out.Message, err = d.Message(ctx, p.Message.ConversationID, out.Message.Seq)
 	default:
-		d.words.wordless.add(p.Message.ConversationID)
+		d.words.wordless.addRoom(p.Message.ConversationID)
 	}
 	return out, err
 }

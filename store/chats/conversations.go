@@ -32,7 +32,7 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 		return err
 	})
 	if err == nil && len(said) > 0 {
-		d.words.wordless.add(c.ID)
+		d.words.wordless.addRoom(c.ID)
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 		return out, before
 	}
 	if err == nil {
-		d.words.wordless.add(c.ID)
+		d.words.wordless.addRoom(c.ID)
 	}
 	return out, err
 }

@@ -116,7 +116,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		return tasks.DequeueWork(t, tasks.TopicTask, k.ID)
 	})
 	if err == nil {
-		d.words.wordless.add(out.Message.ConversationID)
+		d.words.wordless.addRoom(out.Message.ConversationID)
 	}
 	return out, err
 }

@@ -77,7 +77,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	}
 	var hits []foundRow
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
-		some, err := d.find(ctx, match(chunk, words), in, below, limit)
+		some, err := d.find(ctx, matchQuery(chunk, words), in, below, limit)
 		if sqlite.IsIndexDamaged(err) {
 			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, err
@@ -158,23 +158,23 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 	return hits, nil
 }
 
-// match builds the query for the index: texts of one of the rooms with all the words; the last may be
+// matchQuery builds the query for the index: texts of one of the rooms with all the words; the last may be
 // a prefix unless it is too short. Only syntax written here gets into it, because words are quoted.
-func match(list []searchedRoom, words []string) string {
+func matchQuery(list []searchedRoom, words []string) string {
 	var b strings.Builder
 	b.WriteString("room : (")
 	for i, r := range list {
 		if i > 0 {
 			b.WriteString(" OR ")
 		}
-		b.WriteString(quoted(r.ID))
+		b.WriteString(quoteWords(r.ID))
 	}
 	b.WriteString(") AND words : (")
 	for i, w := range words {
 		if i > 0 {
 			b.WriteString(" AND ")
 		}
-		b.WriteString(quoted(w))
+		b.WriteString(quoteWords(w))
 	}
 	if last := words[len(words)-1]; utf8.RuneCountInString(last) >= minPrefixRunes {
 		b.WriteString(" *")
@@ -183,4 +183,4 @@ func match(list []searchedRoom, words []string) string {
 	return b.String()
 }
 
-func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+func quoteWords(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

@@ -55,7 +55,7 @@ type rooms struct {
 // maxWordless bounds the set; with more, all rooms are looked at again.
 const maxWordless = 65_536
 
-func (r *rooms) add(id string) {
+func (r *rooms) addRoom(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.ids[id]; ok {
@@ -71,8 +71,8 @@ func (r *rooms) add(id string) {
 	r.ids[id] = struct{}{}
 }
 
-// next takes some rooms out of the set.
-func (r *rooms) next() (ids []string, after string, lap bool) {
+// nextRoom takes some rooms out of the set.
+func (r *rooms) nextRoom() (ids []string, after string, lap bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id := range r.ids {
@@ -99,7 +99,7 @@ func (r *rooms) passed(from, after string, end bool) {
 // yet, and reports whether there are more. It does next to nothing when there
 // are none. One caller at a time.
 func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
-	ids, after, lap := d.wordless.next()
+	ids, after, lap := d.wordless.nextRoom()
 	switch {
 	case len(ids) > 0:
 		return true, d.readAll(ctx, ids)
@@ -138,7 +138,7 @@ func (d *Words) readAll(ctx context.Context, ids []string) error {
 		rest = ids
 	}
 	for _, id := range rest {
-		d.wordless.add(id)
+		d.wordless.addRoom(id)
 	}
 	return err
 }
@@ -333,12 +333,12 @@ func (d *Words) emptyWords(ctx context.Context, cause error) error {
 		}
 		return nil
 	})
-	d.wordless.again()
+	d.wordless.rescanAll()
 	return err
 }
 
-// again lets all rooms be looked at.
-func (r *rooms) again() {
+// rescanAll lets all rooms be looked at.
+func (r *rooms) rescanAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.ids)

@@ -75,7 +75,7 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 		if why == nil {
 			r, err := openFile(ctx, path, log)
 			if err == nil {
-				if why = r.claim(ctx, own, network); why == nil {
+				if why = r.claimReplica(ctx, own, network); why == nil {
 					return r, nil
 				}
 				err = r.Close()
@@ -97,7 +97,7 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.claim(ctx, own, network); err != nil {
+	if err := r.claimReplica(ctx, own, network); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -181,8 +181,8 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, err
 	return r, nil
 }
 
-// claim makes a new replica the portal's and refuses another's.
-func (r *Replica) claim(ctx context.Context, own record.PortalID, network string) error {
+// claimReplica makes a new replica the portal's and refuses another's.
+func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network string) error {
 	var owner struct{ Portal, Network string }
 	switch err := r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -222,8 +222,8 @@ func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	})
 }
 
-// look returns the cached or stored state of a portal; ok is false when there is none.
-func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, error) {
+// lookUpPortal returns the cached or stored state of a portal; ok is false when there is none.
+func (r *Replica) lookUpPortal(ctx context.Context, id record.PortalID) (known, bool, error) {
 	k, generation, ok := r.known.Get(string(id))
 	if ok {
 		return k, true, nil
@@ -237,7 +237,7 @@ func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, er
 		return known{}, false, nil // not cached: a request can name any portal
 	}
 	if err != nil {
-		return known{}, false, r.seeing(err)
+		return known{}, false, r.notedError(err)
 	}
 	k = known{id: row.ID, standing: row.standing(ringOf(r.network, row.Card)), fresh: row.Slots == 0}
 	r.known.Put(string(id), k, generation)
@@ -258,9 +258,9 @@ func ringOf(network string, card []byte) *record.Ring {
 	return nil
 }
 
-// seeing gives an error of reading its kind, and has a damaged file replaced at
+// notedError gives an error of reading its kind, and has a damaged file replaced at
 // the next start.
-func (r *Replica) seeing(err error) error {
+func (r *Replica) notedError(err error) error {
 	if err != nil && sqlite.IsDamaged(err) {
 		r.NoteError(err)
 	}
@@ -269,6 +269,6 @@ func (r *Replica) seeing(err error) error {
 
 // Standing implements record.Memory.
 func (r *Replica) Standing(ctx context.Context, portal record.PortalID) (record.Standing, error) {
-	k, _, err := r.look(ctx, portal)
+	k, _, err := r.lookUpPortal(ctx, portal)
 	return k.standing, err
 }

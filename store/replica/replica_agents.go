@@ -108,7 +108,7 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 		if there {
 			seen = row.seen()
 		}
-		if seen != k.Was || !p.admits(k.Record) {
+		if seen != k.Was || !p.stillAdmits(k.Record) {
 			continue
 		}
 		kept[i], waits[keys[i]] = true, true
@@ -119,7 +119,7 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 			n = &next
 		}
 		wait = append(wait, placed{k, keys[i], *n})
-		p.replace(row, there, k.Record)
+		p.countReplaced(row, there, k.Record)
 		if row.N != nil && !row.Gone && row.Turn < p.Turn {
 			aside = append(aside, keys[i])
 		}
@@ -137,8 +137,8 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 	return nil
 }
 
-// replace counts a record in the place of a row.
-func (p *portalRow) replace(row slotRow, there bool, rec *record.Record) {
+// countReplaced counts a record in the place of a row.
+func (p *portalRow) countReplaced(row slotRow, there bool, rec *record.Record) {
 	if there {
 		p.Bytes -= row.Size
 		if row.N != nil && !row.Gone {

@@ -14,7 +14,7 @@ var _ federation.DHTStore = (*Replica)(nil)
 
 // DHTNodes implements federation.DHTStore.
 func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err error) {
-	err = r.each(ctx, func(row *sql.Rows) (bool, error) {
+	err = r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 		var id, node []byte
 		if err := row.Scan(&id, &node); err != nil {
 			return false, err
@@ -58,7 +58,7 @@ func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, va
 	for {
 		type row struct{ key, by, value []byte }
 		var page []row
-		err := r.each(ctx, func(rows *sql.Rows) (bool, error) {
+		err := r.eachRecord(ctx, func(rows *sql.Rows) (bool, error) {
 			var x row
 			err := rows.Scan(&x.key, &x.by, &x.value)
 			if err == nil && len(x.key) != len(record.Hash{}) {

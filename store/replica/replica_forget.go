@@ -69,7 +69,7 @@ func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 
 // Drop implements federation.Replica.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
-	return r.change(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -87,7 +87,7 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 
 // LetGo implements federation.Replica.
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
-	err = r.change(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		done = true
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
@@ -113,13 +113,13 @@ func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []recor
 		}
 		was := *p
 		_, err := voidAgents(t, p, `akey = ?`, key[:])
-		p.stay(&was) // it is not before it any more
+		p.keepPosition(&was) // it is not before it any more
 		return err
 	})
 }
 
-// stay leaves a sync where it was.
-func (p *portalRow) stay(was *portalRow) {
+// keepPosition leaves a sync where it was.
+func (p *portalRow) keepPosition(was *portalRow) {
 	p.AtEpoch, p.AtSeq, p.WholeEpoch, p.WholeSeq, p.WholeHash = was.AtEpoch, was.AtSeq, was.WholeEpoch, was.WholeSeq, was.WholeHash
 }
 
@@ -130,7 +130,7 @@ const sweepStep = 256
 func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash, fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
-		err := r.change(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err
@@ -152,7 +152,7 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 
 // Release implements federation.Replica.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
-	return r.change(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || !p.Quarantined {
 			return err
@@ -177,7 +177,7 @@ func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 		Portal record.PortalID
 	}
 	if err := r.List(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
-		return r.seeing(err)
+		return r.notedError(err)
 	}
 	for _, p := range portals {
 		if err := r.sweepAgents(ctx, p.ID, p.Portal, at); err != nil {
@@ -198,7 +198,7 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 	for {
 		var due []record.Hash
 		n := 0
-		err := r.each(ctx, func(row *sql.Rows) (bool, error) {
+		err := r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 			var key []byte
 			var ends bool
 			if err := row.Scan(&key, &ends); err != nil {
@@ -218,7 +218,7 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
 			}
-			p.stay(&was) // no portal sends it again
+			p.keepPosition(&was) // no portal sends it again
 			return deleteAgents(t, p, `akey = ? AND until <= ?`, key[:], now)
 		})
 		if err != nil || n < sweepPage {
@@ -234,9 +234,9 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 	for {
 		var numbers []int64
 		if err := r.List(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now, sweepStep); err != nil || len(numbers) == 0 {
-			return r.seeing(err)
+			return r.notedError(err)
 		}
-		err := r.change(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err

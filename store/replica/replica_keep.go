@@ -21,7 +21,7 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 	if len(list) > record.MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(list), record.MaxBatch)
 	}
-	err = r.change(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		kept = make([]bool, len(list))
 		for from := 0; from < len(list); {
 			to := from
@@ -48,9 +48,9 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 	return kept, nil
 }
 
-// change is Write for transactions that may change rows of portals. A failed write is rolled back
+// changePortals is Write for transactions that may change rows of portals. A failed write is rolled back
 // together with its changes to the cached rows.
-func (r *Replica) change(ctx context.Context, fn func(*sqlite.Tx) error) error {
+func (r *Replica) changePortals(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	return r.Write(ctx, func(t *sqlite.Tx) error {
 		err := fn(t)
 		if err == nil {
@@ -63,9 +63,9 @@ func (r *Replica) change(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	})
 }
 
-// admits reports whether the facts that a Gate checked still hold: another write may have kept a card,
+// stillAdmits reports whether the facts that a Gate checked still hold: another write may have kept a card,
 // a head or a conflict since.
-func (p *portalRow) admits(rec *record.Record) bool {
+func (p *portalRow) stillAdmits(rec *record.Record) bool {
 	switch rec.Type {
 	case record.TypeCard:
 		return true
@@ -100,7 +100,7 @@ const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS 
 func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
 	p, err := r.loadPortal(t, rec.Portal, rec.Type == record.TypeCard)
-	if err != nil || p == nil || !p.admits(rec) {
+	if err != nil || p == nil || !p.stillAdmits(rec) {
 		return false, err
 	}
 	var row saidRow
@@ -183,7 +183,7 @@ func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 // quarantined already only the first is kept, unless it proves nothing to
 // others and the new one does.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
-	return r.change(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, c.Slot.Portal, true)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func (r *Replica) SeenAll(ctx context.Context, slots []record.Slot) ([]record.Se
 }
 
 func (r *Replica) seenSaid(ctx context.Context, slot record.Slot) (record.Seen, error) {
-	k, ok, err := r.look(ctx, slot.Portal)
+	k, ok, err := r.lookUpPortal(ctx, slot.Portal)
 	if err != nil || !ok {
 		return record.Seen{}, err
 	}
@@ -58,12 +58,12 @@ func (r *Replica) seenSaid(ctx context.Context, slot record.Slot) (record.Seen, 
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Seen{}, nil
 	}
-	return row.seen(), r.seeing(err)
+	return row.seen(), r.notedError(err)
 }
 
 // seenAgents fills all for slots of agents of one portal.
 func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []record.Seen) error {
-	k, ok, err := r.look(ctx, slots[0].Portal)
+	k, ok, err := r.lookUpPortal(ctx, slots[0].Portal)
 	if err != nil || !ok || k.fresh {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	}
 	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string, args ...any) error { return r.List(ctx, dest, query, args...) })
 	if err != nil {
-		return r.seeing(err)
+		return r.notedError(err)
 	}
 	for i, key := range keys {
 		if row, ok := found[key]; ok {
@@ -83,14 +83,14 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	return nil
 }
 
-// wire reads one record, nil when there is none.
-func (r *Replica) wire(ctx context.Context, query string, args ...any) ([]byte, error) {
+// readWire reads one record, nil when there is none.
+func (r *Replica) readWire(ctx context.Context, query string, args ...any) ([]byte, error) {
 	var wire []byte
 	err := r.Get(ctx, &wire, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return wire, r.seeing(err)
+	return wire, r.notedError(err)
 }
 
 // Held implements record.Memory.
@@ -98,11 +98,11 @@ func (r *Replica) Held(ctx context.Context, slot record.Slot) ([]byte, error) {
 	if slot.Type == record.TypeAgent {
 		return r.Agent(ctx, slot.Portal, agentKey(slot))
 	}
-	k, ok, err := r.look(ctx, slot.Portal)
+	k, ok, err := r.lookUpPortal(ctx, slot.Portal)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return r.wire(ctx, `SELECT wire FROM said WHERE portal = ? AND type = ? AND about = ?`, k.id, slot.Type, slot.About)
+	return r.readWire(ctx, `SELECT wire FROM said WHERE portal = ? AND type = ? AND about = ?`, k.id, slot.Type, slot.About)
 }
 
 // Card implements federation.Replica.
@@ -117,11 +117,11 @@ func (r *Replica) Head(ctx context.Context, portal record.PortalID) ([]byte, err
 
 // Agent implements federation.Replica.
 func (r *Replica) Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return r.wire(ctx, `SELECT wire FROM wires WHERE n = (SELECT n FROM agents WHERE portal = ? AND akey = ?)`, k.id, key[:])
+	return r.readWire(ctx, `SELECT wire FROM wires WHERE n = (SELECT n FROM agents WHERE portal = ? AND akey = ?)`, k.id, key[:])
 }
 
 // Heads implements federation.Replica.
@@ -132,7 +132,7 @@ func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
 	}
 	err := r.List(ctx, &rows, `SELECT portal, `+portalColumns+` FROM portals WHERE head_expires > 0 ORDER BY portal`)
 	if err != nil {
-		return nil, r.seeing(err)
+		return nil, r.notedError(err)
 	}
 	heads := make([]federation.HeadRow, len(rows))
 	for i, p := range rows {
@@ -146,13 +146,13 @@ const maxLog = 10_000
 
 // Log implements federation.Replica.
 func (r *Replica) Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error) {
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return nil, err
 	}
 	var log [][]byte
 	size := 0
-	err = r.each(ctx, func(row *sql.Rows) (bool, error) {
+	err = r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 		var wire []byte
 		if err := row.Scan(&wire); err != nil {
 			return false, err
@@ -169,11 +169,11 @@ func (r *Replica) Log(ctx context.Context, portal record.PortalID, after int64, 
 
 // Leaves implements federation.Replica.
 func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func(key, hash record.Hash) bool) error {
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return err
 	}
-	return r.each(ctx, func(row *sql.Rows) (bool, error) {
+	return r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 		var key, hash sql.RawBytes
 		if err := row.Scan(&key, &hash); err != nil {
 			return false, err
@@ -185,23 +185,23 @@ func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func
 	}, `SELECT akey, hash FROM agents WHERE portal = ? AND n IS NOT NULL AND gone = 0 ORDER BY akey`, k.id)
 }
 
-// each calls fn with every row of a query until it returns false.
-func (r *Replica) each(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
+// eachRecord calls fn with every row of a query until it returns false.
+func (r *Replica) eachRecord(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
 	s, err := r.Statement(ctx, query)
 	if err != nil {
-		return r.seeing(err)
+		return r.notedError(err)
 	}
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
-		return r.seeing(err)
+		return r.notedError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if more, err := fn(rows); err != nil || !more {
-			return r.seeing(err)
+			return r.notedError(err)
 		}
 	}
-	return r.seeing(rows.Err())
+	return r.notedError(rows.Err())
 }
 
 // pageRecords bounds how many records Agents has in memory.
@@ -211,29 +211,29 @@ const pageRecords = 256
 // which records arrived, one portal in the order of its log.
 func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error {
 	if portal == "" {
-		return r.pages(ctx, yield, func(_, _, n int64) (string, []any) {
+		return r.readPages(ctx, yield, func(_, _, n int64) (string, []any) {
 			return `SELECT 0, 0, n, wire FROM wires WHERE gone = 0 AND n > ? ORDER BY n LIMIT ?`, []any{n, pageRecords}
 		})
 	}
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return err
 	}
-	return r.pages(ctx, yield, func(epoch, seq, n int64) (string, []any) {
+	return r.readPages(ctx, yield, func(epoch, seq, n int64) (string, []any) {
 		return `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
 			WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 ORDER BY a.epoch, a.seq, a.n LIMIT ?`,
 			[]any{k.id, epoch, seq, n, pageRecords}
 	})
 }
 
-// pages calls yield with records, a page at a time: query is asked for those
+// readPages calls yield with records, a page at a time: query is asked for those
 // behind a place in the log.
-func (r *Replica) pages(ctx context.Context, yield func(wire []byte) bool, query func(epoch, seq, n int64) (string, []any)) error {
+func (r *Replica) readPages(ctx context.Context, yield func(wire []byte) bool, query func(epoch, seq, n int64) (string, []any)) error {
 	var epoch, seq, n int64
 	for {
 		var page [][]byte
 		text, args := query(epoch, seq, n)
-		err := r.each(ctx, func(row *sql.Rows) (bool, error) {
+		err := r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 			var wire []byte
 			err := row.Scan(&epoch, &seq, &n, &wire)
 			page = append(page, wire)
@@ -264,7 +264,7 @@ func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents i
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
-	return row.Agents, row.Bytes, r.seeing(err)
+	return row.Agents, row.Bytes, r.notedError(err)
 }
 
 // Position implements federation.Replica.
@@ -274,13 +274,13 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Version{}, nil
 	}
-	return record.Version{Epoch: row.Epoch, Seq: row.Seq}, r.seeing(err)
+	return record.Version{Epoch: row.Epoch, Seq: row.Seq}, r.notedError(err)
 }
 
 // SetPosition implements federation.Replica. Of a portal that nothing is known
 // of it keeps nothing.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
-	return r.change(ctx, func(t *sqlite.Tx) error {
+	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -303,7 +303,7 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 		}
 		var rows []federation.Numbered
 		if err := r.List(ctx, &rows, `SELECT number, wire FROM said WHERE type = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, typ, after, limit); err != nil {
-			return nil, r.seeing(err)
+			return nil, r.notedError(err)
 		}
 		all = append(all, rows...)
 	}
@@ -315,7 +315,7 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 func (r *Replica) Convicted(ctx context.Context) ([]record.PortalID, error) {
 	var all []record.PortalID
 	err := r.List(ctx, &all, `SELECT DISTINCT p.portal FROM conflicts c JOIN portals p ON p.id = c.portal WHERE p.quarantined = 1 AND c.released = 0`)
-	return all, r.seeing(err)
+	return all, r.notedError(err)
 }
 
 // Quarantined implements federation.Replica.
@@ -331,7 +331,7 @@ func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*rec
 		return nil, nil
 	}
 	if err != nil {
-		return nil, r.seeing(err)
+		return nil, r.notedError(err)
 	}
 	return &record.Conflict{Slot: record.Slot{Type: record.Type(row.Type), Portal: portal, About: row.About},
 		Version: record.Version{Epoch: row.Epoch, Seq: row.Seq}, Lower: bytes.Clone(row.Lower), Higher: bytes.Clone(row.Higher)}, nil

@@ -47,7 +47,7 @@ func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int6
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64
-		err := r.change(ctx, func(t *sqlite.Tx) error {
+		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				n = 0
@@ -73,7 +73,7 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 		}
 		err := r.List(ctx, &rows, `SELECT n, epoch, seq, akey, hash, signer, wire FROM replaced WHERE portal = ? AND n > ? ORDER BY n LIMIT ?`, id, after, pageRecords)
 		if err != nil {
-			return r.seeing(err)
+			return r.notedError(err)
 		}
 		for _, a := range rows {
 			after = a.N
@@ -82,7 +82,7 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 					continue
 				}
 			}
-			err := r.change(ctx, func(t *sqlite.Tx) error {
+			err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 				_, err := t.Exec(`DELETE FROM replaced WHERE n = ? AND portal = ? AND seq = ?`, a.N, id, a.Seq)
 				return err
 			})

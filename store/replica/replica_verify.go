@@ -78,7 +78,7 @@ func (r *Replica) Verify(ctx context.Context) (Report, error) {
 		Portal record.PortalID
 	}
 	if err := r.List(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
-		return report, r.seeing(err)
+		return report, r.notedError(err)
 	}
 	for _, p := range portals {
 		report.Portals++
@@ -90,7 +90,7 @@ func (r *Replica) Verify(ctx context.Context) (Report, error) {
 			err = r.verifySaid(ctx, p.ID, p.Portal, &report)
 		}
 		if err == nil {
-			err = r.recount(ctx, p.Portal, &report)
+			err = r.recountPortal(ctx, p.Portal, &report)
 		}
 		if err != nil {
 			return report, err
@@ -127,7 +127,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 		err := r.List(ctx, &rows, `SELECT a.akey, a.epoch, a.seq, a.until, a.hash, a.gone, a.size, a.n, a.signer, w.wire
 			FROM agents a LEFT JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.akey > ? ORDER BY a.akey LIMIT ?`, id, after, pageRecords)
 		if err != nil {
-			return r.seeing(err)
+			return r.notedError(err)
 		}
 		for _, a := range rows {
 			after = a.Akey
@@ -156,7 +156,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 // decides which agents count.
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
-	err := r.change(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -188,7 +188,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 		err := r.List(ctx, &rows, `SELECT number, type, about, epoch, seq, until, hash, signer, wire FROM said
 			WHERE portal = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, id, after, pageRecords)
 		if err != nil {
-			return r.seeing(err)
+			return r.notedError(err)
 		}
 		for _, s := range rows {
 			after = s.Number
@@ -209,7 +209,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 
 // letGoSaid forgets a damaged record, with its version unless that must stay.
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *Report) error {
-	err := r.change(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -235,10 +235,10 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 	return err
 }
 
-// recount counts the rows of a portal and repairs its stored counts.
-func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *Report) error {
+// recountPortal counts the rows of a portal and repairs its stored counts.
+func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
-	err := r.change(ctx, func(t *sqlite.Tx) error {
+	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -275,7 +275,7 @@ func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 		return err
 	}
 	var n int64
-	err = r.change(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		res, err := t.Exec(`DELETE FROM wires WHERE n IN (` + lost + `)`)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // covered because their turn is over. It deletes one step of the records that they replaced; a sweep
 // deletes the rest.
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
-	err = r.change(ctx, func(t *sqlite.Tx) error {
+	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		turn, ok = 0, false
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {
@@ -55,7 +55,7 @@ func (r *Replica) Whole(ctx context.Context, portal record.PortalID) (federation
 	}
 	w := federation.Whole{Version: record.Version{Epoch: p.WholeEpoch, Seq: p.WholeSeq}}
 	copy(w.Hash[:], p.WholeHash)
-	return w, p.Turn, r.seeing(err)
+	return w, p.Turn, r.notedError(err)
 }
 
 const (
@@ -78,7 +78,7 @@ const (
 // Covered implements federation.Replica. It reads in the order of the log, and then the records that
 // newer ones will replace: one that is replaced meanwhile may come twice, but is not missed.
 func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error {
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int6
 		more = yield(wire)
 		return more
 	}
-	err = r.pages(ctx, each, func(epoch, seq, n int64) (string, []any) {
+	err = r.readPages(ctx, each, func(epoch, seq, n int64) (string, []any) {
 		if turn > 0 {
 			return coveredSince, []any{k.id, epoch, seq, n, turn, pageRecords}
 		}
@@ -96,16 +96,16 @@ func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int6
 	if err != nil || !more {
 		return err
 	}
-	return r.pages(ctx, yield, func(_, _, n int64) (string, []any) {
+	return r.readPages(ctx, yield, func(_, _, n int64) (string, []any) {
 		return coveredAside, []any{k.id, n, turn, pageRecords}
 	})
 }
 
 // CoveredAgent implements federation.Replica.
 func (r *Replica) CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
-	k, ok, err := r.look(ctx, portal)
+	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return r.wire(ctx, coveredAgent, k.id, key[:])
+	return r.readWire(ctx, coveredAgent, k.id, key[:])
 }

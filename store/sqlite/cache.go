@@ -81,13 +81,13 @@ func (c *Cache[V]) Invalidated() bool { return c.empty }
 // put, because a reader cannot know whether the row it read is from before or after the commit.
 func (c *Cache[V]) Change(t *Tx, key string, fn func(V) V) {
 	if len(c.changes) == 0 {
-		c.hold()
+		c.holdRow()
 	}
 	c.changes = append(c.changes, cacheChange[V]{key, fn})
 	t.AtEnd(c)
 }
 
-func (c *Cache[V]) hold() {
+func (c *Cache[V]) holdRow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++

@@ -50,8 +50,8 @@ type Kind struct {
 	Damaged func(path string) error
 }
 
-// versions are the migrations this binary knows, in order.
-func (k Kind) versions() []int64 {
+// listVersions are the migrations this binary knows, in order.
+func (k Kind) listVersions() []int64 {
 	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.Migrations)
 	if err != nil {
 		return []int64{0}
@@ -63,9 +63,9 @@ func (k Kind) versions() []int64 {
 	return list
 }
 
-// newest is the last migration this binary knows.
-func (k Kind) newest() int64 {
-	list := k.versions()
+// newestVersion is the last migration this binary knows.
+func (k Kind) newestVersion() int64 {
+	list := k.listVersions()
 	return list[len(list)-1]
 }
 
@@ -110,7 +110,7 @@ func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, erro
 		_ = f.closeWriter() // the first error counts
 		return nil, err
 	}
-	go f.writer()
+	go f.runWriter()
 	return f, nil
 }
 
@@ -130,7 +130,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 		f.wpool.Close()
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if err := f.prepare(ctx); err != nil {
+	if err := f.prepareFile(ctx); err != nil {
 		_ = f.closeWriter() // the first error counts
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func CopyDSN(path string) string {
 // EscapePath escapes characters that an SQLite file URI would read as its own syntax.
 func EscapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// prepare checks the writer's settings and brings the schema up to date.
-func (f *DB) prepare(ctx context.Context) error {
+// prepareFile checks the writer's settings and brings the schema up to date.
+func (f *DB) prepareFile(ctx context.Context) error {
 	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (f *DB) prepare(ctx context.Context) error {
 	if err := f.wconn.GetContext(ctx, &app, "PRAGMA application_id"); err != nil {
 		return fmt.Errorf("read database %s: %w", f.path, err)
 	}
-	return f.migrate(ctx, app != f.kind.ID)
+	return f.migrateSchema(ctx, app != f.kind.ID)
 }
 
 func writerPragmas() map[string]string {
@@ -263,14 +263,14 @@ func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 	return nil
 }
 
-// migrate applies pending migrations, after a copy of a database that holds
+// migrateSchema applies pending migrations, after a copy of a database that holds
 // something, and refuses a database that is newer than this binary.
-func (f *DB) migrate(ctx context.Context, mark bool) error {
+func (f *DB) migrateSchema(ctx context.Context, mark bool) error {
 	have, err := SchemaOf(ctx, f.wconn)
 	if err != nil {
 		return fmt.Errorf("read database %s: %w", f.path, err)
 	}
-	target := f.kind.newest()
+	target := f.kind.newestVersion()
 	if have == target {
 		return nil
 	}
@@ -324,7 +324,7 @@ func (f *DB) createSchema(ctx context.Context) error {
 	}
 	defer tx.Rollback()
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.ID, f.kind.Schema))
-	for _, version := range append([]int64{0}, f.kind.versions()...) { // as goose notes them
+	for _, version := range append([]int64{0}, f.kind.listVersions()...) { // as goose notes them
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
 		}

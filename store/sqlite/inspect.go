@@ -76,7 +76,7 @@ func (k Kind) SchemaIn(ctx context.Context, path string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read database %s: %w", path, err)
 	}
-	if newest := k.newest(); have > newest {
+	if newest := k.newestVersion(); have > newest {
 		return 0, fmt.Errorf("the database has schema %d, this binary knows up to %d: run the newer agentsite, or restore a backup made before the upgrade", have, newest)
 	}
 	return have, nil

@@ -29,7 +29,7 @@ func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) 
 	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		err = create(ctx, dir, log)
+		err = createFile(ctx, dir, log)
 	case err == nil:
 		err = CheckPortal(ctx, path)
 	}
@@ -39,9 +39,9 @@ func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) 
 	return Open(ctx, path, portalFile(), log)
 }
 
-// create makes a database beside its place and puts it there whole: a crash
+// createFile makes a database beside its place and puts it there whole: a crash
 // leaves no empty file, which the next start would have to refuse.
-func create(ctx context.Context, dir string, log *slog.Logger) error {
+func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 	path := filepath.Join(dir, FileName)
 	if nonEmpty(path + "-wal") {
 		return fmt.Errorf("%s-wal lies there without its database %s, which was a portal's before. Put the database back, restore a backup into a new folder with `agentsite restore FILE`, or delete that file too to start afresh", path, FileName)
@@ -77,4 +77,4 @@ func portalFile() Kind {
 }
 
 // SchemaVersion is the newest migration this binary knows.
-func SchemaVersion() int64 { return portalFile().newest() }
+func SchemaVersion() int64 { return portalFile().newestVersion() }

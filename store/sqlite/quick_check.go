@@ -17,7 +17,7 @@ func QuickCheckFile(ctx context.Context, path string) ([]string, error) {
 	defer pool.Close()
 	var lines []string
 	err = pool.SelectContext(ctx, &lines, quickCheckQuery)
-	return damage(lines, err)
+	return damageOf(lines, err)
 }
 
 const quickCheckQuery = `PRAGMA quick_check(5)`
@@ -27,12 +27,12 @@ const quickCheckQuery = `PRAGMA quick_check(5)`
 func (f *DB) QuickCheck(ctx context.Context) ([]string, error) {
 	var lines []string
 	err := f.List(ctx, &lines, quickCheckQuery)
-	return damage(lines, err)
+	return damageOf(lines, err)
 }
 
-// damage returns the messages of a check, without its "ok". A file that is too damaged to be checked
+// damageOf returns the messages of a check, without its "ok". A file that is too damaged to be checked
 // is damaged.
-func damage(lines []string, err error) ([]string, error) {
+func damageOf(lines []string, err error) ([]string, error) {
 	switch {
 	case err == nil && len(lines) == 1 && lines[0] == "ok":
 		return nil, nil

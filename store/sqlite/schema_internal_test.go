@@ -80,7 +80,7 @@ func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 			t.Errorf("%s: %s, the migrations leave %s", name, got, want)
 		}
 		// goose finds nothing to do.
-		if have, err := SchemaOf(t.Context(), f.wconn); err != nil || have != k.newest() {
+		if have, err := SchemaOf(t.Context(), f.wconn); err != nil || have != k.newestVersion() {
 			t.Errorf("%s: schema %d, %v", name, have, err)
 		}
 	}

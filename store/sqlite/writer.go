@@ -59,7 +59,7 @@ func (t *Tx) AtEnd(e Ender) {
 	t.ends[e] = struct{}{}
 }
 
-func (t *Tx) end(committed bool) {
+func (t *Tx) endTx(committed bool) {
 	for e := range t.ends {
 		e.Ended(committed)
 	}
@@ -204,8 +204,8 @@ func errStopping() error {
 	return fault.New(fault.Unavailable, "This portal is stopping. Try again in a moment.")
 }
 
-// writer is the one goroutine that uses the writing connection.
-func (f *DB) writer() {
+// runWriter is the one goroutine that uses the writing connection.
+func (f *DB) runWriter() {
 	defer close(f.done)
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
@@ -225,18 +225,18 @@ func (f *DB) writer() {
 			case o := <-f.ops:
 				batch = append(batch, o)
 			default:
-				f.commit(nil)
+				f.commitBatch(nil)
 				return
 			}
 		}
-		f.commit(f.gather(batch))
+		f.commitBatch(f.gatherOps(batch))
 	}
 }
 
-// gather adds the queued writes to a batch after a yield to running goroutines: a caller of the last
+// gatherOps adds the queued writes to a batch after a yield to running goroutines: a caller of the last
 // commit often writes again at once, and a commit costs as much as several writes. If no goroutine is
 // running the yield takes no time.
-func (f *DB) gather(batch []*op) []*op {
+func (f *DB) gatherOps(batch []*op) []*op {
 	for range gathers {
 		runtime.Gosched()
 		had := len(batch)
@@ -250,11 +250,11 @@ func (f *DB) gather(batch []*op) []*op {
 	return batch
 }
 
-// commit runs the ops as one transaction, after the rows that belong before them. If an op fails after
+// commitBatch runs the ops as one transaction, after the rows that belong before them. If an op fails after
 // changing rows, the batch is rolled back and run again without it, so one bad write never costs
 // another. Its caller is answered only after the retry commits, because the row it conflicted with may
 // be in the same batch.
-func (f *DB) commit(batch []*op) {
+func (f *DB) commitBatch(batch []*op) {
 	if soon := f.takeSoon(); len(soon) > 0 {
 		batch = slices.Insert(batch, 0, soon...)
 		defer func() {
@@ -276,7 +276,7 @@ func (f *DB) commit(batch []*op) {
 		}
 	}()
 	for len(live) > 0 {
-		bad, err := f.attempt(live)
+		bad, err := f.attemptBatch(live)
 		if bad >= 0 {
 			out = append(out, live[bad])
 			live = append(live[:bad], live[bad+1:]...)
@@ -292,10 +292,10 @@ func (f *DB) commit(batch []*op) {
 	}
 }
 
-// attempt returns the index of an op that has to be taken out, or -1 and the
+// attemptBatch returns the index of an op that has to be taken out, or -1 and the
 // outcome of the commit. Ops that failed without writing keep their error and
 // stay.
-func (f *DB) attempt(ops []*op) (bad int, err error) {
+func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
 	if err := f.Err(); err != nil {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
@@ -307,19 +307,19 @@ func (f *DB) attempt(ops []*op) (bad int, err error) {
 	}
 	for i, o := range ops {
 		before := t.writes
-		o.err = run(o.fn, t)
+		o.err = runOp(o.fn, t)
 		// An error of SQLite itself may have ended the transaction already: later statements would be
 		// committed on their own.
 		broke := ErrorCode(o.err) != 0 && ErrorCode(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
-			t.end(false)
+			t.endTx(false)
 			f.rollback(ctx)
 			f.NoteError(o.err)
 			return i, nil
 		}
 	}
 	_, err = t.Exec("COMMIT")
-	t.end(err == nil)
+	t.endTx(err == nil)
 	if err != nil {
 		f.rollback(ctx)
 		f.NoteError(err)
@@ -328,7 +328,7 @@ func (f *DB) attempt(ops []*op) (bad int, err error) {
 	return -1, nil
 }
 
-func run(fn func(*Tx) error, t *Tx) (err error) {
+func runOp(fn func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.writes++ // its changes are unknown: roll back
@@ -340,7 +340,7 @@ func run(fn func(*Tx) error, t *Tx) (err error) {
 
 func (f *DB) rollback(ctx context.Context) {
 	if _, err := f.wconn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
-		f.fail(fmt.Errorf("rollback: %w", err))
+		f.stopWriting(fmt.Errorf("rollback: %w", err))
 	}
 }
 
@@ -353,7 +353,7 @@ func (f *DB) NoteError(err error) {
 	}
 	c := ErrorCode(err) & 0xff
 	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
-		f.fail(err)
+		f.stopWriting(err)
 	}
 	if c == sqliteCorrupt || c == sqliteNotADB {
 		f.MarkDamaged()
@@ -370,7 +370,7 @@ func (f *DB) MarkDamaged() {
 	}
 }
 
-func (f *DB) fail(err error) {
+func (f *DB) stopWriting(err error) {
 	err = fmt.Errorf("database %s: %w", f.path, err)
 	if f.broken.CompareAndSwap(nil, &err) {
 		f.log.Error("database failed, writing stops", "error", err)

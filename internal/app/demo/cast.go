@@ -42,8 +42,8 @@ type role struct {
 	benches []server
 }
 
-// roles gives n portals their parts. Neighbours share no agent.
-func roles(n int) []role {
+// castRoles gives n portals their parts. Neighbours share no agent.
+func castRoles(n int) []role {
 	all, tools := loadAgents()
 	next := 0
 	out := make([]role, n)

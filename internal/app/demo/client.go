@@ -18,9 +18,9 @@ type client struct {
 	http        *http.Client
 }
 
-// call sends in as JSON, unless it is nil, and reads the answer into out,
+// callAPI sends in as JSON, unless it is nil, and reads the answer into out,
 // unless that is nil.
-func (c client) call(ctx context.Context, method, path string, in, out any) error {
+func (c client) callAPI(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)

@@ -85,19 +85,19 @@ type federation struct {
 // others go on. When Run returns, all goroutines have ended and the folder is removed, unless
 // Config.Keep is set.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	f, err := open(cfg, stderr)
+	f, err := openFolder(cfg, stderr)
 	if err != nil {
 		return err
 	}
-	err = f.start(ctx, cfg.Portals, stdout)
+	err = f.startPortals(ctx, cfg.Portals, stdout)
 	if err == nil {
 		f.traffic = newTraffic(f.portals)
-		f.traffic.start(ctx, f.live)
+		f.traffic.startTraffic(ctx, f.makeHistory)
 		var drill sync.WaitGroup
 		if cfg.Kill > 0 {
-			drill.Go(func() { f.drill(ctx, cfg, stdout) })
+			drill.Go(func() { f.runDrill(ctx, cfg, stdout) })
 		}
-		err = f.wait(ctx)
+		err = f.waitEnd(ctx)
 		drill.Wait()
 	}
 	if ctx.Err() != nil {
@@ -106,8 +106,8 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return errors.Join(err, f.close())
 }
 
-// open makes the folder. The caller closes the result.
-func open(cfg Config, stderr io.Writer) (*federation, error) {
+// openFolder makes the folder. The caller closes the result.
+func openFolder(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -124,10 +124,10 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	return f, nil
 }
 
-// start starts n portals, connects them, and returns when each finds the agents of the others, or when
+// startPortals starts n portals, connects them, and returns when each finds the agents of the others, or when
 // that takes too long.
-func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
-	list := roles(n)
+func (f *federation) startPortals(ctx context.Context, n int, stdout io.Writer) error {
+	list := castRoles(n)
 	// The files that one process may have open are for all of them.
 	f.idle = min(maxIdle/n, 128)
 	started := make([]*portal, n)
@@ -137,8 +137,8 @@ func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	var up atomic.Int32
 	for i := range n {
 		group.Go(func() error {
-			started[i], errs[i] = f.one(ctx, list[i])
-			f.tell("%d of %s started", up.Add(1), plural(n, "portal"))
+			started[i], errs[i] = f.startOne(ctx, list[i])
+			f.printProgress("%d of %s started", up.Add(1), plural(n, "portal"))
 			return nil
 		})
 	}
@@ -151,23 +151,23 @@ func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	if len(f.portals) == 0 {
 		return fmt.Errorf("no portal started: %w", errors.Join(errs...))
 	}
-	f.meet(ctx)
-	agents, err := f.settle(ctx)
+	f.connectPortals(ctx)
+	agents, err := f.awaitAgents(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		f.report("%v", err)
+		f.reportError("%v", err)
 	} else {
-		f.finished("each portal finds all %s", plural(agents, "agent"))
+		f.printResult("each portal finds all %s", plural(agents, "agent"))
 	}
-	f.welcome(stdout, agents, err == nil)
+	f.printWelcome(stdout, agents, err == nil)
 	return nil
 }
 
-// welcome prints the addresses and first steps. If complete is false, a portal
+// printWelcome prints the addresses and first steps. If complete is false, a portal
 // does not find all agents yet, and the demo is not called ready.
-func (f *federation) welcome(w io.Writer, agents int, complete bool) {
+func (f *federation) printWelcome(w io.Writer, agents int, complete bool) {
 	for _, p := range f.portals {
 		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
 	}
@@ -186,25 +186,25 @@ func (f *federation) welcome(w io.Writer, agents int, complete bool) {
 		portals, took, all, f.dir)
 }
 
-// one starts a portal, and says so if it cannot.
-func (f *federation) one(ctx context.Context, r role) (*portal, error) {
+// startOne starts a portal, and says so if it cannot.
+func (f *federation) startOne(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	p, err := startPortal(starting, r, f.dir, f.idle, f.http)
 	if err != nil && ctx.Err() == nil { // otherwise ctx ended it
-		f.report("%s does not start: %v; the others go on", r.name, err)
+		f.reportError("%s does not start: %v; the others go on", r.name, err)
 	}
 	return p, err
 }
 
-func (f *federation) report(format string, args ...any) {
+func (f *federation) reportError(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	fmt.Fprintf(f.stderr, "agentsite: "+format+"\n", args...)
 }
 
-// wait waits until ctx ends, or until no portal is left.
-func (f *federation) wait(ctx context.Context) error {
+// waitEnd waits until ctx ends, or until no portal is left.
+func (f *federation) waitEnd(ctx context.Context) error {
 	var group errgroup.Group
 	for _, p := range f.portals {
 		group.Go(func() error {
@@ -215,7 +215,7 @@ func (f *federation) wait(ctx context.Context) error {
 				if p.killed.Load() {
 					return nil
 				}
-				f.report("%s stopped: %v; the others go on", p.name, p.err)
+				f.reportError("%s stopped: %v; the others go on", p.name, p.err)
 				return p.err
 			}
 		})
@@ -230,7 +230,7 @@ func (f *federation) close() error {
 	}
 	var group errgroup.Group
 	for _, p := range append(f.portals, f.newcomers...) {
-		group.Go(p.stop)
+		group.Go(p.stopPortal)
 	}
 	err := group.Wait()
 	f.wrongs.close()

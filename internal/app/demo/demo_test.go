@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 func started(t testing.TB, n int) (f *federation, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	f, err := open(Config{Portals: n}, stderr)
+	f, err := openFolder(Config{Portals: n}, stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func started(t testing.TB, n int) (f *federation, stdout, stderr *bytes.Buffer) 
 			t.Errorf("the folder is still there: %v", err)
 		}
 	})
-	if err := f.start(t.Context(), n, stdout); err != nil {
+	if err := f.startPortals(t.Context(), n, stdout); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	return f, stdout, stderr
@@ -64,7 +64,7 @@ func (c client) answer(t *testing.T, agent, text string) string {
 	defer cancel()
 	m := &person{client: c}
 	k := talk{agent: agent, title: "A test", asks: []string{text}}
-	if err := m.ask(ctx, &k); err != nil {
+	if err := m.askNext(ctx, &k); err != nil {
 		t.Fatalf("ask %s: %v", agent, err)
 	}
 	for {
@@ -74,7 +74,7 @@ func (c client) answer(t *testing.T, agent, text string) string {
 				Parts  []struct{ Text string }
 			}
 		}
-		if err := c.call(ctx, http.MethodGet, "/conversations/"+k.room+"/messages?after=0&limit=50", nil, &page); err != nil {
+		if err := c.callAPI(ctx, http.MethodGet, "/conversations/"+k.room+"/messages?after=0&limit=50", nil, &page); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range page.Messages {
@@ -85,7 +85,7 @@ func (c client) answer(t *testing.T, agent, text string) string {
 				return m.Parts[0].Text
 			}
 		}
-		if pause(ctx, foundPoll) != nil {
+		if pauseFor(ctx, foundPoll) != nil {
 			t.Fatalf("%s does not answer: %+v", agent, page)
 		}
 	}
@@ -122,7 +122,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	checkProgress(t, stderr.String())
 	// A demo whose portals do not find all agents in time is not called ready.
 	var late strings.Builder
-	f.welcome(&late, 22, false)
+	f.printWelcome(&late, 22, false)
 	if s := late.String(); strings.Contains(s, "ready") || !strings.Contains(s, "\nstarted: 3 portals, ") {
 		t.Errorf("before all is found it prints:\n%s", s)
 	}
@@ -143,23 +143,23 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		var page struct {
 			Results []struct{ Agent struct{ Handle string } }
 		}
-		err := c.call(t.Context(), http.MethodGet, "/search?q="+name, nil, &page)
+		err := c.callAPI(t.Context(), http.MethodGet, "/search?q="+name, nil, &page)
 		if err != nil || !slices.ContainsFunc(page.Results, func(r struct{ Agent struct{ Handle string } }) bool { return r.Agent.Handle == agent }) {
 			t.Errorf("a search for %s finds %+v, %v", name, page, err)
 		}
 	}
 	// The operator sees the liar, and nobody finds its agent any more.
-	f.live(t.Context())
+	f.makeHistory(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	for {
 		var list struct {
 			Peers []struct{ Name, State, Reason string }
 		}
-		if err := first.clients[0].call(ctx, http.MethodGet, "/peers", nil, &list); err != nil {
+		if err := first.clients[0].callAPI(ctx, http.MethodGet, "/peers", nil, &list); err != nil {
 			t.Fatal(err)
 		}
-		n, err := third.finds(ctx, "federation")
+		n, err := third.countFound(ctx, "federation")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		if caught && n == 21 {
 			break
 		}
-		if pause(ctx, foundPoll) != nil {
+		if pauseFor(ctx, foundPoll) != nil {
 			t.Fatalf("the liar is not caught everywhere: %+v, and the third portal finds %d agents", list.Peers, n)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 
 func TestDemo_OnePortalThatFailsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	f, err := open(Config{Portals: 3}, new(bytes.Buffer))
+	f, err := openFolder(Config{Portals: 3}, new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +194,13 @@ func TestDemo_OnePortalThatFailsLeavesTheOthers(t *testing.T) {
 	f.stderr = errs
 	defer f.close()
 	// The first one cannot make its folder, so that the second one is joined.
-	if err := os.WriteFile(filepath.Join(f.dir, roles(1)[0].folder), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, castRoles(1)[0].folder), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.start(t.Context(), 3, new(bytes.Buffer)); err != nil {
+	if err := f.startPortals(t.Context(), 3, new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.portals) != 2 || !strings.Contains(errs.String(), roles(1)[0].name+" does not start") {
+	if len(f.portals) != 2 || !strings.Contains(errs.String(), castRoles(1)[0].name+" does not start") {
 		t.Fatalf("%d portals started: %s", len(f.portals), errs)
 	}
 	// Another one stops while they run.
@@ -287,7 +287,7 @@ func TestRoles_AreEnoughAndDiffer(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)
 	var before role
-	for i, r := range roles(MaxPortals) {
+	for i, r := range castRoles(MaxPortals) {
 		if names[r.name] || r.name == "" {
 			t.Errorf("portal %d: a second %q", i, r.name)
 		}
@@ -305,7 +305,7 @@ func TestRoles_AreEnoughAndDiffer(t *testing.T) {
 		if n := len(r.agents) + len(r.benches); n < 3 || n > 5 {
 			t.Errorf("%s has %d agents", r.name, n)
 		}
-		if people := frequencies(r.people); len(people) != peopleEach {
+		if people := countWords(r.people); len(people) != peopleEach {
 			t.Errorf("%s: %v", r.name, r.people)
 		}
 		before = r

@@ -20,11 +20,11 @@ const (
 	diedEach = 5
 )
 
-// drill kills portals all at once, has newcomers join that know one of those
+// runDrill kills portals all at once, has newcomers join that know one of those
 // that are left, and says when all of these find each other's agents.
-func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
+func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer) {
 	kill := cfg.Kill
-	if !cfg.soon && pause(ctx, drillPause) != nil {
+	if !cfg.soon && pauseFor(ctx, drillPause) != nil {
 		return
 	}
 	// The first stays: it is the one that people look at.
@@ -33,7 +33,7 @@ func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 	for i, k := range order {
 		p := f.portals[k+1]
 		if i < kill {
-			p.kill()
+			p.killPortal()
 		} else {
 			left = append(left, p)
 		}
@@ -42,16 +42,16 @@ func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 	began := time.Now()
 	fmt.Fprintf(stdout, "%s died at once, without a word; %d are left. %s/network shows it.\n", plural(kill, "portal"), len(left), f.portals[0].url())
 	for i := range max(1, kill/diedEach) {
-		r := roles(i + 1)[i]
+		r := castRoles(i + 1)[i]
 		r.name, r.folder = "New "+r.name, "new-"+r.folder
-		p, err := f.one(ctx, r)
+		p, err := f.startOne(ctx, r)
 		if err != nil {
 			continue
 		}
 		f.newcomers = append(f.newcomers, p)
 		via := left[len(left)-1-i%len(left)]
-		if err := p.clients[0].call(ctx, http.MethodPost, "/peers", object{"url": via.url()}, nil); err != nil && ctx.Err() == nil {
-			f.report("%s does not join: %v", p.name, err)
+		if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": via.url()}, nil); err != nil && ctx.Err() == nil {
+			f.reportError("%s does not join: %v", p.name, err)
 		}
 		left = append(left, p)
 	}
@@ -61,10 +61,10 @@ func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 		return
 	}
 	if err != nil {
-		f.report("%v", err)
+		f.reportError("%v", err)
 		return
 	}
-	f.finished("each portal finds the agents of all others")
+	f.printResult("each portal finds the agents of all others")
 	fmt.Fprintf(stdout, "all is found: at each of %d portals every agent of every one, %d times asked, %.1f s after the others died\n", len(left), n, time.Since(began).Seconds())
 }
 
@@ -75,7 +75,7 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 	defer cancel()
 	has := make([]int, len(all))
 	for i, p := range all {
-		if has[i], err = p.finds(ctx, "portal"); err != nil {
+		if has[i], err = p.countFound(ctx, "portal"); err != nil {
 			return asked, fmt.Errorf("ask %s what it has: %w", p.name, err)
 		}
 	}
@@ -87,8 +87,8 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 				if err == nil && n == has[i] {
 					break
 				}
-				f.tell("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
-				if pause(ctx, foundPoll) != nil {
+				f.printProgress("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
+				if pauseFor(ctx, foundPoll) != nil {
 					return asked, fmt.Errorf("%s finds %d of %d agents of %s: %v", p.name, n, has[i], other.name, err)
 				}
 			}
@@ -100,13 +100,13 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 // findsOf counts the agents of another portal that a search finds.
 func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	var page struct{ Total int }
-	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
+	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
 	return page.Total, err
 }
 
-// kill ends a portal like a power cut: without notice to the others.
-func (p *portal) kill() {
+// killPortal ends a portal like a power cut: without notice to the others.
+func (p *portal) killPortal() {
 	p.killed.Store(true)
 	p.app.Vanish()
-	_ = p.stop()
+	_ = p.stopPortal()
 }

@@ -53,44 +53,44 @@ func (w wrongs) close() {
 	}
 }
 
-// meet connects the portals: each gets the address of the first, and learns of the others from it.
+// connectPortals connects the portals: each gets the address of the first, and learns of the others from it.
 // They have registered their agents by then, so that one exchange is enough.
-func (f *federation) meet(ctx context.Context) {
+func (f *federation) connectPortals(ctx context.Context) {
 	if len(f.portals) < 2 {
 		return
 	}
 	first := f.portals[0]
 	var err error
 	if f.wrongs, err = openWrongs(ctx, f.http); err != nil && ctx.Err() == nil {
-		f.report("nothing goes wrong on purpose: %v", err)
+		f.reportError("nothing goes wrong on purpose: %v", err)
 	}
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)
 	for _, p := range f.portals[1:] {
 		group.Go(func() error {
-			if err := p.clients[0].call(ctx, http.MethodPost, "/peers", object{"url": first.url()}, nil); err != nil && ctx.Err() == nil {
-				f.report("%s does not join: %v", p.name, err)
+			if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": first.url()}, nil); err != nil && ctx.Err() == nil {
+				f.reportError("%s does not join: %v", p.name, err)
 			}
 			return nil
 		})
 	}
 	for _, s := range f.wrongs.all() {
 		for _, p := range f.portals { // it does not hear of others by itself
-			if err := s.join(ctx, p.url()); err != nil && ctx.Err() == nil {
-				f.report("%s does not join: %v", s.name, err)
+			if err := s.joinNetwork(ctx, p.url()); err != nil && ctx.Err() == nil {
+				f.reportError("%s does not join: %v", s.name, err)
 			}
 		}
 	}
 	_ = group.Wait() // its functions return nil
 }
 
-// settle waits until each portal finds the agents of all, and says how far that
+// awaitAgents waits until each portal finds the agents of all, and says how far that
 // is.
-func (f *federation) settle(ctx context.Context) (agents int, err error) {
+func (f *federation) awaitAgents(ctx context.Context) (agents int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(f.portals))*settleForEach)
 	defer cancel()
 	for _, p := range f.portals {
-		n, err := p.finds(ctx, "portal")
+		n, err := p.countFound(ctx, "portal")
 		if err != nil {
 			return agents, err
 		}
@@ -104,7 +104,7 @@ func (f *federation) settle(ctx context.Context) (agents int, err error) {
 		var behind []*portal
 		fewest := agents
 		for _, p := range left {
-			n, err := p.finds(ctx, "federation")
+			n, err := p.countFound(ctx, "federation")
 			if err != nil {
 				return agents, fmt.Errorf("ask %s what it finds: %w", p.name, err)
 			}
@@ -115,22 +115,22 @@ func (f *federation) settle(ctx context.Context) (agents int, err error) {
 		if left = behind; len(left) == 0 {
 			return agents, nil
 		}
-		f.tell("the portals hear of each other's agents, %d of %d so far", fewest, agents)
-		if err := pause(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
+		f.printProgress("the portals hear of each other's agents, %d of %d so far", fewest, agents)
+		if err := pauseFor(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
 			return agents, fmt.Errorf("%s not find all agents yet, and go on looking", plural(len(left), "portal")+" do")
 		}
 	}
 }
 
-// finds counts the agents that a search finds, of the portal or of all.
-func (p *portal) finds(ctx context.Context, scope string) (int, error) {
+// countFound counts the agents that a search finds, of the portal or of all.
+func (p *portal) countFound(ctx context.Context, scope string) (int, error) {
 	var page struct{ Total int }
-	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&copies=true&scope="+scope, nil, &page)
+	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&copies=true&scope="+scope, nil, &page)
 	return page.Total, err
 }
 
-// tell prints progress from time to time, worded as work in progress.
-func (f *federation) tell(format string, args ...any) {
+// printProgress prints progress from time to time, worded as work in progress.
+func (f *federation) printProgress(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	if now := time.Now(); now.Sub(f.told) >= f.every {
@@ -139,8 +139,8 @@ func (f *federation) tell(format string, args ...any) {
 	}
 }
 
-// finished prints the result, if progress was printed before.
-func (f *federation) finished(format string, args ...any) {
+// printResult prints the result, if progress was printed before.
+func (f *federation) printResult(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	if f.working {
@@ -149,9 +149,9 @@ func (f *federation) finished(format string, args ...any) {
 	}
 }
 
-// live gives the network a history: operators set rules for other portals, one portal goes down, and
+// makeHistory gives the network a history: operators set rules for other portals, one portal goes down, and
 // one signs contradicting heads.
-func (f *federation) live(ctx context.Context) {
+func (f *federation) makeHistory(ctx context.Context) {
 	n := len(f.portals)
 	for i := range min(n, mostWords) {
 		by, of := f.portals[i], f.portals[(i+1)%n]
@@ -161,12 +161,12 @@ func (f *federation) live(ctx context.Context) {
 		why := []string{"We have known each other since the harbour festival.", "They answer mail within the hour.", "Run by friends; we share a cellar.", "Their agents do what they say."}[i%4]
 		peer := "/peers/" + url.PathEscape(hostOf(of.url()))
 		if i == 0 {
-			_ = by.clients[0].call(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
+			_ = by.clients[0].callAPI(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
 		}
-		_ = by.clients[0].call(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
+		_ = by.clients[0].callAPI(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
 	}
 	if f.wrongs.liar != nil {
-		_ = f.wrongs.liar.lie(ctx, f.portals[0].url())
+		_ = f.wrongs.liar.sendFork(ctx, f.portals[0].url())
 	}
 	if f.wrongs.down != nil {
 		f.wrongs.down.close()

@@ -53,7 +53,7 @@ func (p *portal) handle(name string) string {
 	return name + "@" + u.Host
 }
 
-func (p *portal) count() int { return len(p.agents) + len(p.benches) }
+func (p *portal) countAgents() int { return len(p.agents) + len(p.benches) }
 
 // startPortal starts a portal below dir and registers its agents; it keeps idle idle connections to
 // others, 0 for the default number. It knows no other portal yet. If it fails, the parts it started
@@ -62,7 +62,7 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			_ = p.stop()
+			_ = p.stopPortal()
 			p = nil
 		}
 	}()
@@ -82,17 +82,17 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
 		return p, err
 	}
-	if err := p.run(ctx); err != nil {
+	if err := p.runPortal(ctx); err != nil {
 		return p, err
 	}
-	if err := p.furnish(ctx, cfg, hc); err != nil {
+	if err := p.fillPortal(ctx, cfg, hc); err != nil {
 		return p, err
 	}
 	return p, nil
 }
 
-// run runs the portal, and returns when it serves.
-func (p *portal) run(ctx context.Context) error {
+// runPortal runs the portal, and returns when it serves.
+func (p *portal) runPortal(ctx context.Context) error {
 	// It outlives its start, and ends by stop.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
@@ -111,8 +111,8 @@ func (p *portal) run(ctx context.Context) error {
 	}
 }
 
-// furnish makes accounts and registers the agents.
-func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
+// fillPortal makes accounts and registers the agents.
+func (p *portal) fillPortal(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
 	c, err := control.Open(ctx, cfg, false, p.log)
 	if err != nil {
 		return err
@@ -135,10 +135,10 @@ func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (
 	register := func(draft object) error {
 		draft["visibility"], draft["languages"] = "public", []string{"en"}
 		owner++
-		return p.clients[owner%len(p.clients)].call(ctx, http.MethodPost, "/agents", draft, nil)
+		return p.clients[owner%len(p.clients)].callAPI(ctx, http.MethodPost, "/agents", draft, nil)
 	}
 	for _, a := range p.agents {
-		err := register(object{"name": a.Name, "title": a.Title, "description": a.About, "kind": "a2a", "endpoint": p.shop.url + "/" + a.Name, "skills": skills(a),
+		err := register(object{"name": a.Name, "title": a.Title, "description": a.About, "kind": "a2a", "endpoint": p.shop.url + "/" + a.Name, "skills": listSkills(a),
 			"config": object{"binding": "JSONRPC", "version": "1.0", "streaming": true}})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", a.Name, err)
@@ -153,13 +153,13 @@ func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (
 	return nil
 }
 
-// skills returns the skills for an agent's card and page.
-func skills(a agent) []any {
+// listSkills returns the skills for an agent's card and page.
+func listSkills(a agent) []any {
 	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags, "examples": a.Asks[:min(2, len(a.Asks))]}}
 }
 
-// stop stops the portal, then its agents. It may be called twice.
-func (p *portal) stop() error {
+// stopPortal stops the portal, then its agents. It may be called twice.
+func (p *portal) stopPortal() error {
 	p.once.Do(func() {
 		switch {
 		case p.cancel != nil:

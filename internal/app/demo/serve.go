@@ -45,7 +45,7 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	w := &workshop{url: "http://" + l.Addr().String(), ended: make(chan struct{})}
 	for _, a := range list {
 		mux.Handle("POST /"+a.Name, a2aDoor{a})
-		mux.HandleFunc("GET /"+a.Name+"/.well-known/agent-card.json", func(rw http.ResponseWriter, _ *http.Request) { send(rw, card(a, w.url+"/"+a.Name)) })
+		mux.HandleFunc("GET /"+a.Name+"/.well-known/agent-card.json", func(rw http.ResponseWriter, _ *http.Request) { sendJSON(rw, agentCard(a, w.url+"/"+a.Name)) })
 	}
 	for _, s := range benches {
 		mux.Handle("/"+s.Name, mcpDoor(s))
@@ -73,19 +73,19 @@ func (w *workshop) close() {
 	<-w.ended
 }
 
-func send(w http.ResponseWriter, v any) {
+func sendJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
 }
 
 type object = map[string]any
 
-// card is the agent's card (A2A 1.0, section 4.4.1).
-func card(a agent, url string) object {
+// agentCard is the agent's card (A2A 1.0, section 4.4.1).
+func agentCard(a agent, url string) object {
 	return object{"name": a.Title, "description": a.About, "version": "1",
 		"supportedInterfaces": []any{object{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}},
 		"capabilities":        object{"streaming": true}, "defaultInputModes": []string{"text/plain"}, "defaultOutputModes": []string{"text/plain"},
-		"skills": skills(a)}
+		"skills": listSkills(a)}
 }
 
 // a2aDoor speaks A2A 1.0 over JSON-RPC. A task ends with its answer, so none
@@ -117,7 +117,7 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} `json:"params"`
 	}
 	fail := func(code int, message string) {
-		send(w, object{"jsonrpc": "2.0", "id": req.ID, "error": object{"code": code, "message": message}})
+		sendJSON(w, object{"jsonrpc": "2.0", "id": req.ID, "error": object{"code": code, "message": message}})
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
 		fail(codeParse, "The request is not JSON.")
@@ -143,7 +143,7 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(codeParams, "Send a text.")
 		return
 	}
-	answer := did(d.do, text)
+	answer := runWork(d.do, text)
 	room := req.Params.Message.ContextID
 	if room == "" {
 		room = ident.NewID()
@@ -151,7 +151,7 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := func(v any) object { return object{"jsonrpc": "2.0", "id": req.ID, "result": v} }
 	parts := func(s string) []any { return []any{object{"text": s}} }
 	if req.Method == "SendMessage" {
-		send(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT", "parts": parts(answer)}}))
+		sendJSON(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT", "parts": parts(answer)}}))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -168,8 +168,8 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began := time.Now()
-	for i, piece := range pieces(answer) {
-		if i > 0 && time.Since(began) < longestStream && pause(r.Context(), wordPause) != nil {
+	for i, piece := range splitAnswer(answer) {
+		if i > 0 && time.Since(began) < longestStream && pauseFor(r.Context(), wordPause) != nil {
 			return
 		}
 		if !say(object{"artifactUpdate": object{"taskId": task, "contextId": room, "append": i > 0, "artifact": object{"artifactId": artifact, "parts": parts(piece)}}}) {
@@ -179,8 +179,8 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(object{"statusUpdate": object{"taskId": task, "contextId": room, "status": object{"state": stateDone}}})
 }
 
-// did works on a text; a text that an agent cannot work on is an answer too.
-func did(do work, in string) string {
+// runWork works on a text; a text that an agent cannot work on is an answer too.
+func runWork(do work, in string) string {
 	if len(in) > maxInput {
 		return "That is too long for me: send at most 64 KiB."
 	}
@@ -191,8 +191,8 @@ func did(do work, in string) string {
 	return out
 }
 
-// pieces cuts an answer into a few words each.
-func pieces(s string) []string {
+// splitAnswer cuts an answer into a few words each.
+func splitAnswer(s string) []string {
 	var out []string
 	for s != "" {
 		n := 0
@@ -209,7 +209,7 @@ func pieces(s string) []string {
 	return out
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func pauseFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -231,7 +231,7 @@ func mcpDoor(s server) http.Handler {
 				if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
 					return nil, errors.New("the arguments are not texts")
 				}
-				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: did(t.do, args[t.Takes])}}}, nil
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: runWork(t.do, args[t.Takes])}}}, nil
 			})
 	}
 	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})

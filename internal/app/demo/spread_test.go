@@ -78,7 +78,7 @@ func (f *federation) spread(t testing.TB, i int, found func(portal int)) {
 		"endpoint": at.shop.url + "/" + at.agents[0].Name, "visibility": "public", "languages": []string{"en"},
 		"config": object{"binding": "JSONRPC", "version": "1.0"},
 	}
-	if err := at.clients[0].call(t.Context(), http.MethodPost, "/agents", draft, nil); err != nil {
+	if err := at.clients[0].callAPI(t.Context(), http.MethodPost, "/agents", draft, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
@@ -93,7 +93,7 @@ func (f *federation) spread(t testing.TB, i int, found func(portal int)) {
 					found(k)
 					return nil
 				}
-				if pause(ctx, foundPoll) != nil {
+				if pauseFor(ctx, foundPoll) != nil {
 					return fmt.Errorf("%s finds %d agents by %s: %v", p.name, n, word, err)
 				}
 			}
@@ -107,6 +107,6 @@ func (f *federation) spread(t testing.TB, i int, found func(portal int)) {
 // knows counts the agents of all portals that a search by a word finds.
 func (p *portal) knows(ctx context.Context, word string) (int, error) {
 	var page struct{ Total int }
-	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&scope=federation&q="+word, nil, &page)
+	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&scope=federation&q="+word, nil, &page)
 	return page.Total, err
 }

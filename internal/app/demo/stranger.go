@@ -45,9 +45,9 @@ func openStranger(ctx context.Context, name string, hc *http.Client, agents ...a
 	}
 	now := clock.Now()
 	s := &stranger{name: name, origin: "http://" + l.Addr().String(), http: hc, ended: make(chan struct{}), epoch: now.UnixMilli()}
-	s.root, s.op = ed25519.NewKeyFromSeed(random(32)), ed25519.NewKeyFromSeed(random(32))
+	s.root, s.op = ed25519.NewKeyFromSeed(randomBytes(32)), ed25519.NewKeyFromSeed(randomBytes(32))
 	s.id = record.PortalOf(record.PublicOf(s.root))
-	if err := s.sign(now, agents); err != nil {
+	if err := s.signRecords(now, agents); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("sign for %s: %w", name, err)
 	}
@@ -59,7 +59,7 @@ func openStranger(ctx context.Context, name string, hc *http.Client, agents ...a
 	return s, nil
 }
 
-func random(n int) []byte {
+func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	rand.Read(b)
 	return b
@@ -71,24 +71,24 @@ func (s *stranger) close() {
 	<-s.ended
 }
 
-// header is that of its next record.
-func (s *stranger) header(now time.Time, life time.Duration) record.Header {
+// nextHeader is that of its next record.
+func (s *stranger) nextHeader(now time.Time, life time.Duration) record.Header {
 	s.seq++
 	return record.Header{Portal: s.id, Epoch: s.epoch, Seq: s.seq, Issued: now.UnixMilli(), Expires: now.Add(life).UnixMilli()}
 }
 
-// sign makes the card, the agents and the first head.
-func (s *stranger) sign(now time.Time, agents []agent) (err error) {
+// signRecords makes the card, the agents and the first head.
+func (s *stranger) signRecords(now time.Time, agents []agent) (err error) {
 	const day = 24 * time.Hour
 	pub := record.PublicOf(s.op)
 	key := record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: now.Add(-time.Hour).UnixMilli(), Until: now.Add(80 * day).UnixMilli()}
-	s.card, err = record.Sign(networkName, &record.Card{Header: s.header(now, 80*day), RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
+	s.card, err = record.Sign(networkName, &record.Card{Header: s.nextHeader(now, 80*day), RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
 		Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open"}, s.root)
 	if err != nil {
 		return err
 	}
 	for _, a := range agents {
-		body := &record.Agent{Header: s.header(now, 30*day), ID: a.Name, Name: a.Name, Kind: "a2a", Title: a.Title, Description: a.About, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
+		body := &record.Agent{Header: s.nextHeader(now, 30*day), ID: a.Name, Name: a.Name, Kind: "a2a", Title: a.Title, Description: a.About, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
 			Endpoints: []record.Endpoint{{URL: s.origin + "/agents/" + a.Name + "/a2a", Protocol: "a2a"}}}
 		r, err := record.Sign(networkName, body, s.op)
 		if err != nil {
@@ -97,43 +97,43 @@ func (s *stranger) sign(now time.Time, agents []agent) (err error) {
 		s.tree.Set(record.AgentKey(body.AgentID()), r.Hash)
 		s.log = append(s.log, r)
 	}
-	s.head, err = s.say(s.newest(now))
+	s.head, err = s.signHead(s.newestHead(now))
 	return err
 }
 
-// newest is a head of all that it signed.
-func (s *stranger) newest(now time.Time) *record.Head {
-	return &record.Head{Header: s.header(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(), LogStart: 1}
+// newestHead is a head of all that it signed.
+func (s *stranger) newestHead(now time.Time) *record.Head {
+	return &record.Head{Header: s.nextHeader(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(), LogStart: 1}
 }
 
-func (s *stranger) say(h *record.Head) (*record.Record, error) {
+func (s *stranger) signHead(h *record.Head) (*record.Record, error) {
 	return record.Sign(networkName, h, s.op)
 }
 
-// join says hello to the portal at an origin.
-func (s *stranger) join(ctx context.Context, to string) error {
-	return s.ask(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
+// joinNetwork says hello to the portal at an origin.
+func (s *stranger) joinNetwork(ctx context.Context, to string) error {
+	return s.postSigned(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 }
 
-// lie sends the portal at an origin two heads of one version: one with its agents, and one without
+// sendFork sends the portal at an origin two heads of one version: one with its agents, and one without
 // any.
-func (s *stranger) lie(ctx context.Context, to string) error {
-	one := s.newest(clock.Now())
+func (s *stranger) sendFork(ctx context.Context, to string) error {
+	one := s.newestHead(clock.Now())
 	two := *one
 	two.Count, two.Root = 0, new(record.Tree).Root()
 	var told []peers.Told
 	for _, h := range []*record.Head{one, &two} {
-		r, err := s.say(h)
+		r, err := s.signHead(h)
 		if err != nil {
 			return err
 		}
 		told = append(told, peers.Told{Card: s.card.Wire, Head: r.Wire})
 	}
-	return s.ask(ctx, to+"/peering/v1/heads/hint", peers.Hint{Heads: told})
+	return s.postSigned(ctx, to+"/peering/v1/heads/hint", peers.Hint{Heads: told})
 }
 
-// ask posts a signed request.
-func (s *stranger) ask(ctx context.Context, to string, what any) error {
+// postSigned posts a signed request.
+func (s *stranger) postSigned(ctx context.Context, to string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *stranger) ask(ctx context.Context, to string, what any) error {
 	sum := sha256.Sum256(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
-	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(random(16)), clock.Now()); err != nil {
+	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(randomBytes(16)), clock.Now()); err != nil {
 		return err
 	}
 	resp, err := s.http.Do(r)
@@ -167,17 +167,17 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	own := "/peering/v1/portals/" + string(s.id)
 	switch r.URL.Path {
 	case "/.well-known/agentsite", "/peering/v1/portal":
-		send(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1", "peering": s.origin + "/peering/v1", "card": card, "head": head})
+		sendJSON(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1", "peering": s.origin + "/peering/v1", "card": card, "head": head})
 	case "/peering/v1/status":
-		send(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log), "tier": record.TierReplica, "time": clock.Now()})
+		sendJSON(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log), "tier": record.TierReplica, "time": clock.Now()})
 	case "/peering/v1/hello":
-		send(w, object{"card": card, "head": head, "state": peers.Active})
+		sendJSON(w, object{"card": card, "head": head, "state": peers.Active})
 	case "/peering/v1/heads/diff":
-		send(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{}, "more": false})
+		sendJSON(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{}, "more": false})
 	case "/peering/v1/heads/hint", "/peering/v1/attest":
-		send(w, object{"refused": []string{}})
+		sendJSON(w, object{"refused": []string{}})
 	case own + "/head":
-		send(w, peers.Told{Card: s.card.Wire, Head: s.head.Wire})
+		sendJSON(w, peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 	case own + "/log":
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		var out strings.Builder

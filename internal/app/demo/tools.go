@@ -25,7 +25,7 @@ import (
 
 // formatJSON indents JSON, or says where it is broken.
 func formatJSON(in string) (string, error) {
-	in = unfenced(in)
+	in = stripFence(in)
 	if in == "" {
 		return "", errEmpty
 	}
@@ -46,8 +46,8 @@ func formatJSON(in string) (string, error) {
 	return "```json\n" + out.String() + "\n```", nil
 }
 
-// unfenced takes text out of a block of code.
-func unfenced(s string) string {
+// stripFence takes text out of a block of code.
+func stripFence(s string) string {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "```"); ok {
 		_, rest, _ = strings.Cut(rest, "\n")
@@ -67,7 +67,7 @@ func dissectURL(in string) (string, error) {
 	b.WriteString("| part | |\n|---|---|\n")
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(value))
+			fmt.Fprintf(&b, "| %s | %s |\n", name, tableCell(value))
 		}
 	}
 	row("scheme", u.Scheme)
@@ -90,8 +90,8 @@ func dissectURL(in string) (string, error) {
 	return b.String(), nil
 }
 
-// cell makes a text fit for a cell of a table.
-func cell(s string) string {
+// tableCell makes a text fit for a cell of a table.
+func tableCell(s string) string {
 	return "`" + strings.NewReplacer("|", "\\|", "\n", " ", "`", "'").Replace(s) + "`"
 }
 
@@ -129,8 +129,8 @@ func fromBase64(in string) (string, error) {
 	return string(b), nil
 }
 
-// network describes an address range.
-func network(in string) (string, error) {
+// describeRange describes an address range.
+func describeRange(in string) (string, error) {
 	var p netip.Prefix
 	for _, w := range strings.Fields(in) {
 		w = strings.Trim(w, ",;?!`")
@@ -166,14 +166,14 @@ func network(in string) (string, error) {
 		"| | |\n|---|---|\n| network | `%s` |\n| first | `%s` |\n| last | `%s` |\n| addresses | %s |\n| kind | %s |\n",
 		p.Masked(),
 		a,
-		last(p),
+		lastAddress(p),
 		count,
 		kind,
 	), nil
 }
 
-// last is the last address of a range.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress is the last address of a range.
+func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 0x80 >> (i % 8)
@@ -204,7 +204,7 @@ var romans = []struct {
 	text  string
 }{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}}
 
-func roman(n uint64) string {
+func romanNumeral(n uint64) string {
 	var b strings.Builder
 	for _, r := range romans {
 		for ; n >= r.value; n -= r.value {
@@ -220,7 +220,7 @@ func romanNumerals(in string) (string, error) {
 		if n < 1 || n > 3999 {
 			return "", sorryf("The Romans wrote 1 to 3999 with these letters.")
 		}
-		return fmt.Sprintf("%d is **%s**.", n, roman(n)), nil
+		return fmt.Sprintf("%d is **%s**.", n, romanNumeral(n)), nil
 	}
 	// “I” is more often a word than a number: the longest one counts.
 	var best string
@@ -236,7 +236,7 @@ func romanNumerals(in string) (string, error) {
 			n, rest = n+r.value, rest[len(r.text):]
 		}
 	}
-	if best == "" || rest != "" || n > 3999 || roman(n) != strings.ToUpper(best) {
+	if best == "" || rest != "" || n > 3999 || romanNumeral(n) != strings.ToUpper(best) {
 		return "", sorryf("Send me a number from 1 to 3999, or a Roman one like MCMXCIV.")
 	}
 	return fmt.Sprintf("%s is **%d**.", strings.ToUpper(best), n), nil
@@ -295,8 +295,8 @@ func textStatistics(in string) (string, error) {
 			in,
 		),
 		len(words),
-		len(frequencies(words)),
-		sentences(in),
+		len(countWords(words)),
+		countSentences(in),
 		strings.Count(strings.TrimSpace(in), "\n")+1,
 	)
 	fmt.Fprintf(
@@ -321,7 +321,7 @@ func sortLines(in string) (string, error) {
 	if len(lines) < 2 {
 		return "", sorryf("Send me some lines, or words with commas between them.")
 	}
-	counts := frequencies(lines)
+	counts := countWords(lines)
 	list := slices.Sorted(maps.Keys(counts))
 	out := "```\n" + strings.ReplaceAll(strings.Join(list, "\n"), "```", "'''") + "\n```\n"
 	if n := len(lines) - len(list); n > 0 {
@@ -337,7 +337,7 @@ func wordsOf(s string) []string {
 	)
 }
 
-func frequencies(list []string) map[string]int {
+func countWords(list []string) map[string]int {
 	counts := make(map[string]int)
 	for _, s := range list {
 		counts[s]++
@@ -345,8 +345,8 @@ func frequencies(list []string) map[string]int {
 	return counts
 }
 
-// sentences counts ends of sentences; a text has at least one.
-func sentences(s string) int {
+// countSentences counts ends of sentences; a text has at least one.
+func countSentences(s string) int {
 	n, ended := 0, true
 	for _, r := range s {
 		switch {
@@ -389,8 +389,8 @@ func isAre(n int) string {
 
 var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 
-// dates describes a day, or the time between two.
-func dates(in string) (string, error) {
+// describeDay describes a day, or the time between two.
+func describeDay(in string) (string, error) {
 	var days []time.Time
 	for _, s := range isoDate.FindAllString(in, 2) {
 		d, err := time.Parse(time.DateOnly, s)
@@ -437,8 +437,8 @@ var newMoon = time.Date(2000, time.January, 6, 18, 14, 0, 0, time.UTC)
 
 const synodic = 29.530588853
 
-// moon says how the moon looks on a day, to within some hours.
-func moon(in string) (string, error) {
+// describeMoon says how the moon looks on a day, to within some hours.
+func describeMoon(in string) (string, error) {
 	at := clock.Now().UTC()
 	if s := isoDate.FindString(in); s != "" {
 		d, err := time.Parse(time.DateOnly, s)

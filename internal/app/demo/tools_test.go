@@ -40,7 +40,7 @@ func TestWork_DoesWhatItSays(t *testing.T) {
 		{"http-status", "299", "Send me"},
 		{"line-sorter", "pear\napple\npear", "apple\npear\n"},
 	} {
-		if got := did(do[c.agent], c.in); !strings.Contains(got, c.want) {
+		if got := runWork(do[c.agent], c.in); !strings.Contains(got, c.want) {
 			t.Errorf("%s of %q: %q, want %q in it", c.agent, c.in, got, c.want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestWork_NothingPanics(t *testing.T) {
 	list, _ := loadAgents()
 	for _, a := range list {
 		for _, in := range strange {
-			if did(a.do, in) == "" && strings.TrimSpace(in) != "" {
+			if runWork(a.do, in) == "" && strings.TrimSpace(in) != "" {
 				t.Errorf("%s says nothing to %q", a.Name, in)
 			}
 		}
@@ -112,7 +112,7 @@ func TestWork_NothingPanics(t *testing.T) {
 func TestPieces_AreTheWhole(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "a", "a b c d e\nf", " ", "| a | b |\n|---|---|\n"} {
-		if got := strings.Join(pieces(s), ""); got != s {
+		if got := strings.Join(splitAnswer(s), ""); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}

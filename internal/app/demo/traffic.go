@@ -57,7 +57,7 @@ func newTraffic(portals []*portal) *traffic {
 			m := &person{client: c, operator: k == 0}
 			for n := range roomsEach {
 				at := portals[(i+(k+1)*n)%len(portals)]
-				m.talks = append(m.talks, at.topic(k+n))
+				m.talks = append(m.talks, at.pickTopic(k+n))
 			}
 			t.people = append(t.people, m)
 		}
@@ -65,9 +65,9 @@ func newTraffic(portals []*portal) *traffic {
 	return t
 }
 
-// topic returns a question for one of the portal's agents.
-func (p *portal) topic(n int) talk {
-	if n %= p.count(); n < len(p.agents) {
+// pickTopic returns a question for one of the portal's agents.
+func (p *portal) pickTopic(n int) talk {
+	if n %= p.countAgents(); n < len(p.agents) {
 		a := p.agents[n]
 		return talk{agent: p.handle(a.Name), title: a.Title, asks: a.Asks}
 	}
@@ -79,12 +79,12 @@ func (p *portal) topic(n int) talk {
 	return m
 }
 
-// start begins, after first. The caller calls close.
-func (t *traffic) start(ctx context.Context, first func(context.Context)) {
+// startTraffic begins, after first. The caller calls close.
+func (t *traffic) startTraffic(ctx context.Context, first func(context.Context)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	t.ended.Go(func() {
 		first(ctx)
-		t.open(ctx)
+		t.openTalks(ctx)
 		t.goOn(ctx)
 	})
 }
@@ -94,15 +94,15 @@ func (t *traffic) close() {
 	t.ended.Wait()
 }
 
-// open starts each person's conversation. Questions that fail are left out, because a portal may have
+// openTalks starts each person's conversation. Questions that fail are left out, because a portal may have
 // failed.
-func (t *traffic) open(ctx context.Context) {
+func (t *traffic) openTalks(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)
 	for _, m := range t.people {
 		group.Go(func() error {
 			for i := range m.talks {
-				_ = m.ask(ctx, &m.talks[i])
+				_ = m.askNext(ctx, &m.talks[i])
 			}
 			return nil
 		})
@@ -114,44 +114,44 @@ func (t *traffic) open(ctx context.Context) {
 // the link finds the conversations as they were.
 func (t *traffic) goOn(ctx context.Context) {
 	pace := quickPace
-	for n := 0; pause(ctx, pace) == nil; n++ {
+	for n := 0; pauseFor(ctx, pace) == nil; n++ {
 		if n == quickCalls {
 			pace = slowPace
 		}
 		m := t.people[rand.IntN(len(t.people))]
 		if !m.operator {
-			_ = m.ask(ctx, &m.talks[rand.IntN(len(m.talks))])
+			_ = m.askNext(ctx, &m.talks[rand.IntN(len(m.talks))])
 		}
 	}
 }
 
-// ask asks the next question of a conversation, which begins with the first.
-func (m *person) ask(ctx context.Context, t *talk) error {
+// askNext asks the next question of a conversation, which begins with the first.
+func (m *person) askNext(ctx context.Context, t *talk) error {
 	if t.room == "" {
-		if err := m.find(ctx, t.agent); err != nil {
+		if err := m.findAgent(ctx, t.agent); err != nil {
 			return err
 		}
 		var room struct{ ID string }
-		if err := m.call(ctx, http.MethodPost, "/conversations", object{"title": t.title, "members": []string{t.agent}}, &room); err != nil {
+		if err := m.callAPI(ctx, http.MethodPost, "/conversations", object{"title": t.title, "members": []string{t.agent}}, &room); err != nil {
 			return err
 		}
 		t.room = room.ID
 	}
 	text := t.asks[t.asked%len(t.asks)]
 	t.asked++
-	return m.call(ctx, http.MethodPost, "/conversations/"+t.room+"/messages", object{"client_id": ident.NewID(), "text": text}, nil)
+	return m.callAPI(ctx, http.MethodPost, "/conversations/"+t.room+"/messages", object{"client_id": ident.NewID(), "text": text}, nil)
 }
 
-// find waits until the person's portal knows an agent.
-func (m *person) find(ctx context.Context, agent string) error {
+// findAgent waits until the person's portal knows an agent.
+func (m *person) findAgent(ctx context.Context, agent string) error {
 	ctx, cancel := context.WithTimeout(ctx, foundWait)
 	defer cancel()
 	for {
-		err := m.call(ctx, http.MethodGet, "/agents/"+url.PathEscape(agent), nil, nil)
+		err := m.callAPI(ctx, http.MethodGet, "/agents/"+url.PathEscape(agent), nil, nil)
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, foundPoll) != nil {
+		if pauseFor(ctx, foundPoll) != nil {
 			return err
 		}
 	}

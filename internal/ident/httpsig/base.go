@@ -44,7 +44,7 @@ func (p Params) list() (httpsfv.InnerList, error) {
 		l.Params.Add("expires", p.Expires.Unix())
 	}
 	for _, q := range [][2]string{{"nonce", p.Nonce}, {"keyid", p.KeyID}, {"tag", p.Tag}} {
-		if !printable(q[1]) {
+		if !isPrintable(q[1]) {
 			return l, errors.New("nonce, keyid and tag are printable ASCII")
 		}
 		if q[1] != "" {
@@ -64,7 +64,7 @@ func parseParams(l httpsfv.InnerList) (Params, error) {
 	p.Components = make([]Component, 0, len(l.Items))
 	for _, it := range l.Items {
 		name, ok := it.Value.(string)
-		if !ok || name == "" || name != strings.ToLower(name) || !printable(name) || strings.ContainsAny(name, " \"\\") {
+		if !ok || name == "" || name != strings.ToLower(name) || !isPrintable(name) || strings.ContainsAny(name, " \"\\") {
 			return p, errors.New("a component has no name")
 		}
 		c := Component{Name: name}
@@ -109,7 +109,7 @@ func parseParams(l httpsfv.InnerList) (Params, error) {
 func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components []Component) ([]byte, error) {
 	b := make([]byte, 0, 768)
 	for _, c := range components {
-		v, err := value(r, to, c)
+		v, err := componentValue(r, to, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
@@ -124,11 +124,11 @@ func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components [
 	return append(append(b, `"@signature-params": `...), strings.TrimPrefix(params, "s=")...), nil
 }
 
-// value returns the value of a component of a request: one to be sent, or one received, with neither
+// componentValue returns the value of a component of a request: one to be sent, or one received, with neither
 // scheme nor host in its URL.
-func value(r *http.Request, to Target, c Component) (string, error) {
+func componentValue(r *http.Request, to Target, c Component) (string, error) {
 	if c.Name[0] != '@' {
-		return field(r.Header, c)
+		return fieldValue(r.Header, c)
 	}
 	switch c.Name {
 	case "@method":
@@ -191,9 +191,9 @@ func (to Target) authority(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(host), port)
 }
 
-// field is the value of a header field (RFC 9421 §2.1), of one member if that
+// fieldValue is the value of a header field (RFC 9421 §2.1), of one member if that
 // is meant.
-func field(h http.Header, c Component) (string, error) {
+func fieldValue(h http.Header, c Component) (string, error) {
 	values := h.Values(c.Name)
 	if len(values) == 0 {
 		return "", errors.New("the request has no such field")

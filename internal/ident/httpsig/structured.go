@@ -67,7 +67,7 @@ func findBytes(d *httpsfv.Dictionary, key string) ([]byte, bool) {
 	return b, ok
 }
 
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
 			return false

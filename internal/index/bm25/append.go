@@ -14,7 +14,7 @@ func (x *Index) Append(s *Segment, first int) {
 	for _, k := range s.keyed {
 		s.orderIDs = append(s.orderIDs, uint32(first)+k.doc)
 	}
-	x.order.merge(s.orderIDs)
+	x.order.mergeIDs(s.orderIDs)
 	for id := first; id < first+n; id++ {
 		x.all.Add(id)
 	}
@@ -22,8 +22,8 @@ func (x *Index) Append(s *Segment, first int) {
 	x.fresh = x.fresh[:0]
 	same := true // terms are paired as they were when Look looked
 	for i, t := range s.terms {
-		p := x.words.postings(t)
-		p.extend(uint32(first), s.runs[s.starts[i]:s.starts[i+1]], len(x.docs))
+		p := x.words.postingsOf(t)
+		p.extendRun(uint32(first), s.runs[s.starts[i]:s.starts[i+1]], len(x.docs))
 		m := p.many
 		if paired := m != nil && m.paired; paired != s.paired[i] {
 			s.paired[i], same = paired, false
@@ -35,16 +35,16 @@ func (x *Index) Append(s *Segment, first int) {
 	if !same {
 		s.Pair()
 	}
-	s.pairs(uint32(first))
+	s.addPairs(uint32(first))
 	x.side = x.side[:0]
-	x.pairs.add(x, 0) // the terms in fresh
+	x.pairs.addDoc(x, 0) // the terms in fresh
 }
 
 // Look notes which terms are paired.
 func (s *Segment) Look() {
 	s.paired = s.paired[:0]
 	for _, t := range s.terms {
-		s.paired = append(s.paired, s.x.words.paired(t))
+		s.paired = append(s.paired, s.x.words.hasPairs(t))
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *Segment) Pair() {
 				continue
 			}
 			if last != 0 {
-				n := s.pairOf.number(uint64(last-1)<<32 | uint64(t))
+				n := s.pairOf.numberOf(uint64(last-1)<<32 | uint64(t))
 				s.found = append(s.found, uint64(n)<<32|uint64(d))
 			}
 			last = t + 1
@@ -89,8 +89,8 @@ func (s *Segment) Pair() {
 	}
 }
 
-// pairs adds the pairs that Pair collected.
-func (s *Segment) pairs(first uint32) {
+// addPairs adds the pairs that Pair collected.
+func (s *Segment) addPairs(first uint32) {
 	from := uint32(0)
 	p := s.x.pairs
 	for i, key := range s.pairOf.keys {
@@ -102,13 +102,13 @@ func (s *Segment) pairs(first uint32) {
 			list = new(postings)
 			p[pair] = list
 		}
-		list.extend(first, run, len(s.x.docs))
+		list.extendRun(first, run, len(s.x.docs))
 	}
 }
 
-// extend adds the postings of documents with numbers above all present ones: the low bits of a posting
+// extendRun adds the postings of documents with numbers above all present ones: the low bits of a posting
 // are its document's distance from first.
-func (p *postings) extend(first uint32, run []posting, docs int) {
+func (p *postings) extendRun(first uint32, run []posting, docs int) {
 	if p.n == 0 && len(run) == 1 {
 		doc := first + run[0].low()
 		p.n, p.base, p.only = 1, doc&^0xffff, run[0].at(doc)
@@ -148,7 +148,7 @@ func (p *postings) extend(first uint32, run []posting, docs int) {
 	p.n += uint32(len(run))
 	m.end = first + run[len(run)-1].low()
 	if m.bits == nil {
-		m.marks(m.end, int(p.n), docs)
+		m.markBits(m.end, int(p.n), docs)
 		return
 	}
 	for _, e := range run {
@@ -179,11 +179,11 @@ func roomWith[T any](list []T, n, share int) []T {
 	return list
 }
 
-// merge inserts ids, which are in order. It is insert for many: each chunk is
+// mergeIDs inserts ids, which are in order. It is insert for many: each chunk is
 // moved once.
-func (s *sorted) merge(ids []uint32) {
+func (s *sorted) mergeIDs(ids []uint32) {
 	for len(ids) > 0 {
-		c, _ := s.find(s.texts.Text(ids[0]), ids[0])
+		c, _ := s.findKey(s.texts.Text(ids[0]), ids[0])
 		if c == len(s.chunks) { // behind everything
 			if c > 0 {
 				c--
@@ -196,7 +196,7 @@ func (s *sorted) merge(ids []uint32) {
 		n := 1
 		for k := &s.chunks[c]; n < len(ids); n++ {
 			key, end := s.texts.Text(ids[n]), len(k.ids)-1
-			if s.compare(k.heads[end], k.ids[end], head(key), key, ids[n]) < 0 {
+			if s.comparePlace(k.heads[end], k.ids[end], keyHead(key), key, ids[n]) < 0 {
 				break
 			}
 		}
@@ -212,11 +212,11 @@ func (s *sorted) insertRun(c int, ids []uint32) {
 	k.heads, k.ids = Room(k.heads, len(ids))[:n], Room(k.ids, len(ids))[:n]
 	for i := len(ids) - 1; i >= 0; i-- {
 		key := s.texts.Text(ids[i])
-		h := head(key)
+		h := keyHead(key)
 		from, to := 0, old
 		for from < to {
 			mid := int(uint(from+to) >> 1)
-			if s.compare(k.heads[mid], k.ids[mid], h, key, ids[i]) < 0 {
+			if s.comparePlace(k.heads[mid], k.ids[mid], h, key, ids[i]) < 0 {
 				from = mid + 1
 			} else {
 				to = mid

@@ -10,11 +10,11 @@ import (
 // without diacritics.
 func Fold(text string) []string {
 	var t tokenizer
-	t.add(text, maxQueryWords)
+	t.addWords(text, maxQueryWords)
 	var list []string
 	for _, k := range t.toks {
 		if !k.joined {
-			list = append(list, string(t.text(k)))
+			list = append(list, string(t.tokenText(k)))
 		}
 	}
 	return list
@@ -28,18 +28,18 @@ func Terms(values []string, yield func(term string)) {
 	var t tokenizer
 	left := maxFieldWords
 	for _, v := range values {
-		left -= t.add(v, left)
+		left -= t.addWords(v, left)
 	}
 	for _, k := range t.toks {
-		for _, f := range forms(string(t.text(k))) {
+		for _, f := range wordForms(string(t.tokenText(k))) {
 			yield(f)
 		}
 	}
 }
 
-// forms are a word and its stem, if that is another.
-func forms(word string) []string {
-	if st := string(stem([]byte(word))); st != word {
+// wordForms are a word and its stem, if that is another.
+func wordForms(word string) []string {
+	if st := string(stemWord([]byte(word))); st != word {
 		return []string{word, st}
 	}
 	return []string{word}
@@ -48,12 +48,12 @@ func forms(word string) []string {
 // Wanted returns the words that a query looks for, each with the forms of which
 // Terms yields at least one of a document that has the word.
 func Wanted(text string) (words [][]string) {
-	for _, c := range parse(text).clauses {
+	for _, c := range parseQuery(text).clauses {
 		if c.exclude {
 			continue
 		}
 		for _, w := range c.parts {
-			list := forms(w)
+			list := wordForms(w)
 			if c.joined != "" {
 				list = append(list, c.joined)
 			}
@@ -82,25 +82,25 @@ func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 	prefix, before := typed[len(typed)-1], typed[:len(typed)-1]
 	var others []*postings
 	for _, w := range before {
-		others = append(others, x.words.postings(x.words.termOf(w)))
+		others = append(others, x.words.postingsOf(x.words.termOf(w)))
 	}
 	mask := uint16(0)
 	for _, f := range fields {
 		mask |= 1 << f
 	}
 	exact := uint32(0)
-	if id := x.words.lookup(prefix); id != 0 {
+	if id := x.words.lookUp(prefix); id != 0 {
 		exact = x.words.termID[id]
 	}
 	b := best{most: maxBeginWords}
 	scanned := 0
-	x.words.order.from(prefix, func(id uint32) bool {
+	x.words.order.eachFrom(prefix, func(id uint32) bool {
 		w := x.words.list[id].text
 		if !strings.HasPrefix(w, prefix) {
 			return false
 		}
 		t := x.words.termID[id]
-		b.offer(candidate{term: t, df: x.words.df(t), text: w})
+		b.offerCandidate(candidate{term: t, df: x.words.docFreq(t), text: w})
 		scanned++
 		return scanned < maxPrefixScan
 	})
@@ -130,11 +130,11 @@ func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 				return
 			}
 			for _, o := range others {
-				if _, ok := o.get(doc); !ok {
+				if _, ok := o.getPosting(doc); !ok {
 					return
 				}
 			}
-			if reads--; reads < 0 || !x.begins(doc, mask, prefix) {
+			if reads--; reads < 0 || !x.hasPrefix(doc, mask, prefix) {
 				return
 			}
 			if i := slices.IndexFunc(picks, func(o pick) bool { return o.doc == doc }); i >= 0 {
@@ -147,9 +147,9 @@ func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 			picks = slices.Insert(picks, i, p)
 			picks = picks[:min(len(picks), n)]
 		}
-		p := x.words.postings(c.term)
+		p := x.words.postingsOf(c.term)
 		if p.many == nil {
-			p.each(look)
+			p.eachPosting(look)
 			continue
 		}
 		for i := range p.many.list {
@@ -174,10 +174,10 @@ func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 	return docs
 }
 
-// begins reports whether one of the fields of a document has a word that
+// hasPrefix reports whether one of the fields of a document has a word that
 // begins so.
-func (x *Index) begins(doc uint32, fields uint16, prefix string) bool {
-	for f, w := range x.docs[doc].places {
+func (x *Index) hasPrefix(doc uint32, fields uint16, prefix string) bool {
+	for f, w := range x.docs[doc].eachPlace {
 		if w != 0 && fields&(1<<f) != 0 && strings.HasPrefix(x.words.list[w].text, prefix) {
 			return true
 		}

@@ -22,8 +22,8 @@ func appendWord(rec []byte, w uint32) []byte {
 	return append(rec, byte(w))
 }
 
-// next returns the number at i and the place behind it.
-func (d doc) next(i int) (uint32, int) {
+// nextNumber returns the number at i and the place behind it.
+func (d doc) nextNumber(i int) (uint32, int) {
 	n := uint32(d.rec[i])
 	if n < 0x80 {
 		return n, i + 1
@@ -39,22 +39,22 @@ func (d doc) next(i int) (uint32, int) {
 	}
 }
 
-// words calls yield with every word, in order, as often as it occurs.
-func (d doc) words(yield func(w uint32) bool) {
+// eachWord calls yield with every word, in order, as often as it occurs.
+func (d doc) eachWord(yield func(w uint32) bool) {
 	for i := int(d.cut); i < len(d.rec); {
 		var n uint32
-		if n, i = d.next(i); n > wordsFrom && !yield(n-wordsFrom) {
+		if n, i = d.nextNumber(i); n > wordsFrom && !yield(n-wordsFrom) {
 			return
 		}
 	}
 }
 
-// places calls yield with every word and its field; a gap is word 0.
-func (d doc) places(yield func(field int, w uint32) bool) {
+// eachPlace calls yield with every word and its field; a gap is word 0.
+func (d doc) eachPlace(yield func(field int, w uint32) bool) {
 	field := 0
 	for i := int(d.cut); i < len(d.rec); {
 		var n uint32
-		switch n, i = d.next(i); {
+		switch n, i = d.nextNumber(i); {
 		case n > wordsFrom:
 			if !yield(field, n-wordsFrom) {
 				return
@@ -88,7 +88,7 @@ type docValue struct {
 	joined   bool // some of the words are compounds
 }
 
-func (d *Doc) word(t token) string { return d.text[t.from:t.to] }
+func (d *Doc) addWord(t token) string { return d.text[t.from:t.to] }
 
 // Analyze splits a document into words. Each argument holds the values of
 // one field, in the order given to New; phrases do not reach across values.
@@ -107,7 +107,7 @@ func (x *Index) Analyze(fields ...[]string) Doc {
 		left := maxFieldWords
 		for _, v := range list {
 			from := len(t.toks)
-			words := t.add(v, left)
+			words := t.addWords(v, left)
 			left -= words
 			d.values = append(d.values, docValue{field: f, from: from, to: len(t.toks), words: words, joined: len(t.toks)-from > words})
 		}
@@ -123,7 +123,7 @@ func (x *Index) Resolve(d *Doc) {
 		d.ids = make([]uint32, len(d.toks))
 	}
 	for i, t := range d.toks {
-		d.ids[i] = x.words.lookup(d.word(t))
+		d.ids[i] = x.words.lookUp(d.addWord(t))
 	}
 	d.epoch = x.words.epoch
 }

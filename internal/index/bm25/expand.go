@@ -63,11 +63,11 @@ func (x *Index) idf(df int) float64 {
 // can be compared. The other index must not change while x is searched.
 func (x *Index) Like(other *Index) { x.like = other }
 
-// df is the number of documents of a stem, those of the other index included.
-func (x *Index) df(term uint32) int {
-	n := x.words.df(term)
+// docFreq is the number of documents of a stem, those of the other index included.
+func (x *Index) docFreq(term uint32) int {
+	n := x.words.docFreq(term)
 	if x.like != nil && term != 0 {
-		n += x.like.words.df(x.like.words.term(x.words.list[term].text))
+		n += x.like.words.docFreq(x.like.words.lookUpTerm(x.words.list[term].text))
 	}
 	return n
 }
@@ -80,8 +80,8 @@ type candidate struct {
 	text     string
 }
 
-// better orders candidates: near before far, frequent before rare.
-func better(a, b candidate) int {
+// compareCandidates orders candidates: near before far, frequent before rare.
+func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.df, a.df), strings.Compare(a.text, b.text))
 }
 
@@ -91,43 +91,43 @@ type best struct {
 	most int
 }
 
-// full reports whether no candidate of that distance and frequency gets in.
-func (b *best) full(distance, df int) bool {
+// rejects reports whether no candidate of that distance and frequency gets in.
+func (b *best) rejects(distance, df int) bool {
 	n := len(b.list)
 	return n == b.most && (distance > b.list[n-1].distance || distance == b.list[n-1].distance && df < b.list[n-1].df)
 }
 
-func (b *best) offer(c candidate) {
-	if b.full(c.distance, c.df) {
+func (b *best) offerCandidate(c candidate) {
+	if b.rejects(c.distance, c.df) {
 		return
 	}
-	if len(b.list) == b.most && better(c, b.list[len(b.list)-1]) >= 0 {
+	if len(b.list) == b.most && compareCandidates(c, b.list[len(b.list)-1]) >= 0 {
 		return
 	}
 	if i := slices.IndexFunc(b.list, func(o candidate) bool { return o.term == c.term }); i >= 0 {
-		if better(c, b.list[i]) >= 0 {
+		if compareCandidates(c, b.list[i]) >= 0 {
 			return
 		}
 		b.list = slices.Delete(b.list, i, i+1)
 	}
-	i, _ := slices.BinarySearchFunc(b.list, c, better)
+	i, _ := slices.BinarySearchFunc(b.list, c, compareCandidates)
 	b.list = slices.Insert(b.list, i, c)
 	if len(b.list) > b.most {
 		b.list = b.list[:b.most]
 	}
 }
 
-// want expands one typed word. The compounds, if any, are other ways to
+// expandWord expands one typed word. The compounds, if any, are other ways to
 // write it together with its neighbours.
-func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted {
+func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) wanted {
 	exact := x.words.termOf(text)
-	exactDocs := x.df(exact)
+	exactDocs := x.docFreq(exact)
 	w := wanted{text: text}
 	add := func(term uint32, as kinship, weight, cap float64) {
 		if term == 0 || slices.ContainsFunc(w.alts, func(a alternative) bool { return a.term == term }) {
 			return
 		}
-		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.df(term)), cap) * weight), as})
+		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.docFreq(term)), cap) * weight), as})
 	}
 	limit := math.Inf(1)
 	if exact != 0 {
@@ -140,12 +140,12 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 	}
 	var others []candidate
 	if prefix {
-		others = x.completions(text, exact)
+		others = x.completeWord(text, exact)
 	}
 	switch {
 	case !near || len(w.alts) > 0 && exact == 0:
 	case exact == 0 && len(others) == 0, exact != 0 && exactDocs*rareShare <= x.n:
-		others = append(others, x.neighbours(text, tolerance(text), exact, max(1, exactDocs*rareMultiple))...)
+		others = append(others, x.nearTerms(text, maxEdits(text), exact, max(1, exactDocs*rareMultiple))...)
 	}
 	if exact == 0 {
 		// The word weighs as much as all it may stand for.
@@ -154,7 +154,7 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 			docs += c.df
 		}
 		for _, a := range w.alts {
-			docs += x.df(a.term)
+			docs += x.docFreq(a.term)
 		}
 		limit = x.idf(docs)
 		w.idf = float32(limit)
@@ -170,23 +170,23 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 	return w
 }
 
-// completions returns the most frequent terms that have a word starting
+// completeWord returns the most frequent terms that have a word starting
 // with text.
-func (x *Index) completions(text string, exact uint32) []candidate {
+func (x *Index) completeWord(text string, exact uint32) []candidate {
 	if utf8.RuneCountInString(text) < minPrefixRunes {
 		return nil
 	}
 	b := best{most: maxPrefixTerms}
-	end := x.words.behind(text)
+	end := x.words.prefixEnd(text)
 	scanned := 0
-	x.words.order.from(text, func(id uint32) bool {
+	x.words.order.eachFrom(text, func(id uint32) bool {
 		if id == end {
 			return false
 		}
 		if t := x.words.termID[id]; t != exact {
 			// Words come in their order: of two as frequent, the first stays.
-			if df := x.words.df(t); !b.full(0, df-1) {
-				b.offer(candidate{term: t, df: df, text: x.words.list[id].text})
+			if df := x.words.docFreq(t); !b.rejects(0, df-1) {
+				b.offerCandidate(candidate{term: t, df: df, text: x.words.list[id].text})
 			}
 		}
 		scanned++
@@ -205,17 +205,17 @@ func (x *Index) completions(text string, exact uint32) []candidate {
 	})
 }
 
-// behind returns the first word after all with the prefix, 0 if there is none, so that a search need
+// prefixEnd returns the first word after all with the prefix, 0 if there is none, so that a search need
 // not read each word.
-func (w *words) behind(prefix string) (end uint32) {
+func (w *words) prefixEnd(prefix string) (end uint32) {
 	next := []byte(prefix)
 	next[len(next)-1]++ // no UTF-8 has the greatest byte
-	w.order.from(string(next), func(id uint32) bool { end = id; return false })
+	w.order.eachFrom(string(next), func(id uint32) bool { end = id; return false })
 	return end
 }
 
-// tolerance is the number of edits forgiven in a word.
-func tolerance(text string) int {
+// maxEdits is the number of edits forgiven in a word.
+func maxEdits(text string) int {
 	switch n := utf8.RuneCountInString(text); {
 	case n >= 8:
 		return 2
@@ -225,17 +225,17 @@ func tolerance(text string) int {
 	return 0
 }
 
-// neighbours returns the terms closest to text among those in at least minDocs
+// nearTerms returns the terms closest to text among those in at least minDocs
 // documents; all have the same distance.
-func (x *Index) neighbours(text string, most int, exact uint32, minDocs int) []candidate {
+func (x *Index) nearTerms(text string, most int, exact uint32, minDocs int) []candidate {
 	if most == 0 {
 		return nil
 	}
 	b := best{most: maxNearTerms}
-	x.words.near.each(x.words.list, text, most, func(id uint32, distance int) {
+	x.words.near.eachNear(x.words.list, text, most, func(id uint32, distance int) {
 		t := x.words.termID[id]
-		if df := x.words.df(t); t != exact && df >= minDocs {
-			b.offer(candidate{term: t, df: df, distance: distance, text: x.words.list[id].text})
+		if df := x.words.docFreq(t); t != exact && df >= minDocs {
+			b.offerCandidate(candidate{term: t, df: df, distance: distance, text: x.words.list[id].text})
 		}
 	})
 	for i, c := range b.list {

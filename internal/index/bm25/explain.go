@@ -29,18 +29,18 @@ func (m *Match) Explain(id int) ([]Found, float64) {
 		var most float32
 		var in posting
 		for _, alt := range w.alts {
-			e, ok := m.x.words.postings(alt.term).get(uint32(id))
+			e, ok := m.x.words.postingsOf(alt.term).getPosting(uint32(id))
 			if !ok {
 				continue
 			}
 			s := alt.worth / fullImpact * float32(e.impact())
-			a.add(i+1, w.idf, s, e.fields())
+			a.addWord(i+1, w.idf, s, e.fields())
 			if s > most {
 				best, most, in = alt, s, e
 			}
 		}
 		if best.term != 0 {
-			f := m.found(w, best, in.fields(), uint32(id))
+			f := m.findTyped(w, best, in.fields(), uint32(id))
 			f.worth = most
 			list = append(list, f)
 		}
@@ -49,16 +49,16 @@ func (m *Match) Explain(id int) ([]Found, float64) {
 	if a.score == 0 {
 		return list, 0
 	}
-	return list, float64(m.score(&a))
+	return list, float64(m.scoreOf(&a))
 }
 
-// found reads the document for the word of a term: as typed if it is there,
+// findTyped reads the document for the word of a term: as typed if it is there,
 // else the first of the heaviest field.
-func (m *Match) found(w *wanted, alt alternative, fields uint16, id uint32) Found {
+func (m *Match) findTyped(w *wanted, alt alternative, fields uint16, id uint32) Found {
 	x := m.x
-	typed := x.words.lookup(w.text)
+	typed := x.words.lookUp(w.text)
 	word, field, exact := uint32(0), bits.TrailingZeros16(fields), false
-	for f, o := range x.docs[id].places {
+	for f, o := range x.docs[id].eachPlace {
 		if o == 0 || x.words.termID[o] != alt.term {
 			continue
 		}
@@ -93,7 +93,7 @@ func (m *Match) Fields(id int) []string {
 	var mask uint16
 	for i := range m.words {
 		for _, alt := range m.words[i].alts {
-			if e, ok := m.x.words.postings(alt.term).get(uint32(id)); ok {
+			if e, ok := m.x.words.postingsOf(alt.term).getPosting(uint32(id)); ok {
 				mask |= e.fields()
 			}
 		}

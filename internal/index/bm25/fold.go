@@ -21,10 +21,10 @@ const (
 		"eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......"
 )
 
-// fold returns the lower-case letter without its diacritic, as one rune and,
+// foldRune returns the lower-case letter without its diacritic, as one rune and,
 // for ligatures (ß, æ, œ, þ), a second one; zero means no rune. Combining
 // marks fold to nothing, so composed and decomposed texts meet.
-func fold(r rune) (rune, rune) {
+func foldRune(r rune) (rune, rune) {
 	if r < 0x80 {
 		if r >= 'A' && r <= 'Z' {
 			r += 'a' - 'A'
@@ -48,7 +48,7 @@ func fold(r rune) (rune, rune) {
 		return rune(vietBase[i]), 0
 	}
 	if r >= 0xFF01 && r <= 0xFF5E { // full-width ASCII
-		return fold(r - 0xFEE0)
+		return foldRune(r - 0xFEE0)
 	}
 	if unicode.Is(unicode.Mn, r) {
 		return 0, 0

@@ -17,9 +17,9 @@ var frame = func() map[string]bool {
 
 const weightFrame = 0.1
 
-// framed marks the words that only frame the others. Nothing is framed where
+// markFramed marks the words that only frame the others. Nothing is framed where
 // there is nothing else, or in quotes.
-func framed(words []wanted) {
+func markFramed(words []wanted) {
 	is := make([]bool, len(words))
 	rest := 0
 	for i, w := range words {

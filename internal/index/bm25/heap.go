@@ -10,33 +10,33 @@ type top struct {
 	after *After
 }
 
-// reaches reports whether a document of that score may get on the page.
-func (t *top) reaches(score float32) bool {
+// mayReach reports whether a document of that score may get on the page.
+func (t *top) mayReach(score float32) bool {
 	return len(t.heap) < t.limit || score >= t.heap[0].score
 }
 
-// before is the order of hits.
-func (t *top) before(a, b *ranked) bool {
+// ranksBefore is the order of hits.
+func (t *top) ranksBefore(a, b *ranked) bool {
 	if a.score != b.score {
 		return a.score > b.score
 	}
 	for _, r := range [2]*ranked{a, b} {
 		if r.head == 0 {
-			r.head = head(t.x.docs[r.doc].key())
+			r.head = keyHead(t.x.docs[r.doc].key())
 		}
 	}
 	if a.head != b.head {
 		return a.head < b.head
 	}
-	return t.x.order.less(a.doc, b.doc)
+	return t.x.order.lessID(a.doc, b.doc)
 }
 
-func (t *top) offer(score float32, doc uint32, fields uint16) {
+func (t *top) offerHit(score float32, doc uint32, fields uint16) {
 	full := len(t.heap) == t.limit
 	if full && score < t.heap[0].score {
 		return
 	}
-	if t.after != nil && !t.behind(score, doc) {
+	if t.after != nil && !t.ranksBehind(score, doc) {
 		return
 	}
 	r := ranked{score: score, doc: doc, fields: fields}
@@ -44,7 +44,7 @@ func (t *top) offer(score float32, doc uint32, fields uint16) {
 		t.heap = append(t.heap, r)
 		for i := len(t.heap) - 1; i > 0; {
 			up := (i - 1) / 2
-			if !t.before(&t.heap[up], &t.heap[i]) {
+			if !t.ranksBefore(&t.heap[up], &t.heap[i]) {
 				break
 			}
 			t.heap[up], t.heap[i] = t.heap[i], t.heap[up]
@@ -52,14 +52,14 @@ func (t *top) offer(score float32, doc uint32, fields uint16) {
 		}
 		return
 	}
-	if !t.before(&r, &t.heap[0]) {
+	if !t.ranksBefore(&r, &t.heap[0]) {
 		return
 	}
 	t.heap[0] = r
 	for i := 0; ; {
 		worst := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(t.heap); c++ {
-			if t.before(&t.heap[worst], &t.heap[c]) {
+			if t.ranksBefore(&t.heap[worst], &t.heap[c]) {
 				worst = c
 			}
 		}
@@ -71,8 +71,8 @@ func (t *top) offer(score float32, doc uint32, fields uint16) {
 	}
 }
 
-// behind reports whether a document comes after the place t.after.
-func (t *top) behind(score float32, doc uint32) bool {
+// ranksBehind reports whether a document comes after the place t.after.
+func (t *top) ranksBehind(score float32, doc uint32) bool {
 	if s := float64(score); s != t.after.Score {
 		return s < t.after.Score
 	}

@@ -83,28 +83,28 @@ func (x *Index) Put(id int, key string, d Doc) {
 	x.old = x.old[:0]
 	if had {
 		x.old = x.termsOf(x.old, was)
-		x.pairs.remove(x, uint32(id))
+		x.pairs.removeDoc(x, uint32(id))
 		if was.key() != key {
-			x.order.remove(uint32(id))
+			x.order.removeID(uint32(id))
 		}
 	}
-	next := x.sequence(key, &d)
-	x.post(uint32(id), &d)
+	next := x.internWords(key, &d)
+	x.writePostings(uint32(id), &d)
 	if had {
-		x.pairs.prune(x, x.old)
-		for w := range was.words {
-			x.words.release(w)
+		x.pairs.pruneTerms(x, x.old)
+		for w := range was.eachWord {
+			x.words.releaseUse(w)
 		}
 	}
 	x.docs[id] = next
 	if !had || was.key() != key {
-		x.order.insert(uint32(id))
+		x.order.insertID(uint32(id))
 	}
 	if !had {
 		x.all.Add(id)
 		x.n++
 	}
-	x.pairs.add(x, uint32(id))
+	x.pairs.addDoc(x, uint32(id))
 }
 
 // Remove forgets the document; an unknown id does nothing.
@@ -112,24 +112,24 @@ func (x *Index) Remove(id int) {
 	if !x.all.Has(id) {
 		return
 	}
-	x.pairs.remove(x, uint32(id))
+	x.pairs.removeDoc(x, uint32(id))
 	x.old = x.termsOf(x.old[:0], x.docs[id])
 	for _, t := range x.old {
-		x.words.postings(uint32(t)).remove(uint32(id), len(x.docs))
+		x.words.postingsOf(uint32(t)).removeDoc(uint32(id), len(x.docs))
 	}
-	x.pairs.prune(x, x.old)
-	for w := range x.docs[id].words {
-		x.words.release(w)
+	x.pairs.pruneTerms(x, x.old)
+	for w := range x.docs[id].eachWord {
+		x.words.releaseUse(w)
 	}
-	x.order.remove(uint32(id))
+	x.order.removeID(uint32(id))
 	x.docs[id] = doc{}
 	x.all.Drop(id)
 	x.n--
 }
 
-// sequence interns the words of d, notes its (term, field) pairs in x.terms and returns its stored
+// internWords interns the words of d, notes its (term, field) pairs in x.terms and returns its stored
 // form.
-func (x *Index) sequence(key string, d *Doc) doc {
+func (x *Index) internWords(key string, d *Doc) doc {
 	fresh := d.ids != nil && d.epoch == x.words.epoch
 	x.terms, x.side = x.terms[:0], x.side[:0]
 	rec := append(x.rec[:0], key...)
@@ -163,12 +163,12 @@ func (x *Index) sequence(key string, d *Doc) doc {
 					w = d.ids[i]
 					x.words.list[w].refs++
 				} else {
-					w = x.words.intern(d.word(t))
+					w = x.words.internWord(d.addWord(t))
 				}
 				rec = appendWord(rec, w)
 				term := x.words.termID[w]
 				x.terms = append(x.terms, uint64(term)<<8|uint64(v.field))
-				if !x.words.paired(term) {
+				if !x.words.hasPairs(term) {
 					term = 0
 				} else if last != 0 {
 					x.side = append(x.side, pairOf(last, term))
@@ -182,16 +182,16 @@ func (x *Index) sequence(key string, d *Doc) doc {
 	return doc{rec: string(rec), cut: uint32(len(key))}
 }
 
-// post writes the postings of d from x.terms and removes those of x.old that
+// writePostings writes the postings of d from x.terms and removes those of x.old that
 // are no longer among them.
-func (x *Index) post(id uint32, d *Doc) {
+func (x *Index) writePostings(id uint32, d *Doc) {
 	var norm [maxFields]float64
 	var length [maxFields]int
 	for _, v := range d.values {
 		length[v.field] += v.words
 	}
 	for f, field := range x.fields {
-		norm[f] = field.norm(length[f])
+		norm[f] = field.normOf(length[f])
 	}
 	docs := len(x.docs)
 	old := x.old
@@ -209,26 +209,26 @@ func (x *Index) post(id uint32, d *Doc) {
 			mask |= 1 << f
 		}
 		for len(old) > 0 && old[0] < t {
-			x.words.postings(uint32(old[0])).remove(id, docs)
+			x.words.postingsOf(uint32(old[0])).removeDoc(id, docs)
 			old = old[1:]
 		}
 		if len(old) > 0 && old[0] == t {
 			old = old[1:]
 		}
-		p := x.words.postings(uint32(t))
-		p.put(id, impactOf(sum), mask, docs)
+		p := x.words.postingsOf(uint32(t))
+		p.putDoc(id, impactOf(sum), mask, docs)
 		if p.many != nil && p.many.bits != nil && !p.many.paired {
 			x.fresh = append(x.fresh, uint32(t))
 		}
 	}
 	for _, t := range old {
-		x.words.postings(uint32(t)).remove(id, docs)
+		x.words.postingsOf(uint32(t)).removeDoc(id, docs)
 	}
 }
 
 // termsOf appends the distinct terms of a document in ascending order.
 func (x *Index) termsOf(dst []uint64, d doc) []uint64 {
-	for w := range d.words {
+	for w := range d.eachWord {
 		dst = append(dst, uint64(x.words.termID[w]))
 	}
 	slices.Sort(dst)

@@ -180,16 +180,16 @@ func TestSorted_StaysInOrder(t *testing.T) {
 	for range 30000 {
 		id := uint32(r.IntN(len(keys)))
 		if in[id] {
-			s.remove(id)
+			s.removeID(id)
 			delete(in, id)
 		} else {
 			keys[id] = fmt.Sprintf("%04d-%d", r.IntN(9999), id)
-			s.insert(id)
+			s.insertID(id)
 			in[id] = true
 		}
 	}
 	var got []string
-	s.from("", func(id uint32) bool { got = append(got, keys[id]); return true })
+	s.eachFrom("", func(id uint32) bool { got = append(got, keys[id]); return true })
 	if len(got) != len(in) || !slices.IsSorted(got) {
 		t.Errorf("%d of %d ids, sorted: %v", len(got), len(in), slices.IsSorted(got))
 	}
@@ -221,7 +221,7 @@ func TestWords_KnowWhereAPrefixEnds(t *testing.T) {
 	x, _ := crowd(200)
 	x.Put(500, "k500", x.Analyze([]string{"water watts wb x zürich zürcher"}, nil))
 	var all []uint32
-	x.words.order.from("", func(id uint32) bool { all = append(all, id); return true })
+	x.words.order.eachFrom("", func(id uint32) bool { all = append(all, id); return true })
 	for _, prefix := range []string{"w", "wa", "wat", "wb", "wz", "x", "z", "zü", "zür", "a", "zz"} {
 		want := uint32(0)
 		for _, id := range slices.Backward(all) {
@@ -230,7 +230,7 @@ func TestWords_KnowWhereAPrefixEnds(t *testing.T) {
 			}
 			want = id
 		}
-		if got := x.words.behind(prefix); got != want {
+		if got := x.words.prefixEnd(prefix); got != want {
 			t.Errorf("%q ends before word %d, want %d", prefix, got, want)
 		}
 	}

@@ -25,8 +25,8 @@ func (l *Lexicon) Reset() {
 	l.hashes, l.ends, l.text = l.hashes[:0], l.ends[:0], l.text[:0]
 }
 
-// bytes returns the text of a number, true until more is added.
-func (l *Lexicon) bytes(n uint32) []byte {
+// textBytes returns the text of a number, true until more is added.
+func (l *Lexicon) textBytes(n uint32) []byte {
 	from := uint32(0)
 	if n > 0 {
 		from = l.ends[n-1]
@@ -37,7 +37,7 @@ func (l *Lexicon) bytes(n uint32) []byte {
 // Number returns the number of a text, adding it when new; the text is copied.
 func (l *Lexicon) Number(text []byte) uint32 {
 	if len(l.hashes)*2 >= len(l.slots) {
-		l.grow()
+		l.growTable()
 	}
 	h := maphash.Bytes(tableSeed, text)
 	mask := uint64(len(l.slots) - 1)
@@ -52,14 +52,14 @@ func (l *Lexicon) Number(text []byte) uint32 {
 			return n
 		}
 		if (s^h)>>32 == 0 {
-			if n := uint32(s) - 1; bytes.Equal(l.bytes(n), text) {
+			if n := uint32(s) - 1; bytes.Equal(l.textBytes(n), text) {
 				return n
 			}
 		}
 	}
 }
 
-func (l *Lexicon) grow() {
+func (l *Lexicon) growTable() {
 	l.slots = make([]uint64, max(1024, 2*len(l.slots)))
 	mask := uint64(len(l.slots) - 1)
 	for n, h := range l.hashes {
@@ -93,18 +93,18 @@ func (d *dense) reset() {
 	clear(d.slots)
 }
 
-func (d *dense) number(key uint64) uint32 {
+func (d *dense) numberOf(key uint64) uint32 {
 	if len(d.keys)*2 >= len(d.slots) {
 		d.slots = make([]uint32, max(1024, 2*len(d.slots)))
 		for n, k := range d.keys {
-			i := d.home(k)
+			i := d.homeSlot(k)
 			for d.slots[i] != 0 {
 				i = (i + 1) & uint64(len(d.slots)-1)
 			}
 			d.slots[i] = uint32(n + 1)
 		}
 	}
-	for i := d.home(key); ; i = (i + 1) & uint64(len(d.slots)-1) {
+	for i := d.homeSlot(key); ; i = (i + 1) & uint64(len(d.slots)-1) {
 		s := d.slots[i]
 		if s == 0 {
 			d.keys = append(d.keys, key)
@@ -117,6 +117,6 @@ func (d *dense) number(key uint64) uint32 {
 	}
 }
 
-func (d *dense) home(key uint64) uint64 {
+func (d *dense) homeSlot(key uint64) uint64 {
 	return (key * 0x9E3779B97F4A7C15 >> 32) & uint64(len(d.slots)-1)
 }

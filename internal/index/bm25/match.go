@@ -34,17 +34,17 @@ type scratch struct {
 
 type scratchPool struct{ sync.Pool }
 
-func (p *scratchPool) take(docs int) *scratch {
+func (p *scratchPool) takeScratch(docs int) *scratch {
 	s, _ := p.Get().(*scratch)
 	if s == nil {
 		s = new(scratch)
 	}
-	s.bits = blank(s.bits, docs)
+	s.bits = blankBits(s.bits, docs)
 	return s
 }
 
-// blank returns an empty set with room for docs ids, in the memory of b.
-func blank(b Bits, docs int) Bits {
+// blankBits returns an empty set with room for docs ids, in the memory of b.
+func blankBits(b Bits, docs int) Bits {
 	n := (docs + 63) / 64
 	if cap(b) < n {
 		return make(Bits, n, n+n/8)
@@ -62,12 +62,12 @@ func (x *Index) Match(text string) *Match { return x.MatchPlan(text, nil) }
 // MatchPlan is Match with the words and weights of an earlier Match of the
 // same text, see Match.Plan, unless plan is nil.
 func (x *Index) MatchPlan(text string, plan []byte) *Match {
-	q := parse(text)
-	m := &Match{x: x, s: x.pool.take(len(x.docs))}
+	q := parseQuery(text)
+	m := &Match{x: x, s: x.pool.takeScratch(len(x.docs))}
 	m.Bits = m.s.bits
-	words, known := x.plan(q)
+	words, known := x.planWords(q)
 	if known && plan != nil {
-		words = x.follow(plan)
+		words = x.followPlan(plan)
 	}
 	switch {
 	case !known:
@@ -82,18 +82,18 @@ func (x *Index) MatchPlan(text string, plan []byte) *Match {
 		for _, w := range words {
 			m.total += w.idf
 			for _, a := range w.alts {
-				x.words.postings(a.term).addTo(m.Bits)
+				x.words.postingsOf(a.term).addTo(m.Bits)
 			}
 		}
 	}
 	for _, c := range q.clauses {
 		if c.phrase && !c.exclude {
-			m.Bits.And(m.having(c))
+			m.Bits.And(m.clauseDocs(c))
 		}
 	}
 	for _, c := range q.clauses {
 		if c.exclude {
-			m.Bits.AndNot(m.having(c))
+			m.Bits.AndNot(m.clauseDocs(c))
 		}
 	}
 	return m
@@ -106,9 +106,9 @@ func (m *Match) Close() {
 	m.x.pool.Put(m.s)
 }
 
-// plan expands the wanted words; known is false when a phrase has a word that
+// planWords expands the wanted words; known is false when a phrase has a word that
 // no document has.
-func (x *Index) plan(q query) (words []wanted, known bool) {
+func (x *Index) planWords(q query) (words []wanted, known bool) {
 	last := len(q.clauses) - 1
 	for i, c := range q.clauses {
 		switch {
@@ -116,7 +116,7 @@ func (x *Index) plan(q query) (words []wanted, known bool) {
 			continue
 		case c.phrase:
 			for _, p := range c.parts {
-				w := x.want(p, false, false)
+				w := x.expandWord(p, false, false)
 				w.phrase = true
 				if len(w.alts) == 0 {
 					return nil, false
@@ -125,38 +125,38 @@ func (x *Index) plan(q query) (words []wanted, known bool) {
 			}
 		case c.joined != "":
 			for j, p := range c.parts {
-				words = append(words, x.want(p, i == last && j == len(c.parts)-1, false, c.joined))
+				words = append(words, x.expandWord(p, i == last && j == len(c.parts)-1, false, c.joined))
 			}
 		default:
 			var compounds []string
-			if i > 0 && q.clauses[i-1].plain() {
+			if i > 0 && q.clauses[i-1].isPlain() {
 				compounds = append(compounds, q.clauses[i-1].parts[0]+c.parts[0])
 			}
-			if i < last && q.clauses[i+1].plain() {
+			if i < last && q.clauses[i+1].isPlain() {
 				compounds = append(compounds, c.parts[0]+q.clauses[i+1].parts[0])
 			}
-			words = append(words, x.want(c.parts[0], i == last, true, compounds...))
+			words = append(words, x.expandWord(c.parts[0], i == last, true, compounds...))
 		}
 	}
 	words = slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 })
-	framed(words)
+	markFramed(words)
 	return words, true
 }
 
-// plain reports whether the clause is a single optional word.
-func (c clause) plain() bool { return !c.phrase && !c.exclude && c.joined == "" }
+// isPlain reports whether the clause is a single optional word.
+func (c clause) isPlain() bool { return !c.phrase && !c.exclude && c.joined == "" }
 
-// having returns the documents in which the clause occurs as written, in
+// clauseDocs returns the documents in which the clause occurs as written, in
 // scratch memory that the next call overwrites.
-func (m *Match) having(c clause) Bits {
+func (m *Match) clauseDocs(c clause) Bits {
 	x := m.x
-	m.s.more = blank(m.s.more, len(x.docs))
+	m.s.more = blankBits(m.s.more, len(x.docs))
 	set := m.s.more
-	if terms, ok := x.phrase(c.parts); ok {
-		m.intersect(set, terms)
-		if len(terms) > 1 && !(len(terms) == 2 && x.words.paired(terms[0]) && x.words.paired(terms[1])) {
+	if terms, ok := x.phraseTerms(c.parts); ok {
+		m.intersectTerms(set, terms)
+		if len(terms) > 1 && !(len(terms) == 2 && x.words.hasPairs(terms[0]) && x.words.hasPairs(terms[1])) {
 			set.Each(func(id int) bool {
-				if !m.adjacent(x.docs[id], terms) {
+				if !m.areAdjacent(x.docs[id], terms) {
 					set.Drop(id)
 				}
 				return true
@@ -165,15 +165,15 @@ func (m *Match) having(c clause) Bits {
 	}
 	if c.joined != "" {
 		if t := x.words.termOf(c.joined); t != 0 {
-			x.words.postings(t).addTo(set)
+			x.words.postingsOf(t).addTo(set)
 		}
 	}
 	return set
 }
 
-// intersect puts those documents into set that may have the terms as a
+// intersectTerms puts those documents into set that may have the terms as a
 // phrase: all of them, and the listed pairs side by side.
-func (m *Match) intersect(set Bits, terms []uint32) {
+func (m *Match) intersectTerms(set Bits, terms []uint32) {
 	x := m.x
 	first := true
 	also := func(p *postings) {
@@ -182,26 +182,26 @@ func (m *Match) intersect(set Bits, terms []uint32) {
 			first = false
 			return
 		}
-		m.s.other = blank(m.s.other, len(x.docs))
+		m.s.other = blankBits(m.s.other, len(x.docs))
 		p.addTo(m.s.other)
 		set.And(m.s.other)
 	}
 	for i, t := range terms {
-		switch paired := x.words.paired(t); {
-		case paired && i > 0 && x.words.paired(terms[i-1]):
+		switch paired := x.words.hasPairs(t); {
+		case paired && i > 0 && x.words.hasPairs(terms[i-1]):
 			if p := x.pairs[pairOf(terms[i-1], t)]; p != nil {
 				also(p)
 			} else {
 				also(new(postings))
 			}
-		case paired && i+1 < len(terms) && x.words.paired(terms[i+1]): // the pair says more
+		case paired && i+1 < len(terms) && x.words.hasPairs(terms[i+1]): // the pair says more
 		default:
-			also(x.words.postings(t))
+			also(x.words.postingsOf(t))
 		}
 	}
 }
 
-func (x *Index) phrase(parts []string) ([]uint32, bool) {
+func (x *Index) phraseTerms(parts []string) ([]uint32, bool) {
 	terms := make([]uint32, len(parts))
 	for i, p := range parts {
 		if terms[i] = x.words.termOf(p); terms[i] == 0 {
@@ -211,12 +211,12 @@ func (x *Index) phrase(parts []string) ([]uint32, bool) {
 	return terms, len(terms) > 0
 }
 
-// adjacent reports whether the terms follow each other in a document.
-func (m *Match) adjacent(d doc, terms []uint32) bool {
+// areAdjacent reports whether the terms follow each other in a document.
+func (m *Match) areAdjacent(d doc, terms []uint32) bool {
 	rec := m.s.rec[:0]
 	for i := int(d.cut); i < len(d.rec); {
 		var n uint32
-		if n, i = d.next(i); n > wordsFrom {
+		if n, i = d.nextNumber(i); n > wordsFrom {
 			rec = append(rec, m.x.words.termID[n-wordsFrom])
 		} else {
 			rec = append(rec, 0)

@@ -21,9 +21,9 @@ type neighbour struct {
 
 const maxNearLen = 24 // runes; longer words are matched as written only
 
-// letters returns the mask and the number of runes of a word; 0 runes when
+// letterMask returns the mask and the number of runes of a word; 0 runes when
 // the word has no neighbours.
-func letters(text string) (mask uint32, n int) {
+func letterMask(text string) (mask uint32, n int) {
 	for _, r := range text {
 		if r >= '0' && r <= '9' {
 			return 0, 0
@@ -37,8 +37,8 @@ func letters(text string) (mask uint32, n int) {
 	return mask, n
 }
 
-func (x *neighbours) add(list []word, id uint32) {
-	mask, n := letters(list[id].text)
+func (x *neighbours) addWord(list []word, id uint32) {
+	mask, n := letterMask(list[id].text)
 	if n == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (x *neighbours) add(list []word, id uint32) {
 	list[id].slot = uint32(len(x.byLength[n]))
 }
 
-func (x *neighbours) remove(list []word, id uint32) {
+func (x *neighbours) removeWord(list []word, id uint32) {
 	slot := list[id].slot
 	if slot == 0 {
 		return
@@ -59,10 +59,10 @@ func (x *neighbours) remove(list []word, id uint32) {
 	x.byLength[n] = b[:len(b)-1]
 }
 
-// each calls yield with every word other than text at an edit distance of at
+// eachNear calls yield with every word other than text at an edit distance of at
 // most most, in no particular order.
-func (x *neighbours) each(list []word, text string, most int, yield func(id uint32, distance int)) {
-	mask, n := letters(text)
+func (x *neighbours) eachNear(list []word, text string, most int, yield func(id uint32, distance int)) {
+	mask, n := letterMask(text)
 	if n == 0 {
 		return
 	}
@@ -79,9 +79,9 @@ func (x *neighbours) each(list []word, text string, most int, yield func(id uint
 			}
 			d, word := 0, list[c.word].text
 			if len(text) == n && len(word) == l {
-				d = distance(plain[:n], other[:copy(other[:], word)], most)
+				d = editDistance(plain[:n], other[:copy(other[:], word)], most)
 			} else {
-				d = distance(ra, b[:copyRunes(b[:], word)], most)
+				d = editDistance(ra, b[:copyRunes(b[:], word)], most)
 			}
 			if d > 0 && d <= most {
 				yield(c.word, d)
@@ -102,10 +102,10 @@ func copyRunes(dst []rune, s string) int {
 	return n
 }
 
-// distance counts insertions, deletions, replacements and swaps of adjacent
+// editDistance counts insertions, deletions, replacements and swaps of adjacent
 // letters between two words of at most maxNearLen runes; it gives up with
 // most+1 as soon as the distance must exceed most.
-func distance[R byte | rune](a, b []R, most int) int {
+func editDistance[R byte | rune](a, b []R, most int) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}

@@ -11,19 +11,19 @@ type pairs map[uint64]*postings
 
 func pairOf(a, b uint32) uint64 { return uint64(a)<<32 | uint64(b) }
 
-// paired reports whether the pairs of a term are listed.
-func (w *words) paired(term uint32) bool {
+// hasPairs reports whether the pairs of a term are listed.
+func (w *words) hasPairs(term uint32) bool {
 	m := w.list[term].many
 	return m != nil && m.paired
 }
 
-// each calls yield with the pairs of a document, some more than once.
-func (p pairs) each(x *Index, id uint32, yield func(a, b uint32)) {
+// eachPair calls yield with the pairs of a document, some more than once.
+func (p pairs) eachPair(x *Index, id uint32, yield func(a, b uint32)) {
 	last := uint32(0)
-	for _, w := range x.docs[id].places {
+	for _, w := range x.docs[id].eachPlace {
 		t := uint32(0)
 		if w != 0 {
-			if t = x.words.termID[w]; !x.words.paired(t) {
+			if t = x.words.termID[w]; !x.words.hasPairs(t) {
 				t = 0
 			} else if last != 0 {
 				yield(last, t)
@@ -33,12 +33,12 @@ func (p pairs) each(x *Index, id uint32, yield func(a, b uint32)) {
 	}
 }
 
-// add notes the pairs of a document that was just put, of which sequence left
+// addDoc notes the pairs of a document that was just put, of which sequence left
 // those of paired terms in x.side. The terms that have become common, which
 // post left in x.fresh, are paired from now on.
-func (p pairs) add(x *Index, id uint32) {
+func (p pairs) addDoc(x *Index, id uint32) {
 	for _, pair := range x.side {
-		p.note(x, uint32(pair>>32), uint32(pair), id)
+		p.notePair(x, uint32(pair>>32), uint32(pair), id)
 	}
 	if len(x.fresh) == 0 {
 		return
@@ -55,36 +55,36 @@ func (p pairs) add(x *Index, id uint32) {
 		}
 	}
 	for doc := range docs.Each {
-		p.each(x, uint32(doc), func(a, b uint32) {
+		p.eachPair(x, uint32(doc), func(a, b uint32) {
 			if slices.Contains(x.fresh, a) || slices.Contains(x.fresh, b) {
-				p.note(x, a, b, uint32(doc))
+				p.notePair(x, a, b, uint32(doc))
 			}
 		})
 	}
 }
 
-func (p pairs) note(x *Index, a, b, id uint32) {
+func (p pairs) notePair(x *Index, a, b, id uint32) {
 	d := p[pairOf(a, b)]
 	if d == nil {
 		d = new(postings)
 		p[pairOf(a, b)] = d
 	}
-	d.put(id, 0, 0, len(x.docs))
+	d.putDoc(id, 0, 0, len(x.docs))
 }
 
-// remove forgets the pairs of a document that is still as it was put.
-func (p pairs) remove(x *Index, id uint32) {
-	p.each(x, id, func(a, b uint32) {
+// removeDoc forgets the pairs of a document that is still as it was put.
+func (p pairs) removeDoc(x *Index, id uint32) {
+	p.eachPair(x, id, func(a, b uint32) {
 		if d := p[pairOf(a, b)]; d != nil {
-			if d.remove(id, len(x.docs)); d.n == 0 {
+			if d.removeDoc(id, len(x.docs)); d.n == 0 {
 				delete(p, pairOf(a, b))
 			}
 		}
 	})
 }
 
-// prune forgets the pairs of those terms that are no longer common.
-func (p pairs) prune(x *Index, terms []uint64) {
+// pruneTerms forgets the pairs of those terms that are no longer common.
+func (p pairs) pruneTerms(x *Index, terms []uint64) {
 	for _, t := range terms {
 		m := x.words.list[t].many
 		if m == nil || !m.paired || m.bits != nil {

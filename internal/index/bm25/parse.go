@@ -25,8 +25,8 @@ type clause struct {
 	exclude bool     // must not occur
 }
 
-// parse reads any text; there is nothing that is not a query.
-func parse(text string) query {
+// parseQuery reads any text; there is nothing that is not a query.
+func parseQuery(text string) query {
 	if len(text) > maxQueryBytes {
 		cut := maxQueryBytes
 		for cut > 0 && !utf8.RuneStart(text[cut]) {
@@ -71,8 +71,8 @@ func parse(text string) query {
 			piece, text = text[:end], text[end:]
 		}
 		t.reset()
-		t.add(piece, maxQueryWords)
-		for _, c := range clauses(&t, phrase, exclude) {
+		t.addWords(piece, maxQueryWords)
+		for _, c := range makeClauses(&t, phrase, exclude) {
 			n := &wanted
 			if exclude {
 				n = &excluded
@@ -85,14 +85,14 @@ func parse(text string) query {
 	return q
 }
 
-// clauses makes one clause of a phrase, and one of each word or compound of
+// makeClauses makes one clause of a phrase, and one of each word or compound of
 // anything else ("a,b" is two).
-func clauses(t *tokenizer, phrase, exclude bool) []clause {
+func makeClauses(t *tokenizer, phrase, exclude bool) []clause {
 	var list []clause
 	var open clause
 	pending := 0 // parts not yet known to belong to a compound
 	for _, k := range t.toks {
-		word := string(t.text(k))
+		word := string(t.tokenText(k))
 		switch {
 		case phrase && !k.joined:
 			open.parts = append(open.parts, word)

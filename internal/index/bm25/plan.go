@@ -44,12 +44,12 @@ func CheckPlan(b []byte) bool {
 	return ok
 }
 
-// follow is plan, reversed: terms that are gone are left out.
-func (x *Index) follow(b []byte) []wanted {
+// followPlan is plan, reversed: terms that are gone are left out.
+func (x *Index) followPlan(b []byte) []wanted {
 	var words []wanted
 	ok := true
 	readPlan(b, func(w wanted) { words = append(words, w) }, func(term string, a alternative) {
-		if a.term = x.words.term(term); a.term != 0 {
+		if a.term = x.words.lookUpTerm(term); a.term != 0 {
 			w := &words[len(words)-1]
 			w.alts = append(w.alts, a)
 		}

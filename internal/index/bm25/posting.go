@@ -51,8 +51,8 @@ type block struct {
 	list []posting
 }
 
-func (b *block) first() uint32 { return b.base | b.list[0].low() }
-func (b *block) last() uint32  { return b.base | b.list[len(b.list)-1].low() }
+func (b *block) firstDoc() uint32 { return b.base | b.list[0].low() }
+func (b *block) lastDoc() uint32  { return b.base | b.list[len(b.list)-1].low() }
 
 func (b *block) setTop() {
 	b.top = 0
@@ -76,37 +76,37 @@ func (p *postings) bits() Bits {
 	return p.many.bits
 }
 
-// find returns the block and the place in it where doc is or belongs; the
+// findDoc returns the block and the place in it where doc is or belongs; the
 // block may be one past the last.
-func (p *blocks) find(doc uint32) (int, int) {
+func (p *blocks) findDoc(doc uint32) (int, int) {
 	if doc > p.end {
 		return len(p.list), 0
 	}
-	b := p.block(doc)
+	b := p.findBlock(doc)
 	l := &p.list[b]
 	if doc < l.base {
 		return b, 0
 	}
-	return b, l.find(doc)
+	return b, l.findDoc(doc)
 }
 
-// block returns the first block that does not end before doc, the last one if
+// findBlock returns the first block that does not end before doc, the last one if
 // all before it do. Documents are spread evenly for the most part, so it is
 // near where it would be then.
-func (p *blocks) block(doc uint32) int {
+func (p *blocks) findBlock(doc uint32) int {
 	last := len(p.list) - 1
 	from := int(uint64(doc) * uint64(last) / (uint64(p.end) + 1))
 	to := from
-	for step := 1; to < last && p.list[to].last() < doc; step *= 2 {
+	for step := 1; to < last && p.list[to].lastDoc() < doc; step *= 2 {
 		from, to = to+1, min(to+step, last)
 	}
 	if from == to {
-		for step := 1; from > 0 && p.list[from-1].last() >= doc; step *= 2 {
+		for step := 1; from > 0 && p.list[from-1].lastDoc() >= doc; step *= 2 {
 			from, to = max(from-step, 0), from-1
 		}
 	}
 	for from < to {
-		if mid := (from + to) / 2; p.list[mid].last() < doc {
+		if mid := (from + to) / 2; p.list[mid].lastDoc() < doc {
 			from = mid + 1
 		} else {
 			to = mid
@@ -115,9 +115,9 @@ func (p *blocks) block(doc uint32) int {
 	return from
 }
 
-// find returns the place of a document, of which the block has the base. It
+// findDoc returns the place of a document, of which the block has the base. It
 // halves without a branch, which would be hard to foresee.
-func (b *block) find(doc uint32) int {
+func (b *block) findDoc(doc uint32) int {
 	low, list, at := doc&0xffff, b.list, 0
 	for n := len(list); n > 0; {
 		half := (n + 1) / 2
@@ -129,8 +129,8 @@ func (b *block) find(doc uint32) int {
 	return at
 }
 
-// put adds or replaces the posting of a document, in an index of docs.
-func (p *postings) put(doc, impact uint32, fields uint16, docs int) {
+// putDoc adds or replaces the posting of a document, in an index of docs.
+func (p *postings) putDoc(doc, impact uint32, fields uint16, docs int) {
 	e, base := newPosting(doc, impact, uint32(fields)), doc&^0xffff
 	switch {
 	case p.n == 0, p.n == 1 && p.base|p.only.low() == doc:
@@ -139,31 +139,31 @@ func (p *postings) put(doc, impact uint32, fields uint16, docs int) {
 	case p.n == 1:
 		p.many = &blocks{end: p.base | p.only.low(), list: []block{{p.base, uint16(p.only.impact()), append(make([]posting, 0, 4), p.only)}}}
 	}
-	if p.many.put(doc, e) {
+	if p.many.putDoc(doc, e) {
 		p.n++
-		p.many.marks(doc, int(p.n), docs)
+		p.many.markBits(doc, int(p.n), docs)
 	}
 }
 
-// marks keeps the bits when a document was added, the n-th of the term.
-func (p *blocks) marks(doc uint32, n, docs int) {
+// markBits keeps the bits when a document was added, the n-th of the term.
+func (p *blocks) markBits(doc uint32, n, docs int) {
 	switch {
 	case p.bits != nil:
 		p.bits.Add(int(doc))
 	case n >= commonLeast && n*commonShare >= docs:
 		p.bits = make(Bits, (docs+63)/64)
-		p.each(func(doc uint32, _ posting) { p.bits.Add(int(doc)) })
+		p.eachPosting(func(doc uint32, _ posting) { p.bits.Add(int(doc)) })
 	}
 }
 
-// put reports whether the document is new.
-func (p *blocks) put(doc uint32, e posting) bool {
+// putDoc reports whether the document is new.
+func (p *blocks) putDoc(doc uint32, e posting) bool {
 	base := doc &^ 0xffff
-	b, i := p.find(doc)
+	b, i := p.findDoc(doc)
 	if b == len(p.list) {
 		p.end = doc
 		if l := &p.list[b-1]; l.base == base && len(l.list) < blockSize {
-			l.list = append(grown(l.list), e)
+			l.list = append(growPostings(l.list), e)
 			l.top = max(l.top, uint16(e.impact()))
 			return true
 		}
@@ -190,7 +190,7 @@ func (p *blocks) put(doc uint32, e posting) bool {
 		p.list = slices.Insert(p.list, b, block{base, uint16(e.impact()), append(make([]posting, 0, 4), e)})
 		return true
 	}
-	l.list = slices.Insert(grown(l.list), i, e)
+	l.list = slices.Insert(growPostings(l.list), i, e)
 	l.top = max(l.top, uint16(e.impact()))
 	if len(l.list) > blockSize {
 		half := len(l.list) / 2
@@ -203,9 +203,9 @@ func (p *blocks) put(doc uint32, e posting) bool {
 	return true
 }
 
-// grown makes room for one more posting by half or less instead of doubling:
+// growPostings makes room for one more posting by half or less instead of doubling:
 // much of the memory of an index is here.
-func grown(l []posting) []posting {
+func growPostings(l []posting) []posting {
 	if len(l) < cap(l) {
 		return l
 	}
@@ -216,8 +216,8 @@ func grown(l []posting) []posting {
 	return append(make([]posting, 0, min((len(l)+more+4)&^3, max(blockSize, len(l)+1))), l...)
 }
 
-// remove takes out the posting of a document, in an index of docs.
-func (p *postings) remove(doc uint32, docs int) {
+// removeDoc takes out the posting of a document, in an index of docs.
+func (p *postings) removeDoc(doc uint32, docs int) {
 	if p.n == 1 {
 		if p.base|p.only.low() == doc {
 			p.n = 0
@@ -228,7 +228,7 @@ func (p *postings) remove(doc uint32, docs int) {
 		return
 	}
 	m := p.many
-	b, i := m.find(doc)
+	b, i := m.findDoc(doc)
 	if b == len(m.list) || m.list[b].base != doc&^0xffff || m.list[b].list[i].low() != doc&0xffff {
 		return
 	}
@@ -242,7 +242,7 @@ func (p *postings) remove(doc uint32, docs int) {
 		l.setTop()
 	}
 	if doc == m.end {
-		m.end = m.list[len(m.list)-1].last()
+		m.end = m.list[len(m.list)-1].lastDoc()
 	}
 	if p.n == 1 {
 		p.base, p.only, p.many = m.list[0].base, m.list[0].list[0], nil
@@ -256,8 +256,8 @@ func (p *postings) remove(doc uint32, docs int) {
 	}
 }
 
-// get returns the posting of a document.
-func (p *postings) get(doc uint32) (posting, bool) {
+// getPosting returns the posting of a document.
+func (p *postings) getPosting(doc uint32) (posting, bool) {
 	switch {
 	case p.n == 0:
 		return 0, false
@@ -266,7 +266,7 @@ func (p *postings) get(doc uint32) (posting, bool) {
 	case p.many.bits != nil && !p.many.bits.Has(int(doc)):
 		return 0, false
 	}
-	b, i := p.many.find(doc)
+	b, i := p.many.findDoc(doc)
 	if b == len(p.many.list) {
 		return 0, false
 	}
@@ -277,17 +277,17 @@ func (p *postings) get(doc uint32) (posting, bool) {
 	return l.list[i], true
 }
 
-// each calls yield with all postings in the order of their documents.
-func (p *postings) each(yield func(doc uint32, e posting)) {
+// eachPosting calls yield with all postings in the order of their documents.
+func (p *postings) eachPosting(yield func(doc uint32, e posting)) {
 	switch {
 	case p.n == 1:
 		yield(p.base|p.only.low(), p.only)
 	case p.n > 1:
-		p.many.each(yield)
+		p.many.eachPosting(yield)
 	}
 }
 
-func (p *blocks) each(yield func(doc uint32, e posting)) {
+func (p *blocks) eachPosting(yield func(doc uint32, e posting)) {
 	for i := range p.list {
 		for _, e := range p.list[i].list {
 			yield(p.list[i].base|e.low(), e)

@@ -20,12 +20,12 @@ func TestPostings_FindEachDocument(t *testing.T) {
 			if r.IntN(2000) == 0 {
 				doc += heap
 			}
-			p.put(doc, 1+doc%fullImpact, 1, int(docs))
+			p.putDoc(doc, 1+doc%fullImpact, 1, int(docs))
 			list = append(list, doc)
 		}
 		for range len(list) / 3 {
 			i := r.IntN(len(list))
-			p.remove(list[i], int(docs))
+			p.removeDoc(list[i], int(docs))
 			list = slices.Delete(list, i, i+1)
 			if len(list) < 3 {
 				break
@@ -39,11 +39,11 @@ func TestPostings_FindEachDocument(t *testing.T) {
 			if r.IntN(2) == 0 {
 				doc = list[r.IntN(len(list))]
 			}
-			want := slices.IndexFunc(p.many.list, func(b block) bool { return b.last() >= doc })
+			want := slices.IndexFunc(p.many.list, func(b block) bool { return b.lastDoc() >= doc })
 			if want < 0 {
 				want = len(p.many.list)
 			}
-			b, at := p.many.find(doc)
+			b, at := p.many.findDoc(doc)
 			if b != want {
 				t.Fatalf("document %d is looked for in block %d of %d, want %d", doc, b, len(p.many.list), want)
 			}
@@ -54,7 +54,7 @@ func TestPostings_FindEachDocument(t *testing.T) {
 				}
 			}
 			_, is := slices.BinarySearch(list, doc)
-			if e, ok := p.get(doc); ok != is || ok && e.impact() != 1+doc%fullImpact {
+			if e, ok := p.getPosting(doc); ok != is || ok && e.impact() != 1+doc%fullImpact {
 				t.Fatalf("document %d: found is %v, want %v", doc, ok, is)
 			}
 		}

@@ -67,11 +67,11 @@ func TestTop_IsTheSameEveryWay(t *testing.T) {
 				}
 			}
 		}
-		for name, rank := range map[string]func(*top){"stretches": m.stretches, "few": m.few} {
+		for name, rank := range map[string]func(*top){"stretches": m.rankStretches, "few": m.rankFew} {
 			postings := 0
 			for _, w := range m.words {
 				for _, a := range w.alts {
-					postings += x.words.df(a.term)
+					postings += x.words.docFreq(a.term)
 				}
 			}
 			if name == "few" && postings > fewPostings {
@@ -80,7 +80,7 @@ func TestTop_IsTheSameEveryWay(t *testing.T) {
 			tops := &top{x: x, limit: 20}
 			rank(tops)
 			slices.SortFunc(tops.heap, func(a, b ranked) int {
-				if tops.before(&a, &b) {
+				if tops.ranksBefore(&a, &b) {
 					return -1
 				}
 				return 1

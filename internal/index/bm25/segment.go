@@ -121,13 +121,13 @@ func (s *Segment) Add(fields ...[]string) {
 			}
 			gap = true
 			from := len(s.tokens.toks)
-			words := s.tokens.add(v, left)
+			words := s.tokens.addWords(v, left)
 			left -= words
 			size[f] += uint16(words)
 			toks := s.tokens.toks[from:]
 			for _, t := range toks {
 				if !t.joined {
-					s.word(t)
+					s.addWord(t)
 				}
 			}
 			if len(toks) == words {
@@ -136,7 +136,7 @@ func (s *Segment) Add(fields ...[]string) {
 			for _, t := range toks {
 				if t.joined {
 					s.stream = append(s.stream, markGap)
-					s.word(t)
+					s.addWord(t)
 				}
 			}
 		}
@@ -145,8 +145,8 @@ func (s *Segment) Add(fields ...[]string) {
 	s.sizes = append(s.sizes, size)
 }
 
-func (s *Segment) word(t token) {
-	n := s.words.Number(s.tokens.text(t))
+func (s *Segment) addWord(t token) {
+	n := s.words.Number(s.tokens.tokenText(t))
 	if int(n) == len(s.uses) {
 		s.uses = append(s.uses, 0)
 	}
@@ -171,8 +171,8 @@ func (s *Segment) Sort() {
 	var buf [maxWordBytes]byte
 	for n, id := range s.ids {
 		if id == 0 {
-			w := freshWord{head: head(s.texts[n]), number: uint32(n), text: strings.Clone(s.texts[n])}
-			if st := stem(append(buf[:0], w.text...)); string(st) != w.text {
+			w := freshWord{head: keyHead(s.texts[n]), number: uint32(n), text: strings.Clone(s.texts[n])}
+			if st := stemWord(append(buf[:0], w.text...)); string(st) != w.text {
 				w.stem = string(st)
 			}
 			s.stems = append(s.stems, w)
@@ -194,7 +194,7 @@ func (x *Index) Intern(s *Segment) {
 		if again && s.ids[n] != 0 {
 			if s.ids[n] = w.lookupHash(s.texts[n], s.words.hashes[n]); s.ids[n] == 0 {
 				// Rare, so that it may come one by one.
-				s.ids[n] = w.intern(s.texts[n])
+				s.ids[n] = w.internWord(s.texts[n])
 				w.list[s.ids[n]].refs += uses - 1
 				continue
 			}
@@ -203,7 +203,7 @@ func (x *Index) Intern(s *Segment) {
 			w.list[id].refs += uses
 		}
 	}
-	w.room(len(s.stems) - len(w.free))
+	w.makeRoom(len(s.stems) - len(w.free))
 	fresh := s.orderIDs[:0]
 	for i := range s.stems {
 		f := &s.stems[i]
@@ -220,7 +220,7 @@ func (x *Index) Intern(s *Segment) {
 		w.list[id].refs = s.uses[f.number]
 		s.ids[f.number] = id
 		fresh = append(fresh, id)
-		w.near.add(w.list, id)
+		w.near.addWord(w.list, id)
 		t := id
 		if f.stem != "" {
 			if t, ok = w.byText.Find(f.stem); !ok {
@@ -230,7 +230,7 @@ func (x *Index) Intern(s *Segment) {
 		w.list[t].stems++
 		w.termID[id] = t
 	}
-	w.order.merge(fresh)
+	w.order.mergeIDs(fresh)
 	s.orderIDs = fresh
 	// Build runs without the index.
 	s.terms, s.termOf = s.terms[:0], s.termOf[:0]
@@ -243,7 +243,7 @@ func (x *Index) Intern(s *Segment) {
 func (s *Segment) Build(keys []string) {
 	s.byTerm.reset()
 	for n, t := range s.termOf {
-		s.termOf[n] = s.byTerm.number(uint64(t))
+		s.termOf[n] = s.byTerm.numberOf(uint64(t))
 	}
 	s.terms = s.terms[:0]
 	for _, t := range s.byTerm.keys {
@@ -254,9 +254,9 @@ func (s *Segment) Build(keys []string) {
 	s.flat, s.keyed = s.flat[:0], s.keyed[:0]
 	from := uint32(0)
 	for d, end := range s.ends {
-		s.docs = append(s.docs, s.doc(keys[d], s.stream[from:end]))
-		s.sum(uint32(d), s.stream[from:end])
-		s.keyed = append(s.keyed, keyed{head(keys[d]), uint32(d)})
+		s.docs = append(s.docs, s.storeDoc(keys[d], s.stream[from:end]))
+		s.sumPostings(uint32(d), s.stream[from:end])
+		s.keyed = append(s.keyed, keyed{keyHead(keys[d]), uint32(d)})
 		from = end
 	}
 	slices.SortFunc(s.keyed, func(a, b keyed) int {
@@ -281,8 +281,8 @@ func (s *Segment) Build(keys []string) {
 	s.starts[0] = 0
 }
 
-// doc returns the stored form of a document.
-func (s *Segment) doc(key string, stream []uint32) doc {
+// storeDoc returns the stored form of a document.
+func (s *Segment) storeDoc(key string, stream []uint32) doc {
 	rec := append(s.rec[:0], key...)
 	for _, w := range stream {
 		if w > wordsFrom {
@@ -295,11 +295,11 @@ func (s *Segment) doc(key string, stream []uint32) doc {
 	return doc{rec: string(rec), cut: uint32(len(key))}
 }
 
-// sum adds the postings of a document to flat, with the numbers of post.
-func (s *Segment) sum(d uint32, stream []uint32) {
+// sumPostings adds the postings of a document to flat, with the numbers of post.
+func (s *Segment) sumPostings(d uint32, stream []uint32) {
 	var norm [maxFields]float64
 	for f, field := range s.x.fields {
-		norm[f] = field.norm(int(s.sizes[d][f]))
+		norm[f] = field.normOf(int(s.sizes[d][f]))
 	}
 	s.touched = s.touched[:0]
 	field := uint8(0)
@@ -332,8 +332,8 @@ func (s *Segment) sum(d uint32, stream []uint32) {
 	}
 }
 
-// norm returns the weight of an occurrence in a field of that many words.
-func (f *Field) norm(words int) float64 {
+// normOf returns the weight of an occurrence in a field of that many words.
+func (f *Field) normOf(words int) float64 {
 	return f.Weight / (1 - f.Norm + f.Norm*float64(words)/max(1, f.Length))
 }
 

@@ -107,7 +107,7 @@ func same(t interface{ Fatalf(string, ...any) }, x, y *Index) {
 	var words [2][]string
 	for i, x := range []*Index{x, y} {
 		x.Ascend("", func(id int) bool { order[i] = append(order[i], fmt.Sprint(x.Key(id), id)); return true })
-		x.words.order.from("", func(id uint32) bool {
+		x.words.order.eachFrom("", func(id uint32) bool {
 			w := x.words.list[id]
 			stem := x.words.list[x.words.termID[id]]
 			words[i] = append(words[i], fmt.Sprint(w.text, w.refs, stem.text, stem.stems))
@@ -123,7 +123,7 @@ func same(t interface{ Fatalf(string, ...any) }, x, y *Index) {
 		t.Fatalf("order\n got %q\nwant %q\nwords\n got %q\nwant %q", order[0], order[1], words[0], words[1])
 	}
 	all := func(p *postings) (list []string) {
-		p.each(func(doc uint32, e posting) { list = append(list, fmt.Sprint(doc, e.impact(), e.fields())) })
+		p.eachPosting(func(doc uint32, e posting) { list = append(list, fmt.Sprint(doc, e.impact(), e.fields())) })
 		if p.many != nil {
 			for i := range p.many.list {
 				was := p.many.list[i].top
@@ -144,8 +144,8 @@ func same(t interface{ Fatalf(string, ...any) }, x, y *Index) {
 			continue
 		}
 		other, ok := y.words.byText.Find(w.text)
-		if terms[uint32(id)] = other; !ok || !slices.Equal(all(&w.postings), all(y.words.postings(other))) {
-			t.Fatalf("%s:\n got %q\nwant %q", w.text, all(&w.postings), all(y.words.postings(other)))
+		if terms[uint32(id)] = other; !ok || !slices.Equal(all(&w.postings), all(y.words.postingsOf(other))) {
+			t.Fatalf("%s:\n got %q\nwant %q", w.text, all(&w.postings), all(y.words.postingsOf(other)))
 		}
 	}
 	if x.Pairs() != y.Pairs() {
@@ -218,19 +218,19 @@ func TestSorted_MergeAgreesWithInsert(t *testing.T) {
 				keys = append(keys, fmt.Sprintf("beginning%d", r.IntN(spread))[r.IntN(9):])
 			}
 			for _, id := range run {
-				y.insert(id)
+				y.insertID(id)
 			}
 			slices.SortFunc(run, func(a, b uint32) int {
-				if x.less(a, b) {
+				if x.lessID(a, b) {
 					return -1
 				}
 				return 1
 			})
-			x.merge(run)
+			x.mergeIDs(run)
 		}
 		var got, want []uint32
-		x.from("", func(id uint32) bool { got = append(got, id); return true })
-		y.from("", func(id uint32) bool { want = append(want, id); return true })
+		x.eachFrom("", func(id uint32) bool { got = append(got, id); return true })
+		y.eachFrom("", func(id uint32) bool { want = append(want, id); return true })
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %d, want %d", got, want)
 		}
@@ -240,7 +240,7 @@ func TestSorted_MergeAgreesWithInsert(t *testing.T) {
 			}
 		}
 		for id := range keys { // each is found where it is
-			x.remove(uint32(id))
+			x.removeID(uint32(id))
 		}
 		if len(x.chunks) != 0 {
 			t.Fatalf("%d chunks are left", len(x.chunks))

@@ -26,42 +26,42 @@ type chunk struct {
 	ids   []uint32
 }
 
-// head is the beginning of a key; heads are in the order of their keys.
-func head(key string) uint64 {
+// keyHead is the beginning of a key; heads are in the order of their keys.
+func keyHead(key string) uint64 {
 	var b [8]byte
 	copy(b[:], key)
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// compare orders an id with its head against a place.
-func (s *sorted) compare(h uint64, id uint32, head uint64, key string, at uint32) int {
+// comparePlace orders an id with its head against a place.
+func (s *sorted) comparePlace(h uint64, id uint32, head uint64, key string, at uint32) int {
 	if h != head {
 		return cmp.Compare(h, head)
 	}
 	return cmp.Or(strings.Compare(s.texts.Text(id), key), cmp.Compare(id, at))
 }
 
-// find returns the chunk number and the place in it where the key with that
+// findKey returns the chunk number and the place in it where the key with that
 // id is or belongs.
-func (s *sorted) find(key string, id uint32) (int, int) {
-	h := head(key)
+func (s *sorted) findKey(key string, id uint32) (int, int) {
+	h := keyHead(key)
 	c := sort.Search(len(s.chunks), func(i int) bool {
 		if s.lasts[i] != h {
 			return s.lasts[i] > h
 		}
 		ids := s.chunks[i].ids
-		return s.compare(h, ids[len(ids)-1], h, key, id) >= 0
+		return s.comparePlace(h, ids[len(ids)-1], h, key, id) >= 0
 	})
 	if c == len(s.chunks) {
 		return c, 0
 	}
 	k := &s.chunks[c]
-	return c, sort.Search(len(k.ids), func(i int) bool { return s.compare(k.heads[i], k.ids[i], h, key, id) >= 0 })
+	return c, sort.Search(len(k.ids), func(i int) bool { return s.comparePlace(k.heads[i], k.ids[i], h, key, id) >= 0 })
 }
 
-func (s *sorted) insert(id uint32) {
+func (s *sorted) insertID(id uint32) {
 	key := s.texts.Text(id)
-	c, i := s.find(key, id)
+	c, i := s.findKey(key, id)
 	if c == len(s.chunks) { // behind everything
 		if c == 0 || len(s.chunks[c-1].ids) >= chunkSize {
 			s.chunks, s.lasts = append(s.chunks, chunk{}), append(s.lasts, 0)
@@ -71,7 +71,7 @@ func (s *sorted) insert(id uint32) {
 		i = len(s.chunks[c].ids)
 	}
 	k := &s.chunks[c]
-	k.heads, k.ids = insertAt(k.heads, i, head(key)), insertAt(k.ids, i, id)
+	k.heads, k.ids = insertAt(k.heads, i, keyHead(key)), insertAt(k.ids, i, id)
 	if len(k.ids) > chunkSize {
 		half := len(k.ids) / 2
 		tail := chunk{slices.Clone(k.heads[half:]), slices.Clone(k.ids[half:])}
@@ -95,9 +95,9 @@ func (s *sorted) setLast(c int) {
 	s.lasts[c] = h[len(h)-1]
 }
 
-// remove removes id; its key must still be the one it was inserted with.
-func (s *sorted) remove(id uint32) {
-	c, i := s.find(s.texts.Text(id), id)
+// removeID removes id; its key must still be the one it was inserted with.
+func (s *sorted) removeID(id uint32) {
+	c, i := s.findKey(s.texts.Text(id), id)
 	k := &s.chunks[c]
 	k.heads, k.ids = slices.Delete(k.heads, i, i+1), slices.Delete(k.ids, i, i+1)
 	if len(k.ids) == 0 {
@@ -107,14 +107,14 @@ func (s *sorted) remove(id uint32) {
 	s.setLast(c)
 }
 
-// less orders two ids by key, equal keys by id.
-func (s *sorted) less(a, b uint32) bool {
+// lessID orders two ids by key, equal keys by id.
+func (s *sorted) lessID(a, b uint32) bool {
 	return cmp.Or(strings.Compare(s.texts.Text(a), s.texts.Text(b)), cmp.Compare(a, b)) < 0
 }
 
-// from calls yield with the ids that have at least that key, in order.
-func (s *sorted) from(key string, yield func(id uint32) bool) {
-	c, i := s.find(key, 0)
+// eachFrom calls yield with the ids that have at least that key, in order.
+func (s *sorted) eachFrom(key string, yield func(id uint32) bool) {
+	c, i := s.findKey(key, 0)
 	for ; c < len(s.chunks); c++ {
 		for _, id := range s.chunks[c].ids[i:] {
 			if !yield(id) {

@@ -1,10 +1,10 @@
 package bm25
 
-// stem reduces an English word to the form its relatives share (translate,
+// stemWord reduces an English word to the form its relatives share (translate,
 // translating, translation, translator → translat) by Porter's algorithm of
 // 1980. Words with anything but a–z, and words of up to three letters, stay
 // as they are. It may change w and returns a slice of it.
-func stem(w []byte) []byte {
+func stemWord(w []byte) []byte {
 	if len(w) <= 3 {
 		return w
 	}
@@ -13,7 +13,7 @@ func stem(w []byte) []byte {
 			return w
 		}
 	}
-	w = plural(w)
+	w = stripPlural(w)
 	w = pastAndGerund(w)
 	if n := len(w); w[n-1] == 'y' && hasVowel(w[:n-1]) {
 		w[n-1] = 'i'
@@ -21,7 +21,7 @@ func stem(w []byte) []byte {
 	w = replaceSuffix(w, doubleSuffixes, 0)
 	w = replaceSuffix(w, simpleSuffixes, 0)
 	w = dropSuffix(w)
-	return tidy(w)
+	return tidyEnd(w)
 }
 
 type rule struct{ from, to string }
@@ -43,13 +43,13 @@ var (
 	}
 )
 
-func plural(w []byte) []byte {
+func stripPlural(w []byte) []byte {
 	switch {
-	case ends(w, "sses"), ends(w, "ies"):
+	case hasSuffix(w, "sses"), hasSuffix(w, "ies"):
 		return w[:len(w)-2]
-	case ends(w, "ss"):
+	case hasSuffix(w, "ss"):
 		return w
-	case ends(w, "s"):
+	case hasSuffix(w, "s"):
 		return w[:len(w)-1]
 	}
 	return w
@@ -58,24 +58,24 @@ func plural(w []byte) []byte {
 func pastAndGerund(w []byte) []byte {
 	var s []byte
 	switch {
-	case ends(w, "eed"):
-		if measure(w[:len(w)-3]) > 0 {
+	case hasSuffix(w, "eed"):
+		if measureStem(w[:len(w)-3]) > 0 {
 			return w[:len(w)-1]
 		}
 		return w
-	case ends(w, "ed") && hasVowel(w[:len(w)-2]):
+	case hasSuffix(w, "ed") && hasVowel(w[:len(w)-2]):
 		s = w[:len(w)-2]
-	case ends(w, "ing") && hasVowel(w[:len(w)-3]):
+	case hasSuffix(w, "ing") && hasVowel(w[:len(w)-3]):
 		s = w[:len(w)-3]
 	default:
 		return w
 	}
 	switch n := len(s); {
-	case ends(s, "at"), ends(s, "bl"), ends(s, "iz"):
+	case hasSuffix(s, "at"), hasSuffix(s, "bl"), hasSuffix(s, "iz"):
 		return append(s, 'e')
-	case n > 1 && s[n-1] == s[n-2] && !vowel(s, n-1) && s[n-1] != 'l' && s[n-1] != 's' && s[n-1] != 'z':
+	case n > 1 && s[n-1] == s[n-2] && !isVowel(s, n-1) && s[n-1] != 'l' && s[n-1] != 's' && s[n-1] != 'z':
 		return s[:n-1]
-	case measure(s) == 1 && shortEnd(s):
+	case measureStem(s) == 1 && shortEnd(s):
 		return append(s, 'e')
 	}
 	return s
@@ -84,8 +84,8 @@ func pastAndGerund(w []byte) []byte {
 // replaceSuffix applies the first matching rule, if the remaining stem has a measure above least.
 func replaceSuffix(w []byte, rules []rule, least int) []byte {
 	for _, r := range rules {
-		if ends(w, r.from) {
-			if s := w[:len(w)-len(r.from)]; measure(s) > least {
+		if hasSuffix(w, r.from) {
+			if s := w[:len(w)-len(r.from)]; measureStem(s) > least {
 				return append(s, r.to...)
 			}
 			return w
@@ -96,11 +96,11 @@ func replaceSuffix(w []byte, rules []rule, least int) []byte {
 
 func dropSuffix(w []byte) []byte {
 	for _, suffix := range lastSuffixes {
-		if !ends(w, suffix) {
+		if !hasSuffix(w, suffix) {
 			continue
 		}
 		s := w[:len(w)-len(suffix)]
-		if measure(s) > 1 && (suffix != "ion" || ends(s, "s") || ends(s, "t")) {
+		if measureStem(s) > 1 && (suffix != "ion" || hasSuffix(s, "s") || hasSuffix(s, "t")) {
 			return s
 		}
 		return w
@@ -108,48 +108,48 @@ func dropSuffix(w []byte) []byte {
 	return w
 }
 
-// tidy is step 5: a final e, and the second l of ll.
-func tidy(w []byte) []byte {
+// tidyEnd is step 5: a final e, and the second l of ll.
+func tidyEnd(w []byte) []byte {
 	if n := len(w); w[n-1] == 'e' {
 		s := w[:n-1]
-		if m := measure(s); m > 1 || m == 1 && !shortEnd(s) {
+		if m := measureStem(s); m > 1 || m == 1 && !shortEnd(s) {
 			w = s
 		}
 	}
-	if ends(w, "ll") && measure(w) > 1 {
+	if hasSuffix(w, "ll") && measureStem(w) > 1 {
 		w = w[:len(w)-1]
 	}
 	return w
 }
 
-func ends(w []byte, suffix string) bool {
+func hasSuffix(w []byte, suffix string) bool {
 	return len(w) >= len(suffix) && string(w[len(w)-len(suffix):]) == suffix
 }
 
-func vowel(w []byte, i int) bool {
+func isVowel(w []byte, i int) bool {
 	switch w[i] {
 	case 'a', 'e', 'i', 'o', 'u':
 		return true
 	case 'y':
-		return i > 0 && !vowel(w, i-1)
+		return i > 0 && !isVowel(w, i-1)
 	}
 	return false
 }
 
 func hasVowel(w []byte) bool {
 	for i := range w {
-		if vowel(w, i) {
+		if isVowel(w, i) {
 			return true
 		}
 	}
 	return false
 }
 
-// measure is Porter's m: how often a vowel is followed by a consonant.
-func measure(w []byte) int {
+// measureStem is Porter's m: how often a vowel is followed by a consonant.
+func measureStem(w []byte) int {
 	m, was := 0, false
 	for i := range w {
-		v := vowel(w, i)
+		v := isVowel(w, i)
 		if was && !v {
 			m++
 		}
@@ -161,7 +161,7 @@ func measure(w []byte) int {
 // shortEnd is Porter's *o: consonant, vowel, consonant other than w, x, y.
 func shortEnd(w []byte) bool {
 	n := len(w)
-	if n < 3 || vowel(w, n-1) || !vowel(w, n-2) || vowel(w, n-3) {
+	if n < 3 || isVowel(w, n-1) || !isVowel(w, n-2) || isVowel(w, n-3) {
 		return false
 	}
 	c := w[n-1]

@@ -35,7 +35,7 @@ type lightWord struct {
 	sum, coord float32 // bounds of those before it
 }
 
-func zeros(list []float32, n int) []float32 {
+func zeroFloats(list []float32, n int) []float32 {
 	if cap(list) < n {
 		return make([]float32, n, n+n/8)
 	}
@@ -44,17 +44,17 @@ func zeros(list []float32, n int) []float32 {
 	return list
 }
 
-// stretches ranks the matches of words with many postings: stretch by stretch,
+// rankStretches ranks the matches of words with many postings: stretch by stretch,
 // best bound first, until no bound reaches the page.
-func (m *Match) stretches(t *top) {
+func (m *Match) rankStretches(t *top) {
 	s := &m.s.seg
 	n := (len(m.x.docs) + stretchSize - 1) >> stretchBits
-	s.words = zeros(s.words, n*len(m.words))
+	s.words = zeroFloats(s.words, n*len(m.words))
 	s.light, s.heavy = s.light[:0], s.heavy[:0]
 	for w := range m.words {
 		bounds := s.words[w*n:][:n]
 		for _, alt := range m.words[w].alts {
-			bound(bounds, m.x.words.postings(alt.term), alt.worth/fullImpact)
+			raiseBounds(bounds, m.x.words.postingsOf(alt.term), alt.worth/fullImpact)
 		}
 		s.light, s.heavy = append(s.light, lightWord{word: w}), append(s.heavy, true)
 	}
@@ -71,24 +71,24 @@ func (m *Match) stretches(t *top) {
 			}
 		}
 		if sum > 0 {
-			s.order = append(s.order, uint64(math.Float32bits(m.bound(sum, coord)))<<32|uint64(i))
+			s.order = append(s.order, uint64(math.Float32bits(m.scoreBound(sum, coord)))<<32|uint64(i))
 		}
 	}
 	slices.Sort(s.order)
 	for i := len(s.order) - 1; i >= 0; i-- {
-		if !t.reaches(math.Float32frombits(uint32(s.order[i] >> 32))) {
+		if !t.mayReach(math.Float32frombits(uint32(s.order[i] >> 32))) {
 			return
 		}
-		m.stretch(t, uint32(s.order[i]), n)
+		m.rankStretch(t, uint32(s.order[i]), n)
 	}
 }
 
-// bound returns the highest score of a document with no more than this sum and this share of the
+// scoreBound returns the highest score of a document with no more than this sum and this share of the
 // words.
-func (m *Match) bound(sum, coord float32) float32 { return sum * (coord / m.total) * slack }
+func (m *Match) scoreBound(sum, coord float32) float32 { return sum * (coord / m.total) * slack }
 
-// bound raises the bounds of one word by those of one of its alternatives.
-func bound(bounds []float32, p *postings, worth float32) {
+// raiseBounds raises the bounds of one word by those of one of its alternatives.
+func raiseBounds(bounds []float32, p *postings, worth float32) {
 	if p.n == 1 {
 		i := (p.base | p.only.low()) >> stretchBits
 		bounds[i] = max(bounds[i], worth*float32(p.only.impact()))
@@ -99,7 +99,7 @@ func bound(bounds []float32, p *postings, worth float32) {
 	}
 	for b := range p.many.list {
 		l := &p.many.list[b]
-		from, to := l.first()>>stretchBits, l.last()>>stretchBits
+		from, to := l.firstDoc()>>stretchBits, l.lastDoc()>>stretchBits
 		if to-from < maxSpan {
 			most := worth * float32(l.top)
 			for i := from; i <= to; i++ {
@@ -114,11 +114,11 @@ func bound(bounds []float32, p *postings, worth float32) {
 	}
 }
 
-// stretch offers the matches of one of n stretches. Words that could not get a
+// rankStretch offers the matches of one of n stretches. Words that could not get a
 // document on the page without the others are light: their postings, the most
 // of all, are not read, but looked up for those few documents that they could
 // still lift onto the page.
-func (m *Match) stretch(t *top, number uint32, n int) {
+func (m *Match) rankStretch(t *top, number uint32, n int) {
 	from := number << stretchBits
 	to := min(from+stretchSize, uint32(len(m.x.docs)))
 	words := m.Bits[from>>6 : (to+63)>>6]
@@ -132,7 +132,7 @@ func (m *Match) stretch(t *top, number uint32, n int) {
 		w := &s.light[light]
 		w.sum, w.coord = sum, coord
 		if most := s.words[w.word*n+int(number)]; most > 0 {
-			if t.reaches(m.bound(sum+most, coord+m.words[w.word].idf)) {
+			if t.mayReach(m.scoreBound(sum+most, coord+m.words[w.word].idf)) {
 				break
 			}
 			sum, coord = sum+most, coord+m.words[w.word].idf
@@ -141,23 +141,23 @@ func (m *Match) stretch(t *top, number uint32, n int) {
 	for i, w := range s.light {
 		s.heavy[w.word] = i >= light
 	}
-	m.accumulate(from, to)
+	m.addHeavy(from, to)
 	if sum > 0 {
 		s.singly = s.singly[:0]
 		for i, w := range words {
 			for w &= s.has[i]; w != 0; w &= w - 1 {
 				id := uint32(i<<6 + bits.TrailingZeros64(w))
-				if a := &s.acc[id]; t.reaches(m.bound(a.score+sum, a.coord+coord)) {
+				if a := &s.acc[id]; t.mayReach(m.scoreBound(a.score+sum, a.coord+coord)) {
 					s.singly = append(s.singly, from+id)
 				}
 			}
 		}
 		if len(s.singly) <= maxSingly {
 			for _, doc := range s.singly {
-				if a := s.acc[doc-from]; m.lift(t, &a, doc, s.light[:light]) {
+				if a := s.acc[doc-from]; m.addLight(t, &a, doc, s.light[:light]) {
 					// In the order of the words: sums are rounded.
-					a = m.look(doc)
-					t.offer(m.score(&a), doc, a.fields)
+					a = m.scoreDoc(doc)
+					t.offerHit(m.scoreOf(&a), doc, a.fields)
 				}
 			}
 			return
@@ -165,51 +165,51 @@ func (m *Match) stretch(t *top, number uint32, n int) {
 		for w := range s.heavy {
 			s.heavy[w] = true
 		}
-		m.accumulate(from, to)
+		m.addHeavy(from, to)
 	}
 	for i, w := range words {
 		for w &= s.has[i]; w != 0; w &= w - 1 {
 			id := uint32(i<<6 + bits.TrailingZeros64(w))
-			if a := &s.acc[id]; t.reaches(a.score) { // no share of it is more
-				t.offer(m.score(a), from+id, a.fields)
+			if a := &s.acc[id]; t.mayReach(a.score) { // no share of it is more
+				t.offerHit(m.scoreOf(a), from+id, a.fields)
 			}
 		}
 	}
 }
 
-// lift adds the light words to a document, and reports whether it may get on
+// addLight adds the light words to a document, and reports whether it may get on
 // the page.
-func (m *Match) lift(t *top, a *accumulator, doc uint32, light []lightWord) bool {
+func (m *Match) addLight(t *top, a *accumulator, doc uint32, light []lightWord) bool {
 	for k := len(light) - 1; k >= 0; k-- {
 		l := &light[k]
 		w := &m.words[l.word]
 		for _, alt := range w.alts {
-			if e, ok := m.x.words.postings(alt.term).get(doc); ok {
-				a.add(l.word+1, w.idf, alt.worth/fullImpact*float32(e.impact()), 0)
+			if e, ok := m.x.words.postingsOf(alt.term).getPosting(doc); ok {
+				a.addWord(l.word+1, w.idf, alt.worth/fullImpact*float32(e.impact()), 0)
 			}
 		}
-		if !t.reaches(m.bound(a.score+l.sum, a.coord+l.coord)) {
+		if !t.mayReach(m.scoreBound(a.score+l.sum, a.coord+l.coord)) {
 			return false
 		}
 	}
 	return true
 }
 
-// look adds up one document.
-func (m *Match) look(doc uint32) (a accumulator) {
+// scoreDoc adds up one document.
+func (m *Match) scoreDoc(doc uint32) (a accumulator) {
 	for i := range m.words {
 		w := &m.words[i]
 		for _, alt := range w.alts {
-			if e, ok := m.x.words.postings(alt.term).get(doc); ok {
-				a.add(i+1, w.idf, alt.worth/fullImpact*float32(e.impact()), e.fields())
+			if e, ok := m.x.words.postingsOf(alt.term).getPosting(doc); ok {
+				a.addWord(i+1, w.idf, alt.worth/fullImpact*float32(e.impact()), e.fields())
 			}
 		}
 	}
 	return a
 }
 
-// accumulate adds up the heavy words of the documents of a stretch.
-func (m *Match) accumulate(from, to uint32) {
+// addHeavy adds up the heavy words of the documents of a stretch.
+func (m *Match) addHeavy(from, to uint32) {
 	s := &m.s.seg
 	clear(s.has[:])
 	for i, w := range m.words {
@@ -218,17 +218,17 @@ func (m *Match) accumulate(from, to uint32) {
 		}
 		for _, alt := range w.alts {
 			worth := alt.worth / fullImpact
-			p := m.x.words.postings(alt.term)
+			p := m.x.words.postingsOf(alt.term)
 			if p.n == 1 {
 				if doc := p.base | p.only.low(); doc >= from && doc < to {
-					s.add(doc-from, i+1, w.idf, worth, p.only)
+					s.addPosting(doc-from, i+1, w.idf, worth, p.only)
 				}
 				continue
 			}
 			if p.n == 0 || p.many.end < from {
 				continue
 			}
-			b, at := p.many.find(from)
+			b, at := p.many.findDoc(from)
 			for ; b < len(p.many.list); b++ {
 				l := &p.many.list[b]
 				if l.base|l.list[at].low() >= to {
@@ -239,7 +239,7 @@ func (m *Match) accumulate(from, to uint32) {
 					if doc >= to {
 						break
 					}
-					s.add(doc-from, i+1, w.idf, worth, e)
+					s.addPosting(doc-from, i+1, w.idf, worth, e)
 				}
 				at = 0
 			}
@@ -247,7 +247,7 @@ func (m *Match) accumulate(from, to uint32) {
 	}
 }
 
-func (s *stretch) add(doc uint32, word int, idf, worth float32, e posting) {
+func (s *stretch) addPosting(doc uint32, word int, idf, worth float32, e posting) {
 	doc %= stretchSize
 	a, bit := &s.acc[doc], uint64(1)<<(doc&63)
 	score := worth * float32(e.impact())
@@ -256,5 +256,5 @@ func (s *stretch) add(doc uint32, word int, idf, worth float32, e posting) {
 		*a = accumulator{score: score, coord: idf, last: score, word: int16(word), fields: e.fields()}
 		return
 	}
-	a.add(word, idf, score, e.fields())
+	a.addWord(word, idf, score, e.fields())
 }

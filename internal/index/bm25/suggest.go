@@ -12,10 +12,10 @@ import (
 // phrases taken as words; and with single words left out. Not all of them
 // need find something.
 func (x *Index) Suggest(text string, n int) []string {
-	q := parse(text)
+	q := parseQuery(text)
 	var list []string
 	offer := func(clauses []clause) {
-		if s := write(clauses); s != "" && s != write(q.clauses) && !slices.Contains(list, s) && len(list) < n {
+		if s := writeQuery(clauses); s != "" && s != writeQuery(q.clauses) && !slices.Contains(list, s) && len(list) < n {
 			list = append(list, s)
 		}
 	}
@@ -32,7 +32,7 @@ func (x *Index) Suggest(text string, n int) []string {
 				if x.words.termOf(p) != 0 {
 					continue
 				}
-				if others := x.closest(p, n); rank < len(others) {
+				if others := x.closestWords(p, n); rank < len(others) {
 					next[i].parts[j], changed = others[rank], true
 				} else if len(others) > 0 {
 					next[i].parts[j] = others[0]
@@ -60,18 +60,18 @@ func (x *Index) Suggest(text string, n int) []string {
 	return list
 }
 
-// closest returns up to n words of the dictionary that are closest to one
+// closestWords returns up to n words of the dictionary that are closest to one
 // that is not in it.
-func (x *Index) closest(word string, n int) []string {
+func (x *Index) closestWords(word string, n int) []string {
 	b := best{most: n}
-	x.words.near.each(x.words.list, word, tolerance(word)+1, func(id uint32, distance int) {
+	x.words.near.eachNear(x.words.list, word, maxEdits(word)+1, func(id uint32, distance int) {
 		t := x.words.termID[id]
-		b.offer(candidate{term: t, df: x.words.df(t), distance: distance, text: x.words.list[id].text})
+		b.offerCandidate(candidate{term: t, df: x.words.docFreq(t), distance: distance, text: x.words.list[id].text})
 	})
 	// Nothing near: words that start alike.
 	for cut := len(word) - 1; cut >= 3 && len(b.list) == 0; cut-- {
 		if utf8.RuneStart(word[cut]) {
-			b.list = x.completions(word[:cut], 0)
+			b.list = x.completeWord(word[:cut], 0)
 		}
 	}
 	var words []string
@@ -81,8 +81,8 @@ func (x *Index) closest(word string, n int) []string {
 	return words
 }
 
-// write is parse, reversed.
-func write(clauses []clause) string {
+// writeQuery is parse, reversed.
+func writeQuery(clauses []clause) string {
 	var b strings.Builder
 	for _, c := range clauses {
 		if b.Len() > 0 {

@@ -19,7 +19,7 @@ type Table struct {
 
 var tableSeed = maphash.MakeSeed()
 
-func (t *Table) slot(h uint64) (int, uint8) {
+func (t *Table) findSlot(h uint64) (int, uint8) {
 	return int((h >> 32) * uint64(len(t.slots)) >> 32), uint8(h)
 }
 
@@ -42,7 +42,7 @@ func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 	if t.n == 0 {
 		return 0, false
 	}
-	for i, tag := t.slot(h); ; {
+	for i, tag := t.findSlot(h); ; {
 		s := t.slots[i]
 		if s == 0 {
 			return 0, false
@@ -67,15 +67,15 @@ func (t *Table) InsertHash(id uint32, h uint64) {
 		t.slots, t.tags = make([]uint32, n), make([]uint8, n)
 		for _, s := range old {
 			if s != 0 {
-				t.put(s, HashOf(t.Texts.Text(s-1)))
+				t.putSlot(s, HashOf(t.Texts.Text(s-1)))
 			}
 		}
 	}
-	t.put(id+1, h)
+	t.putSlot(id+1, h)
 }
 
-func (t *Table) put(s uint32, h uint64) {
-	i, tag := t.slot(h)
+func (t *Table) putSlot(s uint32, h uint64) {
+	i, tag := t.findSlot(h)
 	for t.slots[i] != 0 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -86,7 +86,7 @@ func (t *Table) put(s uint32, h uint64) {
 
 // Delete takes out an id, which must be in with the text it still has.
 func (t *Table) Delete(id uint32) {
-	i, _ := t.slot(HashOf(t.Texts.Text(id)))
+	i, _ := t.findSlot(HashOf(t.Texts.Text(id)))
 	for t.slots[i] != id+1 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -103,7 +103,7 @@ func (t *Table) Delete(id uint32) {
 			if t.slots[j] == 0 {
 				return
 			}
-			home, _ := t.slot(HashOf(t.Texts.Text(t.slots[j] - 1)))
+			home, _ := t.findSlot(HashOf(t.Texts.Text(t.slots[j] - 1)))
 			// The entry at j may move to i unless its home lies between.
 			if i <= j && (home <= i || home > j) || i > j && home <= i && home > j {
 				break

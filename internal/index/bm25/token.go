@@ -30,7 +30,7 @@ type tokenizer struct {
 
 func (t *tokenizer) reset() { t.buf, t.toks = t.buf[:0], t.toks[:0] }
 
-func (t *tokenizer) text(k token) []byte { return t.buf[k.from:k.to] }
+func (t *tokenizer) tokenText(k token) []byte { return t.buf[k.from:k.to] }
 
 // class sorts runes by their effect on a word.
 type class uint8
@@ -68,9 +68,9 @@ func classOf(r rune) class {
 	return space
 }
 
-// add appends the words of s, at most limit of them (compounds not counted),
+// addWords appends the words of s, at most limit of them (compounds not counted),
 // and returns how many there were.
-func (t *tokenizer) add(s string, limit int) int {
+func (t *tokenizer) addWords(s string, limit int) int {
 	words := 0
 	var (
 		first    = len(t.toks) // first part of the open compound
@@ -90,7 +90,7 @@ func (t *tokenizer) add(s string, limit int) int {
 		if n := len(t.toks) - first; n > 1 && n <= maxParts {
 			from := len(t.buf)
 			for _, k := range t.toks[first:] {
-				t.buf = append(t.buf, t.text(k)...)
+				t.buf = append(t.buf, t.tokenText(k)...)
 			}
 			if len(t.buf)-from <= maxWordBytes {
 				t.toks = append(t.toks, token{from: uint32(from), to: uint32(len(t.buf)), joined: true})
@@ -127,15 +127,15 @@ func (t *tokenizer) add(s string, limit int) int {
 			if prev == upper && prevPrev == upper && !lastS(s[i:]) {
 				t.splitLast(&start, endWord) // HTTPServer: http, server
 			}
-			t.write(r, start)
+			t.writeRune(r, start)
 		case upper:
 			if prev == lower {
 				endWord()
 			}
-			t.write(r, start)
+			t.writeRune(r, start)
 		case alone:
 			endCompound()
-			t.write(r, start)
+			t.writeRune(r, start)
 			endCompound()
 		case inside:
 			i = next
@@ -199,12 +199,12 @@ func plainWord(s string) int {
 	return 0
 }
 
-// write appends the folded rune to the open word unless that is full.
-func (t *tokenizer) write(r rune, start int) {
+// writeRune appends the folded rune to the open word unless that is full.
+func (t *tokenizer) writeRune(r rune, start int) {
 	if len(t.buf)-start > maxPlainWord {
 		return
 	}
-	a, b := fold(r)
+	a, b := foldRune(r)
 	if a != 0 {
 		t.buf = utf8.AppendRune(t.buf, a)
 	}

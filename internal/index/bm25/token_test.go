@@ -8,10 +8,10 @@ import (
 
 func tokens(s string) []string {
 	var t tokenizer
-	t.add(s, maxFieldWords)
+	t.addWords(s, maxFieldWords)
 	var list []string
 	for _, k := range t.toks {
-		w := string(t.text(k))
+		w := string(t.tokenText(k))
 		if k.joined {
 			w = "+" + w
 		}
@@ -54,7 +54,7 @@ func TestTokenizer_SplitsWordsAndKeepsCompounds(t *testing.T) {
 
 func TestTokenizer_StopsAtTheLimit(t *testing.T) {
 	var tok tokenizer
-	if n := tok.add(strings.Repeat("w ", 50), 7); n != 7 || len(tok.toks) != 7 {
+	if n := tok.addWords(strings.Repeat("w ", 50), 7); n != 7 || len(tok.toks) != 7 {
 		t.Errorf("%d words, %d tokens, want 7", n, len(tok.toks))
 	}
 }
@@ -76,7 +76,7 @@ func TestStem_MeetsPortersVocabulary(t *testing.T) {
 		"translator": "translat", "agents": "agent", "summaries": "summari", "summary": "summari",
 		"été": "été", "gpt4s": "gpt4s", "is": "is",
 	} {
-		if got := string(stem([]byte(word))); got != want {
+		if got := string(stemWord([]byte(word))); got != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDistance_CountsEditsAndSwaps(t *testing.T) {
 		{"same", "same", 0}, {"translate", "tranlsate", 1}, {"weather", "wether", 1}, {"kitten", "sitting", 3},
 		{"abc", "abcd", 1}, {"summarise", "sumarize", 2}, {"", "ab", 2}, {"ab", "ba", 1},
 	} {
-		if got := distance([]rune(c.a), []rune(c.b), 3); got != c.want {
+		if got := editDistance([]rune(c.a), []rune(c.b), 3); got != c.want {
 			t.Errorf("%s %s: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
@@ -131,7 +131,7 @@ func TestParse_TakesQueriesApart(t *testing.T) {
 		strings.Repeat("w ", 40):        strings.TrimSpace(strings.Repeat("w ", maxQueryWords)),
 		strings.Repeat("w ", 20) + "-x": strings.Repeat("w ", maxQueryWords) + "-x",
 	} {
-		if got := show(parse(text)); got != want {
+		if got := show(parseQuery(text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

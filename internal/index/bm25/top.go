@@ -42,26 +42,26 @@ func (m *Match) Top(limit int, after *After) []Hit {
 		return nil
 	}
 	if m.Any {
-		return m.first(limit, after)
+		return m.firstHits(limit, after)
 	}
 	t := &top{x: m.x, heap: m.s.heap[:0], limit: limit, after: after}
 	postings := 0
 	for _, w := range m.words {
 		for _, a := range w.alts {
-			postings += m.x.words.df(a.term)
+			postings += m.x.words.docFreq(a.term)
 		}
 	}
 	switch {
 	case len(m.words) == 0:
 	case len(m.words) == 1:
-		m.single(t)
+		m.rankSingle(t)
 	case postings <= fewPostings:
-		m.few(t)
+		m.rankFew(t)
 	default:
-		m.stretches(t)
+		m.rankStretches(t)
 	}
 	slices.SortFunc(t.heap, func(a, b ranked) int {
-		if t.before(&a, &b) {
+		if t.ranksBefore(&a, &b) {
 			return -1
 		}
 		return 1
@@ -74,8 +74,8 @@ func (m *Match) Top(limit int, after *After) []Hit {
 	return hits
 }
 
-// first is Top without words: all scores are 0.
-func (m *Match) first(limit int, after *After) []Hit {
+// firstHits is Top without words: all scores are 0.
+func (m *Match) firstHits(limit int, after *After) []Hit {
 	key := ""
 	if after != nil {
 		key = after.Key
@@ -93,22 +93,22 @@ func (m *Match) first(limit int, after *After) []Hit {
 // Ascend calls yield with the documents in the order of their keys, from the
 // first that is not less than key, until it returns false.
 func (x *Index) Ascend(key string, yield func(id int) bool) {
-	x.order.from(key, func(id uint32) bool { return yield(int(id)) })
+	x.order.eachFrom(key, func(id uint32) bool { return yield(int(id)) })
 }
 
 // Key returns the key a document was put with.
 func (x *Index) Key(id int) string { return x.docs[id].key() }
 
-// single ranks the documents of one word: those in the blocks with the
+// rankSingle ranks the documents of one word: those in the blocks with the
 // greatest impacts first, and of the others those that still can matter.
-func (m *Match) single(t *top) {
+func (m *Match) rankSingle(t *top) {
 	alts := m.words[0].alts
 	for i, alt := range alts {
 		worth := alt.worth / fullImpact
-		p := m.x.words.postings(alt.term)
+		p := m.x.words.postingsOf(alt.term)
 		if p.n == 1 {
 			if doc := p.base | p.only.low(); m.Bits.Has(int(doc)) {
-				m.offer(t, i, worth*float32(p.only.impact()), doc, p.only.fields())
+				m.offerDoc(t, i, worth*float32(p.only.impact()), doc, p.only.fields())
 			}
 			continue
 		}
@@ -118,34 +118,34 @@ func (m *Match) single(t *top) {
 		look := func(b *block) {
 			for _, e := range b.list {
 				score := worth * float32(e.impact())
-				if !t.reaches(score) {
+				if !t.mayReach(score) {
 					continue
 				}
 				if doc := b.base | e.low(); m.Bits[doc>>6]&(1<<(doc&63)) != 0 {
-					m.offer(t, i, score, doc, e.fields())
+					m.offerDoc(t, i, score, doc, e.fields())
 				}
 			}
 		}
 		list, level := p.many.list, 0
 		if i == 0 {
-			level = p.many.level(t.limit)
+			level = p.many.impactLevel(t.limit)
 		}
 		for b := range list {
-			if int(list[b].top) >= level && t.reaches(worth*float32(list[b].top)) {
+			if int(list[b].top) >= level && t.mayReach(worth*float32(list[b].top)) {
 				look(&list[b])
 			}
 		}
 		for b := range list {
-			if int(list[b].top) < level && t.reaches(worth*float32(list[b].top)) {
+			if int(list[b].top) < level && t.mayReach(worth*float32(list[b].top)) {
 				look(&list[b])
 			}
 		}
 	}
 }
 
-// level returns an impact that so many blocks have at least, if there are as
+// impactLevel returns an impact that so many blocks have at least, if there are as
 // many.
-func (p *blocks) level(n int) int {
+func (p *blocks) impactLevel(n int) int {
 	var tops [fullImpact + 1]uint16
 	for i := range p.list {
 		tops[p.list[i].top] = min(tops[p.list[i].top], math.MaxUint16-1) + 1
@@ -159,24 +159,24 @@ func (p *blocks) level(n int) int {
 	return level
 }
 
-// offer offers a document of the only word that has that score by the i-th
+// offerDoc offers a document of the only word that has that score by the i-th
 // alternative, unless it has a better one, or one as good comes before.
-func (m *Match) offer(t *top, i int, score float32, doc uint32, fields uint16) {
-	if r := (ranked{score: score, doc: doc}); len(t.heap) == t.limit && !t.before(&r, &t.heap[0]) {
+func (m *Match) offerDoc(t *top, i int, score float32, doc uint32, fields uint16) {
+	if r := (ranked{score: score, doc: doc}); len(t.heap) == t.limit && !t.ranksBefore(&r, &t.heap[0]) {
 		return
 	}
 	for k, o := range m.words[0].alts {
 		if k == i {
 			continue
 		}
-		if e, ok := m.x.words.postings(o.term).get(doc); ok {
+		if e, ok := m.x.words.postingsOf(o.term).getPosting(doc); ok {
 			if s := o.worth / fullImpact * float32(e.impact()); s > score || s == score && k < i {
 				return
 			}
 			fields |= e.fields()
 		}
 	}
-	t.offer(score, doc, fields)
+	t.offerHit(score, doc, fields)
 }
 
 // accumulator collects the score of one document.
@@ -188,8 +188,8 @@ type accumulator struct {
 	fields uint16
 }
 
-// add notes that word has an alternative in the document, worth s.
-func (a *accumulator) add(word int, idf, s float32, fields uint16) {
+// addWord notes that word has an alternative in the document, worth s.
+func (a *accumulator) addWord(word int, idf, s float32, fields uint16) {
 	a.fields |= fields
 	if a.word != int16(word) {
 		a.word = int16(word)
@@ -202,8 +202,8 @@ func (a *accumulator) add(word int, idf, s float32, fields uint16) {
 	}
 }
 
-// score returns the accumulated score, times the share of the query that was found.
-func (m *Match) score(a *accumulator) float32 { return a.score * (a.coord / m.total) }
+// scoreOf returns the accumulated score, times the share of the query that was found.
+func (m *Match) scoreOf(a *accumulator) float32 { return a.score * (a.coord / m.total) }
 
 // few are the accumulators of a query with few postings: a small hash table,
 // so that the memory does not depend on the size of the index.
@@ -218,7 +218,7 @@ const (
 	fewSlots    = 2 * fewPostings
 )
 
-func (f *few) of(doc uint32) *accumulator {
+func (f *few) accumulatorOf(doc uint32) *accumulator {
 	i := doc * 0x9E3779B1 >> 19 // 13 bits: fewSlots
 	for {
 		switch f.docs[i] {
@@ -234,7 +234,7 @@ func (f *few) of(doc uint32) *accumulator {
 	}
 }
 
-func (m *Match) few(t *top) {
+func (m *Match) rankFew(t *top) {
 	f := &m.s.few
 	if f.docs == nil {
 		f.docs, f.acc = make([]uint32, fewSlots), make([]accumulator, fewSlots)
@@ -242,8 +242,8 @@ func (m *Match) few(t *top) {
 	for i, w := range m.words {
 		for _, alt := range w.alts {
 			worth := alt.worth / fullImpact
-			m.x.words.postings(alt.term).each(func(doc uint32, e posting) {
-				f.of(doc).add(i+1, w.idf, worth*float32(e.impact()), e.fields())
+			m.x.words.postingsOf(alt.term).eachPosting(func(doc uint32, e posting) {
+				f.accumulatorOf(doc).addWord(i+1, w.idf, worth*float32(e.impact()), e.fields())
 			})
 		}
 	}
@@ -251,7 +251,7 @@ func (m *Match) few(t *top) {
 		doc := f.docs[i] - 1
 		f.docs[i] = 0
 		if m.Bits.Has(int(doc)) {
-			t.offer(m.score(&f.acc[i]), doc, f.acc[i].fields)
+			t.offerHit(m.scoreOf(&f.acc[i]), doc, f.acc[i].fields)
 		}
 	}
 	f.used = f.used[:0]

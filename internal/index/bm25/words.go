@@ -36,8 +36,8 @@ func newWords() *words {
 // Text implements Texts.
 func (w *words) Text(id uint32) string { return w.list[id].text }
 
-// lookup returns the id of a word that some document has, or 0.
-func (w *words) lookup(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
+// lookUp returns the id of a word that some document has, or 0.
+func (w *words) lookUp(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
 
 func (w *words) lookupHash(text string, h uint64) uint32 {
 	if id, ok := w.byText.FindHash(text, h); ok && w.list[id].refs > 0 {
@@ -46,25 +46,25 @@ func (w *words) lookupHash(text string, h uint64) uint32 {
 	return 0
 }
 
-// intern returns the id of a word, adding it when new, and counts one use.
-func (w *words) intern(text string) uint32 {
+// internWord returns the id of a word, adding it when new, and counts one use.
+func (w *words) internWord(text string) uint32 {
 	id, ok := w.byText.Find(text)
 	if ok && w.list[id].refs > 0 {
 		w.list[id].refs++
 		return id
 	}
 	if !ok {
-		id = w.enter(text)
+		id = w.addEntry(text)
 	}
 	w.list[id].refs = 1
-	w.order.insert(id)
-	w.near.add(w.list, id)
+	w.order.insertID(id)
+	w.near.addWord(w.list, id)
 
 	w.stemBuf = append(w.stemBuf[:0], text...)
 	t := id
-	if st := stem(w.stemBuf); string(st) != text {
+	if st := stemWord(w.stemBuf); string(st) != text {
 		if t, ok = w.byText.Find(string(st)); !ok {
-			t = w.enter(string(st))
+			t = w.addEntry(string(st))
 		}
 	}
 	w.list[t].stems++
@@ -72,8 +72,8 @@ func (w *words) intern(text string) uint32 {
 	return id
 }
 
-// enter adds an entry that nothing uses yet.
-func (w *words) enter(text string) uint32 { return w.enterHash(strings.Clone(text), HashOf(text)) }
+// addEntry adds an entry that nothing uses yet.
+func (w *words) addEntry(text string) uint32 { return w.enterHash(strings.Clone(text), HashOf(text)) }
 
 // enterHash is enter for a text of which the hash is known, and which is kept.
 func (w *words) enterHash(text string, h uint64) uint32 {
@@ -90,31 +90,31 @@ func (w *words) enterHash(text string, h uint64) uint32 {
 	return id
 }
 
-// room makes room for n more entries.
-func (w *words) room(n int) {
+// makeRoom makes room for n more entries.
+func (w *words) makeRoom(n int) {
 	w.list, w.termID = roomWith(w.list, max(0, n), 3), roomWith(w.termID, max(0, n), 3)
 }
 
-// release takes back one use of a word and forgets it with the last one. The
+// releaseUse takes back one use of a word and forgets it with the last one. The
 // postings of its documents must be gone before.
-func (w *words) release(id uint32) {
+func (w *words) releaseUse(id uint32) {
 	if w.list[id].refs--; w.list[id].refs > 0 {
 		return
 	}
 	w.epoch++
-	w.near.remove(w.list, id)
-	w.order.remove(id)
+	w.near.removeWord(w.list, id)
+	w.order.removeID(id)
 	t := w.termID[id]
 	w.termID[id] = 0
 	w.list[t].stems--
-	w.drop(t)
+	w.dropEntry(t)
 	if id != t {
-		w.drop(id)
+		w.dropEntry(id)
 	}
 }
 
-// drop forgets an entry unless something uses it.
-func (w *words) drop(id uint32) {
+// dropEntry forgets an entry unless something uses it.
+func (w *words) dropEntry(id uint32) {
 	if e := &w.list[id]; e.refs == 0 && e.stems == 0 {
 		w.byText.Delete(id)
 		*e = word{}
@@ -124,26 +124,26 @@ func (w *words) drop(id uint32) {
 
 // termOf returns the stem of a typed word, or 0 if no document has a word of that stem.
 func (w *words) termOf(text string) uint32 {
-	if id := w.lookup(text); id != 0 {
+	if id := w.lookUp(text); id != 0 {
 		return w.termID[id]
 	}
 	var buf [maxWordBytes]byte
-	return w.term(string(stem(append(buf[:0], text...))))
+	return w.lookUpTerm(string(stemWord(append(buf[:0], text...))))
 }
 
-// term returns the id of a stem, or 0 if no document has a word of it.
-func (w *words) term(stem string) uint32 {
+// lookUpTerm returns the id of a stem, or 0 if no document has a word of it.
+func (w *words) lookUpTerm(stem string) uint32 {
 	if id, ok := w.byText.Find(stem); ok && w.list[id].stems > 0 {
 		return id
 	}
 	return 0
 }
 
-// postings returns the documents of a stem.
-func (w *words) postings(term uint32) *postings { return &w.list[term].postings }
+// postingsOf returns the documents of a stem.
+func (w *words) postingsOf(term uint32) *postings { return &w.list[term].postings }
 
-// df is the number of documents of a stem.
-func (w *words) df(term uint32) int { return int(w.list[term].n) }
+// docFreq is the number of documents of a stem.
+func (w *words) docFreq(term uint32) int { return int(w.list[term].n) }
 
 // Words is the size of the dictionary, stems included; Pairs is how many pairs
 // of common terms are listed.
