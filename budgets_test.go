@@ -32,11 +32,11 @@ const (
 
 // shares are the figures that may only fall. Lower them when the code is better.
 var shares = map[string]float64{
-	"lines over 120 columns, percent":          1.84,
+	"lines over 120 columns, percent":          1.08,
 	"callback fields per 10,000 lines":         12.4,
 	"return nil, nil per 10,000 lines":         3.75,
-	"function names of one word, percent":      38.5,
-	"dialect words per 1,000 words of comment": 16.6,
+	"function names of one word, percent":      24.7,
+	"dialect words per 1,000 words of comment": 1.2,
 }
 
 // largePackages, largeTypes and longFunctions are the allowances of code that is
@@ -44,11 +44,11 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4717,
-		"internal/chat":       6308,
-		"internal/federation": 4829,
-		"internal/hub":        5753,
-		"internal/index/bm25": 4383,
+		"handlers/api":        4702,
+		"internal/chat":       6299,
+		"internal/federation": 4874,
+		"internal/hub":        5789,
+		"internal/index/bm25": 4374,
 		"internal/record":     4195,
 	}
 	largeTypes = map[string]int{
@@ -58,9 +58,9 @@ var (
 		"peering/replication.Syncer": 104,
 	}
 	longFunctions = map[string]int{
-		"internal/app/portal.go wire":      102,
-		"internal/hub/draft.go apply":      149,
-		"peering/search/search.go collect": 115,
+		"internal/app/portal.go wire":             102,
+		"internal/hub/draft.go apply":             149,
+		"peering/search/search.go collectAnswers": 115,
 	}
 )
 

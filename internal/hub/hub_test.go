@@ -44,20 +44,6 @@ type reader struct {
 	read []string
 }
 
-// set makes the reader say something else from now on.
-func (r *reader) set(says hub.Described, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.says, r.err = says, err
-}
-
-// reads is how often it was asked.
-func (r *reader) reads() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.read)
-}
-
 func (r *reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	return r.Read(ctx, t.Endpoint)
 }
