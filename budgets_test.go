@@ -32,7 +32,7 @@ const (
 
 // shares are the figures that may only fall. Lower them when the code is better.
 var shares = map[string]float64{
-	"lines over 120 columns, percent":          1.08,
+	"lines over 120 columns, percent":          0.75,
 	"callback fields per 10,000 lines":         12.4,
 	"return nil, nil per 10,000 lines":         3.75,
 	"function names of one word, percent":      24.7,

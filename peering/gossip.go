@@ -32,7 +32,8 @@ func (n *Node) openGossip(context.Context) (err error) {
 		return nil
 	}
 	g := &Gossip{n: n}
-	g.Gossip, err = gossip.New(gossip.Config{Network: n.cfg.Network, Self: n.ID, Contact: n.Overlay.Contact, Check: g.checkMember, Post: g.post, Known: g.known,
+	g.Gossip, err = gossip.New(gossip.Config{Network: n.cfg.Network, Self: n.ID, Contact: n.Overlay.Contact,
+		Check: g.checkMember, Post: g.post, Known: g.known,
 		Host: func(ctx context.Context, portal record.PortalID) string {
 			p, _ := n.Peers.Portal(ctx, string(portal))
 			u, err := url.Parse(p.URL)

@@ -27,7 +27,8 @@ func (n *Node) seenLiveness(a hub.Agent) (s live.Seen, ok bool) {
 	if a.Portal != "" || !a.Listable() || !n.Peers.Exports(a.Tags(), a.Languages) {
 		return s, false
 	}
-	s = live.Seen{Subject: n.ID, Agent: networkID(n.ID, a), Reach: record.ReachOf(string(a.Liveness.State)), At: a.Liveness.CheckedAt, Took: a.Liveness.Latency}
+	s = live.Seen{Subject: n.ID, Agent: networkID(n.ID, a), Reach: record.ReachOf(string(a.Liveness.State)),
+		At: a.Liveness.CheckedAt, Took: a.Liveness.Latency}
 	if a.Kind == hub.Builtin || a.Kind == hub.Link && s.Reach == record.Alive {
 		s.At = clock.Now() // it runs here, or holds a connection
 	}
@@ -51,7 +52,8 @@ func (n *Node) RemoteCalled(a hub.Agent, reached bool) {
 	if a.PortalID == "" || a.NetworkID == "" {
 		return
 	}
-	s := live.Seen{Subject: record.PortalID(a.PortalID), Agent: a.NetworkID, Reach: record.Unreachable, At: clock.Now(), Called: true}
+	s := live.Seen{Subject: record.PortalID(a.PortalID), Agent: a.NetworkID, Reach: record.Unreachable, At: clock.Now(),
+		Called: true}
 	if reached {
 		s.Reach = record.Alive
 		n.calls.reached.Add(1)
@@ -106,7 +108,8 @@ func (n *Node) Reports(a hub.Agent) (hub.Liveness, []hub.Voice) {
 	v := n.Liveness.Verdict(portal, id)
 	var list []hub.Voice
 	for _, s := range v.Reports {
-		list = append(list, hub.Voice{Portal: s.Host, State: hub.Live(s.Reach.String()), At: s.At, Called: s.Called, Role: role(s)})
+		list = append(list, hub.Voice{Portal: s.Host, State: hub.Live(s.Reach.String()), At: s.At, Called: s.Called,
+			Role: role(s)})
 	}
 	return believed(v), list
 }
@@ -153,7 +156,8 @@ func (n *Node) livenessChanged(ctx context.Context, portal record.PortalID, tags
 			continue
 		}
 		now := believed(n.Liveness.Verdict(portal, id))
-		if was := a.Liveness; was.State != now.State || was.Reason != now.Reason || now.CheckedAt.Sub(was.CheckedAt).Abs() > staleCheck {
+		if was := a.Liveness; was.State != now.State || was.Reason != now.Reason ||
+			now.CheckedAt.Sub(was.CheckedAt).Abs() > staleCheck {
 			stale = append(stale, id)
 		}
 	}

@@ -132,7 +132,8 @@ type remoteCalls struct{ reached, missed atomic.Int64 }
 func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 	n := &Node{cfg: cfg, ports: ports, ID: record.PortalOf(record.Public(ports.Keys.Public()))}
 	for _, open := range []func(context.Context) error{
-		n.openPeers, n.openClient, n.openPublisher, n.openCatalog, n.openReplication, n.openOverlay, n.openGossip, n.openSearch,
+		n.openPeers, n.openClient, n.openPublisher, n.openCatalog, n.openReplication, n.openOverlay, n.openGossip,
+		n.openSearch,
 	} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -148,7 +149,8 @@ func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 func (n *Node) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	loops := []func(context.Context) error{
-		n.Peers.Run, n.Tiers.Run, n.Self.Run, n.Guard.Run, n.handshaker.Run, n.sweepReplica, n.Publisher.Run, n.WatchPolicy,
+		n.Peers.Run, n.Tiers.Run, n.Self.Run, n.Guard.Run, n.handshaker.Run, n.sweepReplica, n.Publisher.Run,
+		n.WatchPolicy,
 		n.Catalog.Run, n.summaries.Run, n.Syncer.Run, n.Overlay.Run, n.watchNodes, n.Searcher.Run, n.Liveness.Run,
 	}
 	if n.Gossip != nil {
@@ -204,6 +206,7 @@ func (s signer) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time,
 }
 
 // Do implements federation.Caller.
-func (s signer) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+func (s signer) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
+	limit int64) (*federation.Answer, error) {
 	return s.n.Client.Do(ctx, origin, portal, method, path, body, limit)
 }

@@ -63,8 +63,10 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.Self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: n.cfg.Network, Origin: n.cfg.URL, Name: n.cfg.Name, Policy: n.Peers.Mode, Tier: n.Tiers.Tier,
-		Root: n.ports.Keys.Portal, Public: n.ports.Keys.Public(), Keys: n.ports.Operational, Cards: n.ports.Cards, Gate: n.Gate, Replica: replica, Log: log})
+	n.Self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: n.cfg.Network, Origin: n.cfg.URL,
+		Name: n.cfg.Name, Policy: n.Peers.Mode, Tier: n.Tiers.Tier,
+		Root: n.ports.Keys.Portal, Public: n.ports.Keys.Public(), Keys: n.ports.Operational, Cards: n.ports.Cards,
+		Gate: n.Gate, Replica: replica, Log: log})
 	return err
 }
 
@@ -85,7 +87,8 @@ func (n *Node) lastTier(ctx context.Context) (string, error) {
 // openClient opens the client for other portals, and the guard that verifies their requests.
 func (n *Node) openClient(ctx context.Context) (err error) {
 	allow := n.cfg.Allow
-	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: cmp.Or(n.cfg.PeerIdle, peerIdle),
+	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true,
+		Encoded: true, PerHost: 32, MaxIdle: cmp.Or(n.cfg.PeerIdle, peerIdle),
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
 	// Records, tables and gossip are public, and search terms reach many portals anyway; conversations
 	// travel by stream.
@@ -94,8 +97,9 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 	out.Public, out.KeepIdle = false, 0
 	out.PerHost, out.FirstByte, out.Total, out.MaxBody = n.cfg.CallsPerHost, 0, 0, 0
 	n.stream = egress.New(out)
-	n.Client = client.New(client.Config{Self: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers, RoundTripper: n.ask.RoundTripper(),
-		Stream: n.stream.Patient(n.cfg.FirstByte), OnHandshake: n.onReply, Log: n.ports.Log})
+	n.Client = client.New(client.Config{Self: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
+		RoundTripper: n.ask.RoundTripper(),
+		Stream:       n.stream.Patient(n.cfg.FirstByte), OnHandshake: n.onReply, Log: n.ports.Log})
 	n.Guard, err = guard.New(ctx, guard.Config{Self: n.Self, Gate: n.Gate, Registry: n.Peers, Nonces: n.ports.Nonces,
 		Prover: n.Client, Shun: n.ports.Shun, Started: n.cfg.Started, Log: n.ports.Log})
 	n.handshaker = client.NewHandshaker(n.Client, n.Self, n.Peers, n.cfg.Started)
@@ -104,8 +108,10 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 
 // openPublisher opens the publisher that signs this portal's agents.
 func (n *Node) openPublisher(ctx context.Context) (err error) {
-	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Exports: n.Peers.Exports, Terms: index.Terms,
-		Published: n.advertiseHead, Newest: func(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) }, CardChanged: n.Self.Changed, Log: n.ports.Log})
+	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate,
+		Replica: n.ports.Replica, Exports: n.Peers.Exports, Terms: index.Terms,
+		Published: n.advertiseHead, Newest: func(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) },
+		CardChanged: n.Self.Changed, Log: n.ports.Log})
 	n.policy, err = n.newPolicyWatch(ctx)
 	return err
 }
@@ -125,10 +131,13 @@ func (n *Node) advertiseHead(head []byte) {
 // openCatalog makes the catalog of other portals' agents, and the liveness
 // reports that it shows.
 func (n *Node) openCatalog(context.Context) error {
-	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers, Caller: n.Client,
-		Own: n.ownLiveness, Changed: n.livenessChanged, Log: n.ports.Log})
-	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tier: n.Tiers.Tier, Network: n.cfg.Network, Replica: n.ports.Replica, Registry: n.Peers,
-		Directory: n.ports.Directory, Translate: translate.Agent, Imports: n.Peers.Imports, News: n.Peers.Changed, Liveness: n.livenessOf, Log: n.ports.Log})
+	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
+		Caller: n.Client,
+		Own:    n.ownLiveness, Changed: n.livenessChanged, Log: n.ports.Log})
+	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tier: n.Tiers.Tier, Network: n.cfg.Network,
+		Replica: n.ports.Replica, Registry: n.Peers,
+		Directory: n.ports.Directory, Translate: translate.Agent, Imports: n.Peers.Imports, News: n.Peers.Changed,
+		Liveness: n.livenessOf, Log: n.ports.Log})
 	n.summaries = catalog.NewSummaries(n.cfg.Network, n.ports.Replica, n.ports.Log)
 	return nil
 }
@@ -136,8 +145,10 @@ func (n *Node) openCatalog(context.Context) error {
 // openReplication opens the Syncer, which keeps the records of other portals and passes them on.
 func (n *Node) openReplication(context.Context) (err error) {
 	trees := archive.NewTrees(n.ports.Replica)
-	n.Syncer, err = replication.New(replication.Config{Self: n.Self, Caller: n.Client, Replica: n.ports.Replica, Registry: n.Peers, Trees: trees,
-		Directory: n.Catalog, News: n.Peers.Changed, Tiers: n.Tiers, Summaries: n.summaries, Ahead: n.handleOvertaken, OwnCard: n.Self.Saw, Log: n.ports.Log})
+	n.Syncer, err = replication.New(replication.Config{Self: n.Self, Caller: n.Client, Replica: n.ports.Replica,
+		Registry: n.Peers, Trees: trees,
+		Directory: n.Catalog, News: n.Peers.Changed, Tiers: n.Tiers, Summaries: n.summaries, Ahead: n.handleOvertaken,
+		OwnCard: n.Self.Saw, Log: n.ports.Log})
 	n.Archive = archive.New(n.cfg.Network, n.ID, n.ports.Replica, n.Peers, trees)
 	return err
 }
@@ -198,12 +209,18 @@ func uncounted(host string, allow []netip.Prefix) bool {
 
 // openSearch opens remote search, and the answers to other portals and to the hub.
 func (n *Node) openSearch(context.Context) error {
-	boot := &search.Bootstrapper{Handshake: n.Client.Handshake, Registry: n.Peers, Wanted: n.Peers.Wanted, Report: n.Syncer.Report, Catalog: n.Catalog}
-	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
-		Catalog: n.Catalog, Summaries: n.summaries, Take: n.Syncer.Take, DHT: n.Overlay, Bootstrapper: boot, Log: n.ports.Log})
-	n.Resolver = search.NewResolver(search.ResolverConfig{Host: n.cfg.Host, DHT: n.Overlay, Searcher: n.Searcher, Bootstrapper: boot, Log: n.ports.Log})
-	n.Network = answer.NewNetwork(answer.NetworkConfig{Self: n.ID, Name: n.cfg.Network, Replica: n.ports.Replica, Registry: n.Peers, Catalog: n.Catalog, Searcher: n.Searcher})
-	n.Answerer = &answer.Answerer{Self: n.ID, Host: n.cfg.Host, Network: n.cfg.Network, Replica: n.ports.Replica, Prove: n.Publisher.Prove, Tier: n.Tiers.Tier, Archive: n.Archive,
+	boot := &search.Bootstrapper{Handshake: n.Client.Handshake, Registry: n.Peers, Wanted: n.Peers.Wanted,
+		Report: n.Syncer.Report, Catalog: n.Catalog}
+	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate,
+		Replica: n.ports.Replica, Registry: n.Peers,
+		Catalog: n.Catalog, Summaries: n.summaries, Take: n.Syncer.Take, DHT: n.Overlay, Bootstrapper: boot,
+		Log: n.ports.Log})
+	n.Resolver = search.NewResolver(search.ResolverConfig{Host: n.cfg.Host, DHT: n.Overlay, Searcher: n.Searcher,
+		Bootstrapper: boot, Log: n.ports.Log})
+	n.Network = answer.NewNetwork(answer.NetworkConfig{Self: n.ID, Name: n.cfg.Network, Replica: n.ports.Replica,
+		Registry: n.Peers, Catalog: n.Catalog, Searcher: n.Searcher})
+	n.Answerer = &answer.Answerer{Self: n.ID, Host: n.cfg.Host, Network: n.cfg.Network, Replica: n.ports.Replica,
+		Prove: n.Publisher.Prove, Tier: n.Tiers.Tier, Archive: n.Archive,
 		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 			return n.ports.Agents.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 		}}

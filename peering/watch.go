@@ -137,7 +137,8 @@ func (n *Node) watchNodes(ctx context.Context) error {
 				told[p.ID] = true
 			case !in && told[p.ID]:
 				if err := n.Overlay.Forget(ctx, p.ID); err != nil && ctx.Err() == nil {
-					n.ports.Log.Warn("what the DHT holds of a portal that is shut out is still on disk", "portal", p.ID, "error", err)
+					n.ports.Log.Warn("what the DHT holds of a portal that is shut out is still on disk", "portal", p.ID,
+						"error", err)
 				}
 				delete(told, p.ID)
 			}

@@ -66,8 +66,10 @@ type Member struct {
 // The root key may be kept elsewhere, the public half is there then.
 func memberNames(has func(name string) bool) []Member {
 	var list []Member
-	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes}, {Name: ident.PublicKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes},
-		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: sqlite.FileName, Size: maxDatabaseBytes}, {Name: replica.FileName, Size: maxDatabaseBytes}} {
+	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes},
+		{Name: ident.PublicKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes},
+		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: sqlite.FileName, Size: maxDatabaseBytes},
+		{Name: replica.FileName, Size: maxDatabaseBytes}} {
 		if f.Name == ident.SealKeyFile || f.Name == sqlite.FileName || has(f.Name) {
 			list = append(list, f)
 		}
@@ -96,7 +98,8 @@ type packer struct{ tw *tar.Writer }
 func newPacker(w io.Writer) packer { return packer{tar.NewWriter(w)} }
 
 func (p packer) writeHeader(name string, size int64, at time.Time) error {
-	return p.tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second), Format: tar.FormatGNU})
+	return p.tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600,
+		ModTime: at.Truncate(time.Second), Format: tar.FormatGNU})
 }
 
 func (p packer) packSmall(name string, b []byte, at time.Time) error {
@@ -190,7 +193,8 @@ func (u *unpacker) unpackAll() (Manifest, error) {
 		return m, damagedError("its manifest cannot be read")
 	}
 	if m.Format > backupFormat {
-		return m, fmt.Errorf("the backup has format %d, this binary knows up to %d: use the newer agentsite", m.Format, backupFormat)
+		return m, fmt.Errorf("the backup has format %d, this binary knows up to %d: use the newer agentsite", m.Format,
+			backupFormat)
 	}
 	if err := checkManifest(m); err != nil {
 		return m, err
@@ -240,7 +244,8 @@ func checkManifest(m Manifest) error {
 	if !has(ident.PortalKeyFile) && !has(ident.PublicKeyFile) {
 		return damagedError("its manifest names no key of the portal")
 	}
-	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) || m.Blobs < 0 || m.BlobBytes < 0 || m.Format == 1 && m.Blobs > 0 {
+	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) || m.Blobs < 0 || m.BlobBytes < 0 ||
+		m.Format == 1 && m.Blobs > 0 {
 		return damagedError("its manifest is not one of ours")
 	}
 	for i, f := range m.Members {

@@ -31,7 +31,8 @@ func (d *Peers) Decisions(ctx context.Context, before int64, limit int) ([]feder
 				by = "command line"
 			}
 		}
-		out[i] = federation.Entry{ID: r.ID, By: by, Act: r.Act, Subject: r.Subject, Why: r.Why, At: clock.FromMilli(r.CreatedAt)}
+		out[i] = federation.Entry{ID: r.ID, By: by, Act: r.Act, Subject: r.Subject, Why: r.Why,
+			At: clock.FromMilli(r.CreatedAt)}
 	}
 	return out, nil
 }

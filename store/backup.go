@@ -91,7 +91,8 @@ func (nopCloser) Close() error { return nil }
 // it.
 func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
-	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile, ident.OperationalKeysFile} {
+	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile,
+		ident.OperationalKeysFile} {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.db.Path()), name))
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // verified below
@@ -127,7 +128,10 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 		return m, err
 	}
 	there := inFolder(dir)
-	for _, f := range memberNames(func(name string) bool { return there(name) && (name != replica.FileName || copied) }) {
+	for _, f := range memberNames(func(name string) bool {
+		return there(name) &&
+			(name != replica.FileName || copied)
+	}) {
 		path := filepath.Join(dir, f.Name)
 		st, err := os.Stat(path)
 		if err != nil {
@@ -163,5 +167,6 @@ func (d *Backups) copyTo(ctx context.Context, path string) error {
 
 // rowCounts returns the row counts of a database for a manifest.
 func (r *Report) rowCounts() map[string]int {
-	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts, "files": r.Files}
+	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks,
+		"agents": r.Agents, "accounts": r.Accounts, "files": r.Files}
 }

@@ -37,7 +37,8 @@ func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until
 			return err
 		}
 		clean = n == 0
-		_, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING`, running[:], int64(math.MaxInt64))
+		_, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING`,
+			running[:], int64(math.MaxInt64))
 		return err
 	})
 	if err != nil {

@@ -30,12 +30,14 @@ func (d *Peers) LastCard(ctx context.Context, network string) (record.Version, [
 // fault of kind Conflict.
 func (d *Peers) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch, v.Seq, wire); err != nil {
+		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch,
+			v.Seq, wire); err != nil {
 			return err
 		}
 		_, err := t.Exec(`
 			DELETE FROM own_cards WHERE network = ?1 AND (epoch, seq) NOT IN
-			  (SELECT epoch, seq FROM own_cards WHERE network = ?1 ORDER BY epoch DESC, seq DESC LIMIT ?2)`, network, keptCards)
+			  (SELECT epoch, seq FROM own_cards WHERE network = ?1 ORDER BY epoch DESC, seq DESC LIMIT ?2)`, network,
+			keptCards)
 		return err
 	})
 }

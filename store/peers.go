@@ -44,7 +44,8 @@ func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 }
 
 // SavePeers implements federation.PeerStore.
-func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
+func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget []string,
+	changes []federation.Change) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		for _, key := range forget {
 			if err := deletePeer(t, key); err != nil {
@@ -57,7 +58,8 @@ func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget [
 			}
 		}
 		for _, c := range changes {
-			if _, err := t.Exec(`INSERT INTO peer_changes (peer, state, reason, at) VALUES (?, ?, ?, ?)`, c.Key, string(c.State), c.Reason, clock.Milli(c.At)); err != nil {
+			if _, err := t.Exec(`INSERT INTO peer_changes (peer, state, reason, at) VALUES (?, ?, ?, ?)`, c.Key,
+				string(c.State), c.Reason, clock.Milli(c.At)); err != nil {
 				return err
 			}
 			if _, err := t.Exec(`DELETE FROM peer_changes WHERE peer = ?1 AND id <= (SELECT id FROM peer_changes WHERE peer = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, c.Key, maxPeerChanges); err != nil {
@@ -98,7 +100,8 @@ func (d *Peers) PeerChanges(ctx context.Context, key string, limit int) ([]feder
 	}
 	out := make([]federation.Change, len(rows))
 	for i, r := range rows {
-		out[i] = federation.Change{Key: key, State: federation.State(r.State), Reason: r.Reason, At: clock.FromMilli(r.At)}
+		out[i] = federation.Change{Key: key, State: federation.State(r.State), Reason: r.Reason,
+			At: clock.FromMilli(r.At)}
 	}
 	return out, nil
 }

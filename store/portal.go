@@ -25,7 +25,8 @@ func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (str
 		err := t.Get(&r, `SELECT public_key, url FROM portal WHERE id = 1`)
 		if errors.Is(err, sql.ErrNoRows) {
 			out = url
-			_, err = t.Exec(`INSERT INTO portal (id, public_key, url, created_at) VALUES (1, ?, ?, ?)`, publicKey, url, clock.Milli(clock.Now()))
+			_, err = t.Exec(`INSERT INTO portal (id, public_key, url, created_at) VALUES (1, ?, ?, ?)`, publicKey, url,
+				clock.Milli(clock.Now()))
 			return err
 		}
 		if err != nil {

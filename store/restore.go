@@ -93,10 +93,12 @@ func checkEmpty(dir string) (exists bool, err error) {
 		return false, fmt.Errorf("look into the data folder: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(), sqlite.ScratchPrefix) { // an own file system's, or a restore's that was killed
+		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(),
+			sqlite.ScratchPrefix) { // an own file system's, or a restore's that was killed
 			continue
 		}
-		return true, fault.New(fault.Conflict, "The folder %s is not empty (it holds %s), and a restore replaces nothing. Give a new folder with --data, or move the old one away.", dir, e.Name())
+		return true, fault.New(fault.Conflict,
+			"The folder %s is not empty (it holds %s), and a restore replaces nothing. Give a new folder with --data, or move the old one away.", dir, e.Name())
 	}
 	return true, nil
 }
@@ -124,7 +126,8 @@ func isReplaceable(dir string) bool {
 // moveInto moves the files of tmp to dir, the database last: without it the
 // folder is none of a portal.
 func moveInto(tmp, dir string) error {
-	if err := os.Rename(filepath.Join(tmp, chats.BlobsDir), filepath.Join(dir, chats.BlobsDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(filepath.Join(tmp, chats.BlobsDir), filepath.Join(dir, chats.BlobsDir)); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var list []string

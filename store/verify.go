@@ -118,7 +118,8 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	}
 	defer c.Close()
 	v := &verifier{c: c, r: r, data: data}
-	checks := []func(context.Context) error{v.checkPages, v.checkReferences, v.countRows, v.checkTranscripts, v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
+	checks := []func(context.Context) error{v.checkPages, v.checkReferences, v.countRows, v.checkTranscripts,
+		v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
 	// A backup may be older than these tables. A file that does not even say
 	// how old it is gets every check.
 	schema, err := sqlite.SchemaOf(ctx, c)

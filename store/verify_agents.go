@@ -28,7 +28,8 @@ func (v *verifier) checkVersions(ctx context.Context) error {
 			n++
 			after = a.ID
 			if a.Count != a.Version || a.First != 1 || a.Last != a.Version {
-				v.r.addFault("Agent %s (%s) has %d versions from %d to %d, but should have all from 1 to %d.", a.Name, a.ID, a.Count, a.First, a.Last, a.Version)
+				v.r.addFault("Agent %s (%s) has %d versions from %d to %d, but should have all from 1 to %d.", a.Name,
+					a.ID, a.Count, a.First, a.Last, a.Version)
 			}
 			if !a.Like {
 				v.r.addFault("Agent %s (%s) has another kind or status than its latest version.", a.Name, a.ID)

@@ -112,7 +112,8 @@ func (v *verifier) fileUses(ctx context.Context) error {
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(u row) {
-		v.r.addFault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq, u.Hash)
+		v.r.addFault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq,
+			u.Hash)
 	}, `SELECT u.hash, u.conversation_id, u.seq FROM file_uses u LEFT JOIN messages m ON m.conversation_id = u.conversation_id AND m.seq = u.seq
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
 }
@@ -133,7 +134,8 @@ func (v *verifier) checkWords(ctx context.Context) error {
 func (v *verifier) checkFiles(ctx context.Context) error {
 	for after := ""; ; {
 		var page []blobRow
-		if err := sqlite.EachRow(ctx, v.c, func(b blobRow) { page = append(page, b) }, `SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
+		if err := sqlite.EachRow(ctx, v.c, func(b blobRow) { page = append(page, b) },
+			`SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
 			return err
 		}
 		for _, b := range page {
@@ -163,7 +165,8 @@ func (v *verifier) checkBlob(ctx context.Context, b blobRow) error {
 		return ctx.Err()
 	case errors.Is(err, fs.ErrNotExist):
 		var still bool // while a portal runs it may have been deleted just now
-		if err := v.c.GetContext(ctx, &still, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, b.Hash); err != nil {
+		if err := v.c.GetContext(ctx, &still, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`,
+			b.Hash); err != nil {
 			return err
 		}
 		if still {

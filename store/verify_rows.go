@@ -64,7 +64,8 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	}
 	defer tx.Rollback()
 	heads := make([]headRow, 0, verifyPage)
-	if err := sqlite.EachRow(ctx, tx, func(h headRow) { heads = append(heads, h) }, `SELECT id, title, last_seq, head_hash FROM conversations
+	if err := sqlite.EachRow(ctx, tx, func(h headRow) { heads = append(heads, h) },
+		`SELECT id, title, last_seq, head_hash FROM conversations
 		WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPage); err != nil {
 		return 0, "", err
 	}
@@ -77,7 +78,8 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	if v.first {
 		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash`
 	}
-	err = sqlite.EachRow(ctx, tx, p.checkMessage, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
+	err = sqlite.EachRow(ctx, tx, p.checkMessage,
+		`SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
 		t.state AS ended, t.answer_seq, t.conversation_id AS room
 		FROM messages m LEFT JOIN tasks t ON m.task_state IN ('completed', 'failed', 'canceled', 'rejected') AND t.id = m.task_id
 		WHERE m.conversation_id > ? AND m.conversation_id <= ? ORDER BY m.conversation_id, m.seq`, after, upTo)
@@ -111,7 +113,8 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 	}
 	p.r.Messages++
 	if p.at == len(p.heads) || p.heads[p.at].ID != m.ConversationID {
-		p.r.addFault("Message %s (number %d) belongs to a conversation %s that does not exist.", m.ID, m.Seq, m.ConversationID)
+		p.r.addFault("Message %s (number %d) belongs to a conversation %s that does not exist.", m.ID, m.Seq,
+			m.ConversationID)
 		return
 	}
 	h := p.heads[p.at]
@@ -135,7 +138,8 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 	case m.Room.String != m.ConversationID:
 		p.r.addFault("%s: message %d ends task %s of another conversation.", h, m.Seq, m.TaskID)
 	case m.AnswerSeq.Int64 != m.Seq || m.Ended.String != m.TaskState:
-		p.r.addFault("%s: message %d says that task %s ended as %s, but the task says %s with message %d.", h, m.Seq, m.TaskID, m.TaskState, m.Ended.String, m.AnswerSeq.Int64)
+		p.r.addFault("%s: message %d says that task %s ended as %s, but the task says %s with message %d.", h, m.Seq,
+			m.TaskID, m.TaskState, m.Ended.String, m.AnswerSeq.Int64)
 	}
 }
 
@@ -170,7 +174,8 @@ func (v *verifier) clientIDs(ctx context.Context) error {
 		Seq  int64  `db:"seq"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(c row) {
-		v.r.addFault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, rows.ClipText(c.ID, 80), c.Seq)
+		v.r.addFault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.",
+			c.Room, rows.ClipText(c.ID, 80), c.Seq)
 	}, `SELECT c.conversation_id, c.client_id, c.seq FROM client_ids c
 		LEFT JOIN messages m ON m.conversation_id = c.conversation_id AND m.seq = c.seq AND m.sender_id = c.sender_id
 		WHERE m.seq IS NULL`)
@@ -280,7 +285,8 @@ func (v *verifier) checkServers(ctx context.Context) error {
 		Wrong  int    `db:"wrong"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(s row) {
-		v.r.addFault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.", s.Name, s.Latest, s.Wrong)
+		v.r.addFault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.",
+			s.Name, s.Latest, s.Wrong)
 	}, `SELECT s.name, COALESCE(SUM(r.latest), 0) AS latest, COALESCE(SUM(r.size <> octet_length(r.document) OR NOT json_valid(r.document)), 0) AS wrong
 		FROM servers s LEFT JOIN releases r ON r.name = s.name GROUP BY s.name HAVING latest <> 1 OR wrong > 0`)
 }

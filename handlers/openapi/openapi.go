@@ -109,14 +109,22 @@ func Ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + n
 
 // faults are the answers that say what went wrong, by status.
 var faults = map[int][2]string{
-	http.StatusBadRequest:            {"Invalid", "Something in the request is wrong: `kind` is `invalid`, and `fields` names what."},
-	http.StatusUnauthorized:          {"Unauthenticated", "There is no token or session where one is needed, or it is not valid any more: `kind` is `unauthenticated`."},
-	http.StatusForbidden:             {"Forbidden", "The token lacks the scope, the caller may not do this, or another site asked: `kind` is `forbidden`."},
-	http.StatusNotFound:              {"NotFound", "It does not exist, or it is not for the caller; both look alike: `kind` is `not_found`."},
-	http.StatusConflict:              {"Conflict", "The present state does not allow it, for example because a name is taken: `kind` is `conflict`."},
-	http.StatusRequestEntityTooLarge: {"TooLarge", "The request is larger than the bound that the message names: `kind` is `invalid`."},
-	http.StatusTooManyRequests:       {"RateLimited", "Too many requests: `kind` is `rate_limited`. Wait as long as `Retry-After` says."},
-	http.StatusServiceUnavailable:    {"Unavailable", "Not possible for the moment: `kind` is `unavailable`. Try again later."},
+	http.StatusBadRequest: {"Invalid",
+		"Something in the request is wrong: `kind` is `invalid`, and `fields` names what."},
+	http.StatusUnauthorized: {"Unauthenticated",
+		"There is no token or session where one is needed, or it is not valid any more: `kind` is `unauthenticated`."},
+	http.StatusForbidden: {"Forbidden",
+		"The token lacks the scope, the caller may not do this, or another site asked: `kind` is `forbidden`."},
+	http.StatusNotFound: {"NotFound",
+		"It does not exist, or it is not for the caller; both look alike: `kind` is `not_found`."},
+	http.StatusConflict: {"Conflict",
+		"The present state does not allow it, for example because a name is taken: `kind` is `conflict`."},
+	http.StatusRequestEntityTooLarge: {"TooLarge",
+		"The request is larger than the bound that the message names: `kind` is `invalid`."},
+	http.StatusTooManyRequests: {"RateLimited",
+		"Too many requests: `kind` is `rate_limited`. Wait as long as `Retry-After` says."},
+	http.StatusServiceUnavailable: {"Unavailable",
+		"Not possible for the moment: `kind` is `unavailable`. Try again later."},
 }
 
 // builder makes one document.
@@ -131,7 +139,8 @@ type builder struct {
 // Document returns the document as JSON. Errors are mistakes in the
 // declaration: a name that is used twice, a text for a field that is none.
 func (a API) Document() ([]byte, error) {
-	b := &builder{api: a, schemas: make(map[string]Schema), of: make(map[string]reflect.Type), noted: make(map[string]bool), asked: make(map[string]bool)}
+	b := &builder{api: a, schemas: make(map[string]Schema), of: make(map[string]reflect.Type),
+		noted: make(map[string]bool), asked: make(map[string]bool)}
 	maps.Copy(b.schemas, a.Named)
 	fault, err := b.schema(reflect.TypeOf(a.Error), false)
 	if err != nil {
@@ -162,9 +171,11 @@ func (a API) Document() ([]byte, error) {
 		r := Schema{"description": f[1], "content": Schema{"application/json": Schema{"schema": fault}}}
 		switch status {
 		case http.StatusTooManyRequests:
-			r["headers"] = Schema{"Retry-After": Schema{"description": "Seconds to wait.", "schema": Schema{"type": "integer", "minimum": 0}}}
+			r["headers"] = Schema{"Retry-After": Schema{"description": "Seconds to wait.",
+				"schema": Schema{"type": "integer", "minimum": 0}}}
 		case http.StatusUnauthorized:
-			r["headers"] = Schema{"WWW-Authenticate": Schema{"description": "That a bearer token is taken.", "schema": Schema{"type": "string"}}}
+			r["headers"] = Schema{"WWW-Authenticate": Schema{"description": "That a bearer token is taken.",
+				"schema": Schema{"type": "string"}}}
 		}
 		responses[f[0]] = r
 	}
@@ -195,11 +206,13 @@ func (a API) Document() ([]byte, error) {
 	}
 	return json.Marshal(Schema{"openapi": "3.1.0", "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
 		"info": a.Info, "servers": []Schema{{"url": a.Server}}, "tags": tags, "paths": paths,
-		"components": Schema{"schemas": b.schemas, "responses": responses, "parameters": parameters, "securitySchemes": a.Schemes}})
+		"components": Schema{"schemas": b.schemas, "responses": responses, "parameters": parameters,
+			"securitySchemes": a.Schemes}})
 }
 
 func (b *builder) inPath(name string) bool {
-	return slices.ContainsFunc(b.api.Operations, func(o Operation) bool { return strings.Contains(o.Path, "{"+name+"}") })
+	return slices.ContainsFunc(b.api.Operations,
+		func(o Operation) bool { return strings.Contains(o.Path, "{"+name+"}") })
 }
 
 func (b *builder) operation(op Operation) (Schema, error) {
@@ -243,7 +256,8 @@ func (b *builder) operation(op Operation) (Schema, error) {
 			r["content"] = content
 		}
 		if a.Location {
-			r["headers"] = Schema{"Location": Schema{"description": "The path of what was made.", "schema": Schema{"type": "string", "format": "uri-reference"}}}
+			r["headers"] = Schema{"Location": Schema{"description": "The path of what was made.",
+				"schema": Schema{"type": "string", "format": "uri-reference"}}}
 		}
 		responses[strconv.Itoa(status)] = r
 	}

@@ -42,7 +42,8 @@ func (b *builder) value(name string, v any) (Schema, error) {
 
 // note adds what is said about a field.
 func (b *builder) note(component, field string, s Schema) Schema {
-	for _, key := range []string{component + "." + field, strings.TrimSuffix(component, "Input") + "." + field, "*." + field} {
+	for _, key := range []string{component + "." + field, strings.TrimSuffix(component, "Input") + "." + field,
+		"*." + field} {
 		n, ok := b.api.Fields[key]
 		if !ok {
 			continue

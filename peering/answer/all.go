@@ -77,9 +77,11 @@ type indexed struct {
 // searchAll searches the agents of all portals shown here, except those of the asking portal, which has
 // them. Agents that cannot be proved just now are left out, because the asking portal has other
 // portals to ask.
-func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
-	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Portals: slices.Clone(q.Portals),
-		Limit: min(indexedWider*q.Limit, 100), Bare: true}
+func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID,
+	q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
+		Portals: slices.Clone(q.Portals),
+		Limit:   min(indexedWider*q.Limit, 100), Bare: true}
 	for i, host := range of.Portals {
 		if host == s.Host {
 			of.Portals[i] = "local"
@@ -93,7 +95,8 @@ func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID, q feder
 	if err != nil {
 		return nil, err
 	}
-	a := indexed{&federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}, own, len(wire), nil, make(map[record.PortalID]int)}
+	a := indexed{&federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}, own, len(wire),
+		nil, make(map[record.PortalID]int)}
 	share := max(q.Limit/indexedShare, 1)
 	var behind []int // there was enough of their portals
 	for i := range page.Results {
@@ -170,7 +173,8 @@ func (s *Answerer) addResult(ctx context.Context, a *indexed, portal record.Port
 
 // proveHit is an agent of another portal under its newest head, with that and the
 // card; not ok when it may not be shown, or not just now.
-func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told, h federation.Hit, ok bool, err error) {
+func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told,
+	h federation.Hit, ok bool, err error) {
 	told, head, err := s.Archive.Head(ctx, portal)
 	if err != nil {
 		return told, h, false, unlessAbsent(err)

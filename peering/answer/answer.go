@@ -41,7 +41,8 @@ type Answerer struct {
 var errBetween = errors.New("between two heads")
 
 // Answer looks for agents. Those that are not published are left out.
-func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
+	q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
@@ -51,8 +52,9 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federati
 	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
 		return s.searchAll(ctx, asker, q)
 	}
-	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
-		Limit: q.Limit, Scope: hub.ScopePortal, Bare: true})
+	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live,
+		Languages: q.Languages,
+		Limit:     q.Limit, Scope: hub.ScopePortal, Bare: true})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,8 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federati
 		a, err = s.proveHits(ctx, page)
 	}
 	if errors.Is(err, errBetween) {
-		return nil, federation.Refuse(federation.ReasonBusy, "The agents here are just changing. Ask again in a moment.")
+		return nil, federation.Refuse(federation.ReasonBusy,
+			"The agents here are just changing. Ask again in a moment.")
 	}
 	return a, err
 }
@@ -165,7 +168,8 @@ func (s *Answerer) proveHits(ctx context.Context, page hub.Page) (*federation.Se
 }
 
 // cachedHit is hit, unless it is ready.
-func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool,
+	err error) {
 	if h, ok := s.ready.get(head, key); ok {
 		return h, true, nil
 	}
@@ -177,7 +181,8 @@ func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.
 
 // buildHit is the record of an agent with the proof that the head covers it; false
 // when it is not published.
-func (s *Answerer) buildHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+func (s *Answerer) buildHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool,
+	err error) {
 	wire, err := s.Replica.Agent(ctx, s.Self, key)
 	if err != nil || wire == nil {
 		return h, false, err

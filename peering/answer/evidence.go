@@ -72,7 +72,8 @@ const maxProved = 100_000
 
 // proveListing returns the proof that a head covers a record, nil when the log is not
 // whole here.
-func (n *Network) proveListing(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
+func (n *Network) proveListing(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record,
+	key record.Hash) ([]byte, error) {
 	tree := new(record.Tree)
 	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
 		tree.Set(key, hash)

@@ -51,7 +51,10 @@ func (n *Network) Find(ctx context.Context, name, host string) (hub.Agent, error
 		}
 	}
 	if issued, ok := n.Collapsed(host); ok {
-		return hub.Agent{}, fault.New(fault.NotFound, "%s has not renewed its word for its agents since %s, so they are left out until it does.", host, issued.UTC().Format("2 January 15:04 UTC"))
+		return hub.Agent{}, fault.New(fault.NotFound,
+			"%s has not renewed its word for its agents since %s, so they are left out until it does.", host,
+			issued.UTC().Format("2 January 15:04 UTC"))
 	}
-	return hub.Agent{}, fault.New(fault.NotFound, "There is no agent %.80q that is known here. Search for it, or check the spelling.", name+"@"+host)
+	return hub.Agent{}, fault.New(fault.NotFound,
+		"There is no agent %.80q that is known here. Search for it, or check the spelling.", name+"@"+host)
 }

@@ -179,7 +179,8 @@ func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, no
 	proved := make(map[string]bool)
 	rules := c.rules.Load()
 	for _, p := range peers {
-		if p.ID == "" || p.ID == c.cfg.Self || p.Host() == "" || strings.EqualFold(p.Host(), c.cfg.Host) || !isCurrent(p, now) {
+		if p.ID == "" || p.ID == c.cfg.Self || p.Host() == "" || strings.EqualFold(p.Host(), c.cfg.Host) ||
+			!isCurrent(p, now) {
 			continue
 		}
 		if d := c.cfg.Registry.Decide(ctx, p.ID, p.URL); !d.Show {

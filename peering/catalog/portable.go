@@ -44,7 +44,8 @@ func (c *Catalog) dropListings(ctx context.Context, portal record.PortalID) {
 	defer c.mu.Unlock()
 	for id, list := range c.portable {
 		if slices.ContainsFunc(list, func(l listing) bool { return l.portal == portal }) {
-			c.showAgents(ctx, id, slices.DeleteFunc(slices.Clone(list), func(l listing) bool { return l.portal == portal }))
+			c.showAgents(ctx, id, slices.DeleteFunc(slices.Clone(list),
+				func(l listing) bool { return l.portal == portal }))
 		}
 	}
 }

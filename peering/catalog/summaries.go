@@ -78,7 +78,8 @@ func (s *Summaries) Put(r *record.Record) {
 	if !ok {
 		return
 	}
-	n := &Summary{version: r.Version(), expires: r.Expires, Terms: body.Terms, FalsePositives: body.Terms.Wrong(), bytes: len(body.Terms) + 256,
+	n := &Summary{version: r.Version(), expires: r.Expires, Terms: body.Terms, FalsePositives: body.Terms.Wrong(),
+		bytes:        len(body.Terms) + 256,
 		Capabilities: make(map[string]int64, len(body.Caps)), Languages: make(map[string]bool, len(body.Languages))}
 	for _, c := range body.Caps {
 		n.Capabilities[c.Cap] = c.Count

@@ -44,7 +44,8 @@ type seen struct {
 const maxSilent = 100
 
 func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
-	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen), partlyAt: make(map[record.PortalID]int)}
+	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen),
+		partlyAt: make(map[record.PortalID]int)}
 	if cfg.Tier != nil {
 		v.tier = cfg.Tier()
 	}
@@ -57,7 +58,8 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 			continue // absent and forbidden look alike
 		}
 		w, shown := want[p.ID]
-		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified, issued: p.HeadIssued,
+		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified,
+			issued:  p.HeadIssued,
 			answers: p.State == federation.Active, silent: p.Mute()}
 		switch {
 		case shown:
@@ -144,7 +146,8 @@ func (v *view) listPortals() []hub.Source {
 }
 
 func (s *seen) sourceOf() hub.Source {
-	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified, HeadIssued: s.issued, Silent: s.silent}
+	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified,
+		HeadIssued: s.issued, Silent: s.silent}
 }
 
 // sourceOf says where an agent comes from.

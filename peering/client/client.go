@@ -93,7 +93,8 @@ func New(cfg Config) *Client {
 
 // Do implements federation.Caller. A portal that does not know this one gets our card, and the request
 // is repeated once. Errors are those of the network and of forbidden requests.
-func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
+	limit int64) (*federation.Answer, error) {
 	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return nil, err
 	}
@@ -129,14 +130,16 @@ func (c *Client) checkAllowed(ctx context.Context, portal record.PortalID, origi
 	if origin == c.cfg.Self.Origin() {
 		return fault.New(fault.Invalid, "%s is this portal itself.", origin)
 	}
-	if d := c.cfg.Registry.Decide(ctx, portal, origin); d.State == federation.Denied || d.State == federation.Quarantined {
+	if d := c.cfg.Registry.Decide(ctx, portal, origin); d.State == federation.Denied ||
+		d.State == federation.Quarantined {
 		return federation.Refuse(federation.Reason(d.State), "%s", d.Reason)
 	}
 	return nil
 }
 
 // prepareRetry prepares the repetition of a refused request, and reports whether it should be repeated.
-func (c *Client) prepareRetry(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
+func (c *Client) prepareRetry(ctx context.Context, origin string, who record.PortalID, why federation.Reason,
+	h http.Header) (again bool, err error) {
 	switch why {
 	case federation.ReasonUnknown:
 		if _, err := c.Handshake(ctx, origin, who); err != nil {
@@ -185,7 +188,8 @@ func (c *Client) noteFailed(ctx context.Context, portal record.PortalID, err err
 }
 
 // sendOnce sends one signed request and reads its answer whole.
-func (c *Client) sendOnce(ctx context.Context, origin, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+func (c *Client) sendOnce(ctx context.Context, origin, method, path string, body []byte,
+	limit int64) (*federation.Answer, error) {
 	var in io.Reader
 	if body != nil {
 		in = bytes.NewReader(body)
@@ -363,7 +367,8 @@ type whole struct {
 }
 
 // proveOrigin asks the portal at an origin for its card, and admits it.
-func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID, error) {
+func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID,
+	error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+WellKnownPath, nil)
 	if err != nil {
 		return "", err
@@ -380,10 +385,12 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 	}
 	var w whole
 	if err := decode(a.Body, &w); err != nil {
-		return "", fault.Wrap(fault.Unavailable, err, "%s is no portal: what it says of itself cannot be read.", federation.HostOf(origin))
+		return "", fault.Wrap(fault.Unavailable, err, "%s is no portal: what it says of itself cannot be read.",
+			federation.HostOf(origin))
 	}
 	if w.Network != c.cfg.Self.Network() {
-		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.", federation.HostOf(origin), w.Network, c.cfg.Self.Network())
+		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.",
+			federation.HostOf(origin), w.Network, c.cfg.Self.Network())
 	}
 	// The owner of the card is checked before any of it is kept.
 	card, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
@@ -401,7 +408,8 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 		if err := c.noteMoved(ctx, card.Portal, w.Card); err != nil {
 			return "", err
 		}
-		return "", fault.New(fault.Unavailable, "The portal at %s says that it is at %s.", federation.HostOf(origin), card.Origin)
+		return "", fault.New(fault.Unavailable, "The portal at %s says that it is at %s.", federation.HostOf(origin),
+			card.Origin)
 	}
 	if err := c.checkAllowed(ctx, card.Portal, origin); err != nil {
 		return "", err
@@ -432,7 +440,8 @@ func (c *Client) admitCard(ctx context.Context, wire []byte, portal record.Porta
 		return err
 	}
 	if r.Type != record.TypeCard || r.Portal != portal {
-		return fmt.Errorf("%w: what should be the card of %s is a %s of %s", guard.ErrImpostor, portal, r.Type, r.Portal)
+		return fmt.Errorf("%w: what should be the card of %s is a %s of %s", guard.ErrImpostor, portal, r.Type,
+			r.Portal)
 	}
 	_, _, err = c.cfg.Gate.Admit(ctx, wire, clock.Now())
 	return err

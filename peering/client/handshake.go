@@ -68,7 +68,8 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 			if again, err := c.prepareRetry(ctx, origin, who, federation.ReasonClock, a.Header); err == nil && again {
 				continue
 			}
-		case (why == federation.ReasonLimit || why == federation.ReasonBusy) && 0 < wait && wait <= maxHelloWait && waited < maxHelloWaits:
+		case (why == federation.ReasonLimit || why == federation.ReasonBusy) && 0 < wait && wait <= maxHelloWait &&
+			waited < maxHelloWaits:
 			waited++
 			select {
 			case <-time.After(wait):

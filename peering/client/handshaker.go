@@ -56,7 +56,8 @@ type wait struct {
 // NewHandshaker returns a Handshaker of a portal with that start time: cards made after it are sent to
 // all.
 func NewHandshaker(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Handshaker {
-	return &Handshaker{client: c, self: self, registry: registry, started: started, waits: make(map[record.PortalID]wait)}
+	return &Handshaker{client: c, self: self, registry: registry, started: started,
+		waits: make(map[record.PortalID]wait)}
 }
 
 // Run greets until ctx ends.
@@ -113,7 +114,8 @@ func (g *Handshaker) Round(ctx context.Context) {
 }
 
 // dueRequest returns the request that a portal needs, nil for none.
-func (g *Handshaker) dueRequest(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
+func (g *Handshaker) dueRequest(ctx context.Context, p federation.Peer, card *record.Card,
+	now time.Time) func(context.Context) error {
 	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
 		return nil
 	}

@@ -249,7 +249,8 @@ func (r *Runner) FindNodes(ctx context.Context, target kademlia.ID) (Trace, erro
 	return t, err
 }
 
-func (r *Runner) runLookup(ctx context.Context, begin func(*kademlia.Node, time.Time) *kademlia.Lookup) (values []kademlia.Value, t Trace, err error) {
+func (r *Runner) runLookup(ctx context.Context,
+	begin func(*kademlia.Node, time.Time) *kademlia.Lookup) (values []kademlia.Value, t Trace, err error) {
 	var l *kademlia.Lookup
 	began := time.Now()
 	err = r.waitUntil(ctx, func(n *kademlia.Node, now time.Time) func() bool {
@@ -264,7 +265,8 @@ func (r *Runner) runLookup(ctx context.Context, begin func(*kademlia.Node, time.
 	if err != nil {
 		l.Cancel()
 	}
-	return l.Values(), Trace{Took: time.Since(began), RPCs: l.RPCs(), Hops: l.Hops(), Paths: l.Paths(), Holders: l.Holders(), Nearest: l.Nearest()}, err
+	return l.Values(), Trace{Took: time.Since(began), RPCs: l.RPCs(), Hops: l.Hops(), Paths: l.Paths(),
+		Holders: l.Holders(), Nearest: l.Nearest()}, err
 }
 
 // Put stores a record at the nodes nearest to its key. It returns the number of nodes as soon as

@@ -42,7 +42,8 @@ const (
 
 // Put starts to store a record.
 func (n *Node) Put(r Record, now time.Time) *Put {
-	p := &Put{walk: *n.newWalk(r.Key, n.cfg.K, now), records: []Record{r}, acks: make([]int, 1), given: make(map[ID]bool)}
+	p := &Put{walk: *n.newWalk(r.Key, n.cfg.K, now), records: []Record{r}, acks: make([]int, 1),
+		given: make(map[ID]bool)}
 	p.region = n.regionShare()
 	p.request = func(c *cand) Request {
 		if distanceShare(r.Key, c.ID) > p.region {
@@ -70,7 +71,8 @@ func (n *Node) putRegion(key ID, more func(bits int) []Record, now time.Time) *P
 
 // giveRecords starts to send records to one node.
 func (n *Node) giveRecords(to *Contact, records []Record, now time.Time) {
-	p := &Put{walk: walk{node: n, began: now, ended: true}, records: records, acks: make([]int, len(records)), spread: true}
+	p := &Put{walk: walk{node: n, began: now, ended: true}, records: records, acks: make([]int, len(records)),
+		spread: true}
 	p.op = p
 	all := make([]int, len(records))
 	for i := range all {

@@ -121,7 +121,8 @@ func (s *valueStore) putValue(key ID, v Value, share int, now time.Time) Code {
 		s.markFresh(key, v)
 		return Stored
 	}
-	if s.count >= s.cfg.Records || s.bytes+int64(len(v.Bytes)) > s.cfg.Bytes || len(list) >= s.cfg.PerKey || s.of[v.Publisher] >= share {
+	if s.count >= s.cfg.Records || s.bytes+int64(len(v.Bytes)) > s.cfg.Bytes || len(list) >= s.cfg.PerKey ||
+		s.of[v.Publisher] >= share {
 		return Full
 	}
 	s.keys[key] = append(list, v)

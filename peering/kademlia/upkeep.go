@@ -150,7 +150,8 @@ func (n *Node) refreshBuckets(now time.Time) time.Time {
 			due = time.UnixMilli(b.looked).Add(every)
 			// A contact that does not answer and has no replacement must not keep the others from
 			// being pinged.
-			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 && now.Sub(b.live[at].answeredAt()) > n.cfg.Refresh {
+			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 &&
+				now.Sub(b.live[at].answeredAt()) > n.cfg.Refresh {
 				n.probeNode(b.live[at].Contact, now)
 			}
 		} else if !due.After(now) {
@@ -355,7 +356,8 @@ func (n *Node) handOver(c *Contact, now time.Time) {
 	}
 	if len(give) > 0 {
 		sort.Slice(give, func(i, j int) bool { // in the same order each time
-			return cmp.Or(compareDistance(c.ID, give[i].Key, give[j].Key), bytes.Compare(give[i].Value, give[j].Value)) < 0
+			return cmp.Or(compareDistance(c.ID, give[i].Key, give[j].Key),
+				bytes.Compare(give[i].Value, give[j].Value)) < 0
 		})
 		n.giveRecords(c, give[:min(len(give), most)], now)
 	}

@@ -31,7 +31,8 @@ func (p *Publisher) lead(ctx context.Context) error {
 	if err := p.signSummary(ctx, w, changed); err != nil {
 		return err
 	}
-	h := &record.Head{Header: p.nextHeader(w, w.now+headLife.Milliseconds()), Count: count, Root: root, LogStart: min(p.logStart, p.seq), Summary: p.summary.hash}
+	h := &record.Head{Header: p.nextHeader(w, w.now+headLife.Milliseconds()), Count: count, Root: root,
+		LogStart: min(p.logStart, p.seq), Summary: p.summary.hash}
 	if head != nil {
 		h.Prev = head.Hash
 	}

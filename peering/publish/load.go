@@ -142,7 +142,8 @@ func (p *Publisher) loadAnew(ctx context.Context, l *loaded) error {
 }
 
 func entryOf(r *record.Record, a *record.Agent) *entry {
-	e := &entry{hash: r.Hash, version: r.Version(), issued: r.Issued, expires: r.Expires, key: r.Key, deleted: a.Deleted}
+	e := &entry{hash: r.Hash, version: r.Version(), issued: r.Issued, expires: r.Expires, key: r.Key,
+		deleted: a.Deleted}
 	if a.Deleted {
 		// Whether the end of its key cut it short is not in it.
 		e.content = tombstone
@@ -179,7 +180,8 @@ func (p *Publisher) beginEpoch(now time.Time) error {
 	p.mu.Unlock()
 	if p.epoch != 0 && p.epoch >= p.floor {
 		if ms < p.epoch {
-			return fault.New(fault.Unavailable, "The clock says %s, before the own log began (%s). Set it right.", now.Format(time.RFC3339), clock.FromMilli(p.epoch).Format(time.RFC3339))
+			return fault.New(fault.Unavailable, "The clock says %s, before the own log began (%s). Set it right.",
+				now.Format(time.RFC3339), clock.FromMilli(p.epoch).Format(time.RFC3339))
 		}
 		return nil
 	}

@@ -199,7 +199,8 @@ func (p *Publisher) newPen() (pen, error) {
 // only from a start on: a machine may be set back as it runs.
 func (p *Publisher) nextHeader(w pen, expires int64) record.Header {
 	p.seq = max(p.seq+1, (w.now-p.epoch)*seqPerMilli)
-	return record.Header{Portal: p.cfg.Signer.ID(), Epoch: p.epoch, Seq: p.seq, Issued: w.now, Expires: min(expires, w.until)}
+	return record.Header{Portal: p.cfg.Signer.ID(), Epoch: p.epoch, Seq: p.seq, Issued: w.now,
+		Expires: min(expires, w.until)}
 }
 
 // step is one record on its way into the log.
@@ -261,7 +262,8 @@ func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step
 		if record.ReasonOf(err) == "" {
 			return s, err
 		}
-		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", a.Name, "error", err)
+		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", a.Name, "error",
+			err)
 		p.noteRefusal(s.local, "This portal could not write down what it is: "+err.Error()+". Tell its operator.")
 	} else {
 		p.noteRefusal(s.local, "")
@@ -276,7 +278,8 @@ func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step
 		return s, nil
 	}
 	s.content = tombstone
-	gone := &record.Agent{ID: s.local, Deleted: true, Header: p.nextHeader(w, min(s.until, w.now+tombstoneLife.Milliseconds()))}
+	gone := &record.Agent{ID: s.local, Deleted: true,
+		Header: p.nextHeader(w, min(s.until, w.now+tombstoneLife.Milliseconds()))}
 	var err error
 	s.record, err = record.Sign(p.cfg.Signer.Network(), gone, w.key)
 	return s, err
@@ -320,7 +323,8 @@ func (p *Publisher) keepSteps(ctx context.Context, steps []step) error {
 		s := steps[i]
 		switch why := record.ReasonOf(res.Err); {
 		case res.Err == nil:
-			p.entries[s.local] = &entry{content: s.content, hash: s.record.Hash, version: s.record.Version(), issued: s.record.Issued, expires: s.record.Expires,
+			p.entries[s.local] = &entry{content: s.content, hash: s.record.Hash, version: s.record.Version(),
+				issued: s.record.Issued, expires: s.record.Expires,
 				key: s.record.Key, deleted: s.record.Tombstone(), until: s.until}
 			if end := time.Now().Add(time.Duration(s.record.Expires-s.record.Issued) * time.Millisecond / 2); end.Before(p.renewAt) {
 				p.renewAt = end
@@ -334,7 +338,8 @@ func (p *Publisher) keepSteps(ctx context.Context, steps []step) error {
 			failed, p.floor = res.Err, p.epoch+1
 		default:
 			refused++
-			p.cfg.Log.Error("an agent is not published: its record was refused", "agent", s.local, "name", s.name, "error", res.Err)
+			p.cfg.Log.Error("an agent is not published: its record was refused", "agent", s.local, "name", s.name,
+				"error", res.Err)
 			if refused == len(steps) {
 				failed = res.Err
 			}

@@ -50,7 +50,8 @@ func (p *Publisher) loadSummary(ctx context.Context, epoch int64) (s summaryOf, 
 // not too young, or when it ends.
 func (p *Publisher) signSummary(ctx context.Context, w pen, changed bool) error {
 	age, good := w.now-p.summary.issued, p.summary.seq != 0 && p.ring.Has(p.summary.key)
-	if good && age >= 0 && (age < summaryEvery.Milliseconds() || !changed) && w.now < p.summary.issued+(p.summary.expires-p.summary.issued)/2 {
+	if good && age >= 0 && (age < summaryEvery.Milliseconds() || !changed) &&
+		w.now < p.summary.issued+(p.summary.expires-p.summary.issued)/2 {
 		return nil
 	}
 	s, err := p.countTerms(ctx)

@@ -43,7 +43,8 @@ func (e *refusedError) Error() string {
 var errSkipped = errors.New("it asked to be left alone for a while")
 
 // askPortal sends a request to a portal with a known card.
-func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, path string, body any, timeout time.Duration, limit int64) (*federation.Answer, error) {
+func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, path string, body any,
+	timeout time.Duration, limit int64) (*federation.Answer, error) {
 	if !s.Registry.Decide(ctx, portal, "").In {
 		return nil, errors.New("rules or policy keep it out")
 	}

@@ -25,7 +25,8 @@ func (s *Syncer) requestPullLocked(portal record.PortalID, f *followed) {
 func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed) {
 	for {
 		s.mu.Lock()
-		if f.overQuota || !f.recheck && f.got == f.head.Version && (len(f.missing) == 0 || clock.Now().Before(f.repairAt)) {
+		if f.overQuota || !f.recheck && f.got == f.head.Version &&
+			(len(f.missing) == 0 || clock.Now().Before(f.repairAt)) {
 			f.pulling = false
 			s.mu.Unlock()
 			return

@@ -39,7 +39,8 @@ func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 	}
 	// The slot is of this subject alone and the epoch is the current time, so that no version is used
 	// twice, even after a loss of data.
-	body.Header = record.Header{Portal: s.own, Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.UnixMilli() + forkLife}
+	body.Header = record.Header{Portal: s.own, Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(),
+		Expires: now.UnixMilli() + forkLife}
 	r, err := record.Sign(s.Self.Network(), body, key)
 	if err != nil {
 		s.Log.Error("a proof could not be signed", "portal", portal, "error", err)

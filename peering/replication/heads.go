@@ -24,7 +24,8 @@ const (
 )
 
 // Take implements federation.Listener: it accepts heads that a portal sent in an answer or a hint.
-func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federation.Told) (refused []federation.Unfit, err error) {
+func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federation.Told) (refused []federation.Unfit,
+	err error) {
 	for n, t := range told[:min(len(told), federation.MaxHeads)] {
 		err := s.takeOne(ctx, from, t)
 		if err == nil {
@@ -118,7 +119,8 @@ func (s *Syncer) takeHead(ctx context.Context, from, portal record.PortalID, wir
 
 // admitHead admits a record that claims to be a head of a portal. With the first head of a new epoch
 // the Replica forgets the agents of earlier epochs, and so does the directory.
-func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []byte) (r *record.Record, fresh bool, err error) {
+func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []byte) (r *record.Record, fresh bool,
+	err error) {
 	before, err := s.Replica.Standing(ctx, portal)
 	if err != nil {
 		return nil, false, err
@@ -166,7 +168,8 @@ func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *re
 }
 
 func rowOf(h *record.Head) federation.HeadRow {
-	return federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}
+	return federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires,
+		Count: h.Count}
 }
 
 // ourOwn checks a head of this portal that another portal holds.
@@ -211,7 +214,8 @@ func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, erro
 	s.mu.Lock()
 	for _, row := range rows {
 		at := row.Version
-		if f := s.portals[row.Portal]; f != nil && !f.overQuota && row.Portal != s.own && (len(f.sources) < enoughSources || f.fails > 0) {
+		if f := s.portals[row.Portal]; f != nil && !f.overQuota && row.Portal != s.own &&
+			(len(f.sources) < enoughSources || f.fails > 0) {
 			at = f.got // a portal that sends the newest head becomes a source
 		}
 		v = append(v, federation.Held{Mark: federation.MarkOf(row.Portal), Version: at})
@@ -245,7 +249,8 @@ func (s *Syncer) diffHeads(ctx context.Context, portal record.PortalID) error {
 		return err
 	}
 	q.Bare = s.keepsSummaries()
-	a, err := s.askPortal(ctx, portal, http.MethodPost, "/peering/v1/heads/diff", q, shortTimeout, federation.MaxAnswer+64<<10)
+	a, err := s.askPortal(ctx, portal, http.MethodPost, "/peering/v1/heads/diff", q, shortTimeout,
+		federation.MaxAnswer+64<<10)
 	if err != nil {
 		return err
 	}
@@ -349,7 +354,8 @@ func (s *Syncer) runUpkeep(ctx context.Context) {
 		if f != nil && f.head.Version.Compare(row.Version) < 0 {
 			f.head, f.sources = row, nil // it came by another path
 		}
-		if f != nil && f.got != f.head.Version && !f.overQuota || f != nil && len(f.missing) > 0 && now.After(f.repairAt) {
+		if f != nil && f.got != f.head.Version && !f.overQuota || f != nil && len(f.missing) > 0 &&
+			now.After(f.repairAt) {
 			s.requestPullLocked(row.Portal, f)
 		}
 		s.mu.Unlock()

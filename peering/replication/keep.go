@@ -29,7 +29,8 @@ var agentEnd = []byte(`","t":"` + string(record.TypeAgent) + `"}`)
 
 // keepEntries admits and keeps records of one portal's agents. There is a result for each; kept holds
 // the new ones.
-func (s *Syncer) keepEntries(ctx context.Context, portal record.PortalID, wires [][]byte) (kept []*record.Record, results []record.Result, err error) {
+func (s *Syncer) keepEntries(ctx context.Context, portal record.PortalID, wires [][]byte) (kept []*record.Record,
+	results []record.Result, err error) {
 	gate, err := record.NewGate(s.Self.Network(), logMemory{s.Replica, portal})
 	if err != nil {
 		return nil, nil, err

@@ -68,7 +68,8 @@ func (s *Syncer) Newest(ctx context.Context) record.Version {
 // ownAt asks one portal for the newest head of this one, see Newest.
 func (s *Syncer) ownAt(ctx context.Context, portal record.PortalID) record.Version {
 	var t federation.Told
-	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(s.own)+"/head", nil, newestWithin, maxShort)
+	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(s.own)+"/head", nil, newestWithin,
+		maxShort)
 	if err == nil {
 		err = readAnswer(a, &t)
 	}

@@ -162,7 +162,8 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	p.at = p.start
 	for more := true; more; {
 		err := s.work.runTask(ctx, func() error {
-			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq, federation.MaxEntries)
+			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq,
+				federation.MaxEntries)
 			a, err := s.askPortal(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
 			if err != nil {
 				return err
@@ -237,7 +238,8 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 
 // fetchCard requests a newer card of a portal from a source that has a head signed by an unknown key.
 func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
-	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
+		maxShort)
 	var t federation.Told
 	if err == nil {
 		err = readAnswer(a, &t)
@@ -388,7 +390,8 @@ func (s *Syncer) markOverQuota(ctx context.Context, portal record.PortalID, f *f
 	s.reportLog(ctx, portal)
 	s.wantSummaries()
 	if !said {
-		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised", "portal", portal)
+		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
+			"portal", portal)
 	}
 	return nil
 }
@@ -400,7 +403,8 @@ func (s *Syncer) completePull(ctx context.Context, p *pull, lacking map[record.H
 	if len(lacking) > 0 {
 		at = p.at // others may not have the log from us
 	}
-	turn, ok, err := s.Replica.Complete(ctx, p.portal, p.at, at, federation.Whole{Version: p.head.Version(), Hash: p.head.sum})
+	turn, ok, err := s.Replica.Complete(ctx, p.portal, p.at, at,
+		federation.Whole{Version: p.head.Version(), Hash: p.head.sum})
 	if err != nil {
 		return err
 	}
@@ -423,7 +427,8 @@ func (s *Syncer) completePull(ctx context.Context, p *pull, lacking map[record.H
 		s.Directory.Clear(p.portal) // the directory may hold records that were deleted
 		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
 	}
-	p.f.got, p.f.notifiedTurn, p.f.beside, p.f.missing, p.f.fails, p.f.ranges = p.head.Version(), turn+1, false, lacking, 0, nil
+	p.f.got, p.f.notifiedTurn, p.f.beside, p.f.missing, p.f.fails, p.f.ranges = p.head.Version(), turn+1, false,
+		lacking, 0, nil
 	p.f.over = false
 	if p.f.head.Version == p.f.got {
 		p.f.since = time.Time{}

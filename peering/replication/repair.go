@@ -192,7 +192,8 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 // readLeaf decodes a line ["key","hash"].
 func readLeaf(line []byte) (key, hash record.Hash, err error) {
 	const each = 43
-	if len(line) != 2*each+7 || string(line[:2]) != `["` || string(line[2+each:5+each]) != `","` || string(line[5+2*each:]) != `"]` {
+	if len(line) != 2*each+7 || string(line[:2]) != `["` || string(line[2+each:5+each]) != `","` ||
+		string(line[5+2*each:]) != `"]` {
 		return key, hash, errLeaves
 	}
 	if err := key.UnmarshalText(line[2 : 2+each]); err != nil {
@@ -212,7 +213,8 @@ func keyAfter(key record.Hash) record.Hash {
 }
 
 // compareTree deletes records that are not leaves, and returns the leaves without a record.
-func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (missing map[record.Hash]record.Hash, err error) {
+func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (missing map[record.Hash]record.Hash,
+	err error) {
 	held := make(map[record.Hash]record.Hash)
 	var extra []record.Hash
 	err = s.Replica.Leaves(ctx, p.portal, func(key, hash record.Hash) bool {
@@ -255,7 +257,8 @@ func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (m
 // fetchMissing requests records by their keys from other portals first and from the source last, and
 // removes those it receives from missing. The sender of the piece of the log with the place of such a
 // record omitted it.
-func (s *Syncer) fetchMissing(ctx context.Context, p *pull, list []record.PortalID, missing map[record.Hash]record.Hash) error {
+func (s *Syncer) fetchMissing(ctx context.Context, p *pull, list []record.PortalID,
+	missing map[record.Hash]record.Hash) error {
 	for i := range list {
 		from := list[(i+1)%len(list)] // list begins with the source
 		if len(missing) == 0 {
@@ -271,7 +274,8 @@ func (s *Syncer) fetchMissing(ctx context.Context, p *pull, list []record.Portal
 	return nil
 }
 
-func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID, missing map[record.Hash]record.Hash) error {
+func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID,
+	missing map[record.Hash]record.Hash) error {
 	keys := make([]record.Hash, 0, len(missing))
 	for key := range missing {
 		keys = append(keys, key)
@@ -282,7 +286,8 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID, m
 			q.Add("key", key.String())
 		}
 		err := s.work.runTask(ctx, func() error {
-			a, err := s.askPortal(ctx, from, http.MethodGet, "/peering/v1/portals/"+string(p.portal)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
+			a, err := s.askPortal(ctx, from, http.MethodGet,
+				"/peering/v1/portals/"+string(p.portal)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
 			if err != nil {
 				return err
 			}
@@ -303,7 +308,8 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID, m
 	return nil
 }
 
-func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID, wires [][]byte, missing map[record.Hash]record.Hash) error {
+func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID, wires [][]byte,
+	missing map[record.Hash]record.Hash) error {
 	kept, results, err := s.keepEntries(ctx, p.portal, wires)
 	if err != nil {
 		return err

@@ -97,7 +97,8 @@ func (s *Syncer) markedLocked(mark federation.Mark, now time.Time) record.Portal
 
 // askHead requests a portal's head from it.
 func (s *Syncer) askHead(ctx context.Context, portal record.PortalID) error {
-	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
+		maxShort)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,8 @@ func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error
 
 // summaryFrom fetches a summary from one portal. It is admitted when the newest head names it.
 func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
-	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil, shortTimeout, archive.MaxSummary)
+	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil,
+		shortTimeout, archive.MaxSummary)
 	if err != nil {
 		return err
 	}

@@ -228,7 +228,8 @@ func (s *Syncer) loadState(ctx context.Context) error {
 			return fmt.Errorf("up to where %s is whole: %w", row.Portal, err)
 		}
 		// Records that were kept earlier and wait for a head are not sent to the directory again.
-		f := &followed{head: row, notifiedTurn: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1), handed: true}
+		f := &followed{head: row, notifiedTurn: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1),
+			handed: true}
 		if at == row.Version && whole.Version == at {
 			f.got, f.since = at, time.Time{}
 		}

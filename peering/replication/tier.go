@@ -111,7 +111,8 @@ func (s *Syncer) keepSummaryOnly(ctx context.Context, portal record.PortalID, f 
 		}
 	}
 	s.mu.Lock()
-	f.summaryOnly, f.overQuota, f.overQuotaUntil, f.since, f.ranges = true, true, clock.Now().Add(always), time.Time{}, nil
+	f.summaryOnly, f.overQuota, f.overQuotaUntil, f.since, f.ranges = true, true, clock.Now().Add(always), time.Time{},
+		nil
 	s.mu.Unlock()
 	s.Directory.Clear(portal)
 	s.reportLog(ctx, portal)
@@ -150,7 +151,8 @@ const maxHeadOnly = 2
 func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.portals[portal]; f != nil && f.head.Version == head && len(f.headOnly) < maxHeadOnly && from != portal && !slices.Contains(f.headOnly, from) {
+	if f := s.portals[portal]; f != nil && f.head.Version == head && len(f.headOnly) < maxHeadOnly && from != portal &&
+		!slices.Contains(f.headOnly, from) {
 		f.headOnly = append(f.headOnly, from)
 	}
 }
@@ -161,7 +163,8 @@ func (s *Syncer) summarySources(portal record.PortalID, f *followed) []record.Po
 	list := s.listCandidates(portal, f, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bare := slices.DeleteFunc(slices.Clone(f.headOnly), func(id record.PortalID) bool { return slices.Contains(list, id) })
+	bare := slices.DeleteFunc(slices.Clone(f.headOnly),
+		func(id record.PortalID) bool { return slices.Contains(list, id) })
 	if s.peerOf(list[0]).down {
 		return append(bare, list...)
 	}

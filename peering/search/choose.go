@@ -92,7 +92,8 @@ func choose(list []askable, w sought, n int) []int {
 		out[i] = c
 	}
 	slices.SortStableFunc(out, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.score, a.score), cmp.Compare(list[b.at].trust, list[a.at].trust),
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.score, a.score),
+			cmp.Compare(list[b.at].trust, list[a.at].trust),
 			cmp.Compare(a.pace, b.pace), cmp.Compare(a.turn, b.turn), cmp.Compare(list[a.at].id, list[b.at].id))
 	})
 	out = out[:min(n, len(out))]

@@ -45,7 +45,8 @@ func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (ou
 	if room := maxAsked - len(indexes); len(list) > room {
 		list, limited = list[:room], true
 	}
-	question := federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(min(len(list)+more, maxAsked))}
+	question := federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags,
+		Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(min(len(list)+more, maxAsked))}
 	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, nil, true
@@ -53,7 +54,8 @@ func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (ou
 	partly := s.Catalog.Partial()
 	question.Limit, question.Of = federation.MaxFound, federation.OfAll
 	for _, host := range q.Portals {
-		if slices.ContainsFunc(partly, func(p federation.Peer) bool { return p.Host() == host }) && len(question.Portals) < federation.MaxWanted {
+		if slices.ContainsFunc(partly, func(p federation.Peer) bool { return p.Host() == host }) &&
+			len(question.Portals) < federation.MaxWanted {
 			question.Portals = append(question.Portals, host)
 		}
 	}
@@ -62,7 +64,8 @@ func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (ou
 		return nil, nil, true
 	}
 	for _, p := range indexes {
-		alone := !slices.ContainsFunc(partly, func(o federation.Peer) bool { return o.ID == p.ID }) || len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host())
+		alone := !slices.ContainsFunc(partly, func(o federation.Peer) bool { return o.ID == p.ID }) ||
+			len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host())
 		out = append(out, inquiry{p, ofAll, true, alone})
 	}
 	for _, p := range list {
@@ -86,7 +89,8 @@ func (s *Searcher) listIndexes(ctx context.Context, q hub.Query) []federation.Pe
 	}
 	seed := soughtOf(q).seed
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
-		return cmp.Or(cmp.Compare(trustIn(b, now), trustIn(a, now)), cmp.Compare(pace(a.RTT), pace(b.RTT)), cmp.Compare(turnOf(seed, a.ID), turnOf(seed, b.ID)))
+		return cmp.Or(cmp.Compare(trustIn(b, now), trustIn(a, now)), cmp.Compare(pace(a.RTT), pace(b.RTT)),
+			cmp.Compare(turnOf(seed, a.ID), turnOf(seed, b.ID)))
 	})
 	sites := make(map[string]bool)
 	var out []federation.Peer
@@ -115,18 +119,21 @@ func (l lister) checkKeys(r *record.Record) error {
 	if l.keys == nil || l.keys.Has(r.Key) {
 		return nil
 	}
-	return &record.Refused{Reason: record.NotConsistent, Text: "it is signed by a key that the card beside it does not list"}
+	return &record.Refused{Reason: record.NotConsistent,
+		Text: "it is signed by a key that the card beside it does not list"}
 }
 
 // listListers returns the portals that an index portal may answer for: itself and those with a head in its
 // answer. These heads are admitted like any other.
-func (s *Searcher) listListers(ctx context.Context, by federation.Peer, in *federation.SearchAnswer) map[record.PortalID]lister {
+func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
+	in *federation.SearchAnswer) map[record.PortalID]lister {
 	out := make(map[record.PortalID]lister)
 	take := func(portal record.PortalID, told federation.Told, keys *record.Ring) {
 		out[portal] = lister{keys: keys}
 		head, err := s.admitHead(ctx, by.ID, portal, told)
 		if err != nil {
-			s.Log.Debug("a head that an index portal has is passed over", "portal", portal, "index", by.ID, "error", err)
+			s.Log.Debug("a head that an index portal has is passed over", "portal", portal, "index", by.ID, "error",
+				err)
 			return
 		}
 		if p, ok := s.shows(ctx, portal); ok {

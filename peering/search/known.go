@@ -66,7 +66,8 @@ func (s *Searcher) sameHead(ctx context.Context, portal record.PortalID, wire []
 		return nil
 	}
 	standing, err := s.Replica.Standing(ctx, portal)
-	if err != nil || standing.Quarantined || standing.Head != r.Version() || standing.Ring == nil || !standing.Ring.Has(r.Key) {
+	if err != nil || standing.Quarantined || standing.Head != r.Version() || standing.Ring == nil ||
+		!standing.Ring.Has(r.Key) {
 		return nil
 	}
 	return r

@@ -229,7 +229,8 @@ func (s *Searcher) passing(ctx context.Context, c *record.Card) (federation.Peer
 	if err != nil {
 		return federation.Peer{}, false
 	}
-	return federation.Peer{ID: c.Portal, URL: c.Origin, Name: c.Name, State: federation.Active, Proved: clock.Now(), Head: r.Version(), HeadIssued: time.UnixMilli(r.Issued)}, true
+	return federation.Peer{ID: c.Portal, URL: c.Origin, Name: c.Name, State: federation.Active, Proved: clock.Now(),
+		Head: r.Version(), HeadIssued: time.UnixMilli(r.Issued)}, true
 }
 
 // pausePortal excludes a portal that did not answer from requests for a while.

@@ -117,7 +117,8 @@ func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err er
 
 // openBy asks one portal for an agent of another, or of its own: for the one that
 // was found, nil for that of a name. It returns soon after so much time.
-func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found, error) {
+func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found,
+	error) {
 	ctx, cancel := context.WithCancel(ctx) // see memo.ask
 	defer cancel()
 	timer := time.AfterFunc(most, cancel)
@@ -178,7 +179,8 @@ func (s *Searcher) fetchAgent(ctx context.Context, via, of federation.Peer, id s
 		told.Card = in.Card
 		portal, keys, err := s.readClaim(told)
 		if err == nil && portal != of.ID {
-			err = &record.Refused{Reason: record.NotConsistent, Text: "it answers for another portal than it was asked for"}
+			err = &record.Refused{Reason: record.NotConsistent,
+				Text: "it answers for another portal than it was asked for"}
 		}
 		if err != nil {
 			s.blamePortal(via.ID, err)
@@ -189,7 +191,8 @@ func (s *Searcher) fetchAgent(ctx context.Context, via, of federation.Peer, id s
 	if l.head, err = s.admitHead(ctx, via.ID, of.ID, told); err != nil {
 		return f, err
 	}
-	list, err := s.verifyHits(ctx, via, map[record.PortalID]lister{of.ID: l}, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
+	list, err := s.verifyHits(ctx, via, map[record.PortalID]lister{of.ID: l},
+		[]federation.Hit{{Record: in.Record, Proof: in.Proof}})
 	if err != nil {
 		return f, err
 	}

@@ -72,7 +72,8 @@ var errShut = errors.New("it is not let in")
 
 // contactPortal says hello to a portal, or to whoever is at an origin, and has it known
 // and shown here from then on. It finds room if it is wanted.
-func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal record.PortalID, wanted bool) (*record.Card, error) {
+func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal record.PortalID,
+	wanted bool) (*record.Card, error) {
 	for _, p := range s.Registry.Portals(ctx) {
 		if p.ID == "" && p.URL == origin && p.State == federation.Denied { // whoever is there
 			return nil, errShut
@@ -141,8 +142,11 @@ type ResolveTally struct{ Found, Absent, Failed, Limited int64 }
 
 // NewResolver returns a Resolver. Its searches end with the Searcher's Run.
 func NewResolver(cfg ResolverConfig) *Resolver {
-	return &Resolver{ResolverConfig: cfg, catalog: cfg.Bootstrapper.Catalog, flights: make(map[string]*seeking), absent: make(map[string]absence),
-		persons: limit.New(seekEvery, seekBurst, maxSeekers), visitors: limit.New(seekEveryVisitor, seekBurstVisitor, maxSeekers), all: limit.New(seekEveryAll, seekBurstAll, 1)}
+	return &Resolver{ResolverConfig: cfg, catalog: cfg.Bootstrapper.Catalog, flights: make(map[string]*seeking),
+		absent:   make(map[string]absence),
+		persons:  limit.New(seekEvery, seekBurst, maxSeekers),
+		visitors: limit.New(seekEveryVisitor, seekBurstVisitor, maxSeekers),
+		all:      limit.New(seekEveryAll, seekBurstAll, 1)}
 }
 
 // Tally returns the counts of results.
@@ -171,7 +175,9 @@ func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hu
 	case <-wait.C:
 	case <-ctx.Done():
 	}
-	return hub.Agent{}, &fault.Error{Kind: fault.Unavailable, Safe: w.text() + " is not known here. It is being looked for in the network; ask again in a few seconds.", RetryAfter: seekFor}
+	return hub.Agent{}, &fault.Error{Kind: fault.Unavailable,
+		Safe:       w.text() + " is not known here. It is being looked for in the network; ask again in a few seconds.",
+		RetryAfter: seekFor}
 }
 
 // beginSearch returns the search that is under way, or begins one.
@@ -187,12 +193,14 @@ func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking
 	}
 	if wait, ok := k.asker(actor); !ok {
 		k.tally.Limited++
-		return nil, fault.Limited(wait, "%s is not known here, and you looked for many such in a short time. Wait %s.", w.text(), max(wait.Round(time.Second), time.Second))
+		return nil, fault.Limited(wait, "%s is not known here, and you looked for many such in a short time. Wait %s.",
+			w.text(), max(wait.Round(time.Second), time.Second))
 	}
 	wait, ok := k.all.Allow("")
 	if !ok || len(k.flights) >= maxSeeks {
 		k.tally.Limited++
-		return nil, &fault.Error{Kind: fault.Unavailable, Safe: w.text() + " is not known here, and too many others are being looked for in the network now. Try again in some seconds.", RetryAfter: max(wait, time.Second)}
+		return nil, &fault.Error{Kind: fault.Unavailable,
+			Safe: w.text() + " is not known here, and too many others are being looked for in the network now. Try again in some seconds.", RetryAfter: max(wait, time.Second)}
 	}
 	s := &seeking{done: make(chan struct{})}
 	k.flights[what] = s
@@ -283,7 +291,8 @@ func (k *Resolver) parseGoal(ctx context.Context, actor ident.Actor, what string
 		case ok && digest && local != "" && len(local) <= maxLocal && !strings.ContainsAny(local, "/?#%"):
 			w.id, w.portal = what, record.PortalID(portal)
 		default:
-			return w, fault.New(fault.NotFound, "%.80q is neither a handle, such as name@portal.example, nor the id of an agent.", what)
+			return w, fault.New(fault.NotFound,
+				"%.80q is neither a handle, such as name@portal.example, nor the id of an agent.", what)
 		}
 		if d := k.Bootstrapper.Registry.Decide(ctx, w.portal, ""); shutOut(d) {
 			return w, w.none(keptOut(actor, d, "Check the id."))
@@ -366,7 +375,8 @@ func (k *Resolver) lookUp(ctx context.Context, w goal) (hub.Agent, error) {
 
 // askPortals contacts portals, one after the other, until one has the agent. A portal that answers without it
 // ends the search.
-func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal record.PortalID, has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
+func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal record.PortalID,
+	has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
 	tried := make(map[string]bool)
 	err = errShut
 	for _, f := range list {
@@ -376,7 +386,8 @@ func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal 
 		tried[f.Card.Origin] = true
 		card, merr := k.Bootstrapper.contactPortal(ctx, f.Card.Origin, portal, true)
 		if merr != nil {
-			k.Log.Debug("a portal that the DHT names was not met", "portal", f.Card.Portal, "origin", f.Card.Origin, "error", merr)
+			k.Log.Debug("a portal that the DHT names was not met", "portal", f.Card.Portal, "origin", f.Card.Origin,
+				"error", merr)
 			if !errors.Is(merr, errShut) {
 				err = merr
 			}
@@ -460,5 +471,6 @@ func (k *Resolver) failed(w goal, err error) error {
 		return w.none("Check the spelling.")
 	}
 	k.Log.Debug("an agent was looked for in vain", "agent", w.text(), "error", err)
-	return fault.Wrap(fault.Unavailable, err, "%s is not known here, and its portal could not be asked. Try again later.", w.text())
+	return fault.Wrap(fault.Unavailable, err,
+		"%s is not known here, and its portal could not be asked. Try again later.", w.text())
 }

@@ -50,7 +50,8 @@ func (r accountRow) account() account.Account {
 const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
 
 // CreateAccount implements account.Accounts.
-func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
+func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string,
+	kinds ...account.CredentialKind) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if spend != "" {
 			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
@@ -100,7 +101,8 @@ func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account,
 // ListAccounts implements account.Accounts.
 func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	var rows []accountRow
-	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
+	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after,
+		limit)
 	out := make([]account.Account, len(rows))
 	for i, r := range rows {
 		out[i] = r.account()
@@ -146,7 +148,8 @@ func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string
 		if _, err := t.Exec(`UPDATE accounts SET password_hash = ? WHERE id = ?`, hash, id); err != nil {
 			return err
 		}
-		_, err := t.Exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`, id, keep)
+		_, err := t.Exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`,
+			id, keep)
 		return err
 	})
 }
@@ -167,7 +170,8 @@ func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) erro
 			owner = c.AccountID
 		}
 		_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt), clock.Milli(c.ExpiresAt))
+			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt),
+			clock.Milli(c.ExpiresAt))
 		return err
 	})
 }
@@ -214,12 +218,15 @@ func (r credentialRow) with(use touch, waits bool) credentialRow {
 }
 
 func (r credentialRow) credential() account.Credential {
-	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID, Label: r.Label,
-		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
+	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID,
+		Label:  r.Label,
+		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt),
+		ExpiresAt: clock.FromMilli(r.ExpiresAt)}
 }
 
 func (r credentialRow) owner() account.Account {
-	return account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}
+	return account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator,
+		DisabledAt: clock.FromMilli(r.DisabledAt)}
 }
 
 // CredentialByHash implements account.Credentials. It is cached, because
@@ -250,7 +257,8 @@ func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.C
 }
 
 // ListCredentials implements account.Credentials.
-func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
+func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
+	kind account.CredentialKind) ([]account.Credential, error) {
 	now := clock.Milli(clock.Now())
 	var found []credentialRow
 	err := d.db.List(ctx, &found, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
@@ -266,7 +274,8 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string, kind a
 }
 
 // DeleteCredentials implements account.Credentials. It deletes expired ones, too.
-func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
+func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string,
+	error) {
 	var gone []string
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		gone = nil

@@ -88,7 +88,8 @@ func (d *Accounts) writeTouches() {
 	d.db.WriteSoon(touchDelay, func(t *sqlite.Tx) error {
 		list = d.touches.waiting()
 		for hash, u := range list {
-			if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires, hash); err != nil {
+			if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires,
+				hash); err != nil {
 				return err
 			}
 		}

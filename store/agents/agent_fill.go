@@ -109,7 +109,8 @@ func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]h
 	defer rows.Close()
 	seen := 0
 	var r agentRow
-	dest := []any{&f.after, &r.ID, &r.Name, &r.Kind, &r.OwnerID, &r.OwnerName, &r.Version, &r.Title, &r.Visibility, &r.Spec,
+	dest := []any{&f.after, &r.ID, &r.Name, &r.Kind, &r.OwnerID, &r.OwnerName, &r.Version, &r.Title, &r.Visibility,
+		&r.Spec,
 		&r.HasSecret, &r.Status, &r.StatusMessage, &r.Held, &r.ProofMethod, &r.ProofOrigin, &r.ProofAt,
 		&r.LiveState, &r.LiveReason, &r.LiveLatency, &r.LiveAt, &r.CreatedAt, &r.UpdatedAt}
 	for ; rows.Next(); seen++ {

@@ -39,7 +39,8 @@ var liveCodes = []hub.Live{hub.Unknown, hub.Alive, hub.NeedsAuth, hub.WrongProto
 
 func packContact(c hub.Contact) []byte {
 	code := max(slices.Index(liveCodes, c.State), 0)
-	b := binary.BigEndian.AppendUint64(nil, uint64(max(c.At.Unix(), 0))<<24|uint64(code)<<16|uint64(packLatency(c.Latency)))
+	b := binary.BigEndian.AppendUint64(nil, uint64(max(c.At.Unix(),
+		0))<<24|uint64(code)<<16|uint64(packLatency(c.Latency)))
 	return b
 }
 
@@ -88,7 +89,8 @@ func (d *Health) SetLiveness(ctx context.Context, agentID string, l hub.Liveness
 			return err
 		}
 		res, err := t.Exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,
-			string(l.State), l.Reason, l.Latency.Milliseconds(), clock.Milli(l.CheckedAt), clock.Milli(next), failures, agentID)
+			string(l.State), l.Reason, l.Latency.Milliseconds(), clock.Milli(l.CheckedAt), clock.Milli(next), failures,
+			agentID)
 		if err != nil {
 			return err
 		}
@@ -99,7 +101,8 @@ func (d *Health) SetLiveness(ctx context.Context, agentID string, l hub.Liveness
 			return nil
 		}
 		var history []byte
-		if err := t.Get(&history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := t.Get(&history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID); err != nil &&
+			!errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		history = addContact(history, hub.Contact{At: l.CheckedAt, State: l.State, Latency: l.Latency})

@@ -64,7 +64,8 @@ func (d *Owners) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
 func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.agents.agents.Invalidate(t)
-		return rows.CheckChanged(t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID))
+		return rows.CheckChanged(t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID,
+			accountID))
 	})
 }
 
@@ -82,7 +83,8 @@ func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error 
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO agent_offers (agent_id, account_id, created_at) VALUES (?, ?, ?)
-			ON CONFLICT (agent_id) DO UPDATE SET account_id = excluded.account_id, created_at = excluded.created_at`, agentID, accountID, clock.Milli(clock.Now()))
+			ON CONFLICT (agent_id) DO UPDATE SET account_id = excluded.account_id, created_at = excluded.created_at`,
+			agentID, accountID, clock.Milli(clock.Now()))
 		return err
 	})
 }
@@ -116,7 +118,8 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 			d.db.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
-		out = append(out, hub.Offer{Agent: a, To: hub.Owner{ID: r.ToID, Name: r.ToName}, Created: clock.FromMilli(r.Offered)})
+		out = append(out, hub.Offer{Agent: a, To: hub.Owner{ID: r.ToID, Name: r.ToName},
+			Created: clock.FromMilli(r.Offered)})
 	}
 	return out, nil
 }
@@ -126,7 +129,8 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		var offers, has int
-		if err := t.Get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+		if err := t.Get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID,
+			accountID); err != nil {
 			return err
 		}
 		if offers == 0 {
@@ -135,7 +139,8 @@ func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep b
 		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
-		if err := t.Get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, accountID); err != nil {
+		if err := t.Get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`,
+			accountID); err != nil {
 			return err
 		}
 		if has >= max {
@@ -152,7 +157,8 @@ func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep b
 		if _, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID,
+			accountID); err != nil {
 			return err
 		}
 		if !keep || ownerID == "" {

@@ -36,7 +36,8 @@ const domainColumns = `account_id, domain, proved_at, checked_at, failures`
 func domainsOf(rows []domainRow) []hub.Domain {
 	out := make([]hub.Domain, len(rows))
 	for i, r := range rows {
-		out[i] = hub.Domain{AccountID: r.AccountID, Domain: r.Domain, ProvedAt: clock.FromMilli(r.ProvedAt), CheckedAt: clock.FromMilli(r.CheckedAt), Failures: r.Failures}
+		out[i] = hub.Domain{AccountID: r.AccountID, Domain: r.Domain, ProvedAt: clock.FromMilli(r.ProvedAt),
+			CheckedAt: clock.FromMilli(r.CheckedAt), Failures: r.Failures}
 	}
 	return out
 }
@@ -44,7 +45,8 @@ func domainsOf(rows []domainRow) []hub.Domain {
 // Domains implements hub.Proofs, by name.
 func (d *Owners) Domains(ctx context.Context, accountID string) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
+	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+
+		` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
 	return domainsOf(rows), sqlite.MapError(err)
 }
 
@@ -65,7 +67,8 @@ func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved
 		if _, err := t.Exec(`UPDATE account_domains SET checked_at = ?, failures = failures + 1 WHERE account_id = ? AND domain = ?`, now, accountID, domain); err != nil {
 			return err
 		}
-		_, err := t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ? AND failures >= ?`, accountID, domain, maxDomainFailures)
+		_, err := t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ? AND failures >= ?`, accountID,
+			domain, maxDomainFailures)
 		return err
 	})
 }
@@ -73,13 +76,15 @@ func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved
 // RemoveDomain implements hub.Proofs.
 func (d *Owners) RemoveDomain(ctx context.Context, accountID, domain string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		return rows.CheckChanged(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID, domain))
+		return rows.CheckChanged(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID,
+			domain))
 	})
 }
 
 // StaleDomains implements hub.Proofs, longest unchecked first.
 func (d *Owners) StaleDomains(ctx context.Context, then time.Time, limit int) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
+	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+
+		` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
 	return domainsOf(rows), sqlite.MapError(err)
 }

@@ -31,7 +31,8 @@ type AgentSpec struct {
 }
 
 func specOf(a hub.Agent) (string, error) {
-	b, err := json.Marshal(AgentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits, a.EmbedOrigins})
+	b, err := json.Marshal(AgentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes,
+		a.Languages, a.Icon, a.Publisher, a.Limits, a.EmbedOrigins})
 	return string(b), err
 }
 
@@ -78,10 +79,12 @@ func (r *agentRow) agent() (hub.Agent, error) {
 // with returns the agent of a row and its spec.
 func (r *agentRow) with(s *AgentSpec) hub.Agent {
 	a := hub.Agent{
-		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName, CoOwnerIDs: strings.Fields(r.CoOwners), Version: r.Version,
+		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName,
+		CoOwnerIDs: strings.Fields(r.CoOwners), Version: r.Version,
 		Title: r.Title, Visibility: hub.Visibility(r.Visibility), HasSecret: r.HasSecret,
-		Status:    hub.Status{State: r.Status, Message: r.StatusMessage, Held: r.Held},
-		Liveness:  hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason, Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
+		Status: hub.Status{State: r.Status, Message: r.StatusMessage, Held: r.Held},
+		Liveness: hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason,
+			Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 	}
 	s.fillAgent(&a)
@@ -123,7 +126,8 @@ const agentColumns = `a.id, a.name, a.kind, COALESCE(a.owner_id, '') AS owner_id
 
 // listColumns are those of lists, which show no settings: those of a server
 // of tools may be long.
-var listColumns = strings.Replace(agentColumns, "a.spec,", "CASE WHEN length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END AS spec,", 1)
+var listColumns = strings.Replace(agentColumns, "a.spec,",
+	"CASE WHEN length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END AS spec,", 1)
 
 // agentQuery leaves out deleted agents and those of disabled accounts.
 const agentQuery = `SELECT ` + agentColumns + `
@@ -172,8 +176,10 @@ func ownCopy(a hub.Agent) hub.Agent {
 	for i, s := range a.Skills {
 		a.Skills[i].Tags, a.Skills[i].Examples = slices.Clone(s.Tags), slices.Clone(s.Examples)
 	}
-	a.CoOwnerIDs, a.Config, a.Limits.Listed = slices.Clone(a.CoOwnerIDs), slices.Clone(a.Config), slices.Clone(a.Limits.Listed)
-	a.InputModes, a.OutputModes, a.Languages = slices.Clone(a.InputModes), slices.Clone(a.OutputModes), slices.Clone(a.Languages)
+	a.CoOwnerIDs, a.Config, a.Limits.Listed = slices.Clone(a.CoOwnerIDs), slices.Clone(a.Config),
+		slices.Clone(a.Limits.Listed)
+	a.InputModes, a.OutputModes, a.Languages = slices.Clone(a.InputModes), slices.Clone(a.OutputModes),
+		slices.Clone(a.Languages)
 	return a
 }
 
@@ -192,9 +198,11 @@ func (d *Agents) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
 	err := d.db.List(ctx, &own, `SELECT `+listColumns+`
-		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`, ownerID)
+		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`,
+		ownerID)
 	if err == nil {
-		err = d.db.List(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
+		err = d.db.List(ctx, &shared, listQuery+
+			`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
 	}
 	if err != nil {
 		return nil, sqlite.MapError(err)
@@ -236,8 +244,10 @@ func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int
 	}
 	out := make([]hub.Agent, len(rows))
 	for i, r := range rows {
-		a := hub.Agent{ID: agentID, Version: r.Version, Title: r.Title, Kind: hub.Kind(r.Kind), Visibility: hub.Visibility(r.Visibility),
-			Status: hub.Status{State: r.Status}, Note: r.Note, Author: r.Author, UpdatedAt: clock.FromMilli(r.CreatedAt)}
+		a := hub.Agent{ID: agentID, Version: r.Version, Title: r.Title, Kind: hub.Kind(r.Kind),
+			Visibility: hub.Visibility(r.Visibility),
+			Status:     hub.Status{State: r.Status}, Note: r.Note, Author: r.Author,
+			UpdatedAt: clock.FromMilli(r.CreatedAt)}
 		var s AgentSpec
 		if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
 			return nil, fmt.Errorf("read version %d of agent %s: %w", r.Version, agentID, err)

@@ -63,7 +63,8 @@ func (r *specReader) readSpec(text string, s *AgentSpec) bool {
 	return !r.bad && r.at == len(text)
 }
 
-var specKeys = []string{"description", "endpoint", "skills", "config", "input_modes", "output_modes", "languages", "icon", "publisher", "limits", "embed_origins"}
+var specKeys = []string{"description", "endpoint", "skills", "config", "input_modes", "output_modes", "languages",
+	"icon", "publisher", "limits", "embed_origins"}
 
 // is reads the byte if it comes next.
 func (r *specReader) is(c byte) bool {

@@ -53,7 +53,8 @@ func CountCall(t *sqlite.Tx, k task.Task) error {
 	var calls int
 	if err := t.Get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
 		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests,
-			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests, completed, ms); err != nil {
+			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests,
+		completed, ms); err != nil {
 		return err
 	}
 	if calls > 1 {
@@ -94,12 +95,14 @@ func (d *Uses) Days(ctx context.Context, agentID string, since time.Time) ([]hub
 		MS        int64 `db:"ms"`
 	}
 	if err := d.db.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
-		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)), maxDays+1); err != nil {
+		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)),
+		maxDays+1); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Day, len(rows))
 	for i, r := range rows {
-		out[i] = hub.Day{Day: time.UnixMilli(r.Day * DayMilli).UTC(), Calls: r.Calls, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
+		out[i] = hub.Day{Day: time.UnixMilli(r.Day * DayMilli).UTC(), Calls: r.Calls, Completed: r.Completed,
+			Failed: r.Failed, Canceled: r.Canceled,
 			Guests: r.Guests, Took: time.Duration(r.MS) * time.Millisecond}
 	}
 	return out, nil
@@ -127,7 +130,8 @@ func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) (
 	}
 	out := make([]hub.CallRecord, len(rows))
 	for i, r := range rows {
-		c := hub.CallRecord{TaskID: r.ID, Own: r.Own, CallerKind: r.CallerKind, Face: r.Face, State: r.State, At: clock.FromMilli(r.CreatedAt)}
+		c := hub.CallRecord{TaskID: r.ID, Own: r.Own, CallerKind: r.CallerKind, Face: r.Face, State: r.State,
+			At: clock.FromMilli(r.CreatedAt)}
 		if r.Own {
 			c.Reason = r.Reason
 		}
@@ -146,7 +150,8 @@ func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (
 	whole := dayOf(at + DayMilli - 1)
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
-		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole, at, whole*DayMilli)
+		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole,
+		at, whole*DayMilli)
 	return n, sqlite.MapError(err)
 }
 
@@ -185,17 +190,20 @@ func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub
 		if n == 0 {
 			return fault.New(fault.NotFound, "The call is gone.")
 		}
-		if err := t.Get(&n, `SELECT COALESCE(MAX(n), 0) FROM agent_traces WHERE agent_id = ? AND task_id = ?`, agentID, taskID); err != nil {
+		if err := t.Get(&n, `SELECT COALESCE(MAX(n), 0) FROM agent_traces WHERE agent_id = ? AND task_id = ?`, agentID,
+			taskID); err != nil {
 			return err
 		}
 		for _, one := range list {
 			n++
 			if _, err := t.Exec(`INSERT INTO agent_traces (agent_id, task_id, n, at, sent, head, body, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-				agentID, taskID, n, clock.Milli(one.At), one.Sent, traceText(one.Head), traceText(one.Body), one.Size); err != nil {
+				agentID, taskID, n, clock.Milli(one.At), one.Sent, traceText(one.Head), traceText(one.Body),
+				one.Size); err != nil {
 				return err
 			}
 		}
-		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ? AND n <= ?`, agentID, taskID, n-task.MaxTraces); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ? AND n <= ?`, agentID, taskID,
+			n-task.MaxTraces); err != nil {
 			return err
 		}
 		_, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ?1 AND task_id NOT IN

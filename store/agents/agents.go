@@ -33,7 +33,8 @@ type Agents struct {
 }
 
 func New(db *sqlite.DB, hooks *hooks.Hooks) *Agents {
-	return &Agents{db: db, hooks: hooks, agents: sqlite.NewCache[hub.Agent](maxCachedAgents), owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
+	return &Agents{db: db, hooks: hooks, agents: sqlite.NewCache[hub.Agent](maxCachedAgents),
+		owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
 }
 
 // CreateAgent implements hub.Agents.
@@ -68,8 +69,10 @@ const agentInsert = `INSERT INTO agents (id, name, kind, owner_id, version, titl
 
 func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 	at, checked := clock.Milli(a.CreatedAt), clock.Milli(a.Liveness.CheckedAt)
-	return []any{a.ID, a.Name, string(a.Kind), rows.NullText(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec, secretValue(sealed),
-		a.Status.State, a.Status.Message, a.Status.Held, string(a.Liveness.State), a.Liveness.Reason, checked, checked, at, at}
+	return []any{a.ID, a.Name, string(a.Kind), rows.NullText(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec,
+		secretValue(sealed),
+		a.Status.State, a.Status.Message, a.Status.Held, string(a.Liveness.State), a.Liveness.Reason, checked, checked,
+		at, at}
 }
 
 // agentAdded notes that the transaction stored an agent. No cached agent
@@ -94,7 +97,8 @@ func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
 const versionInsert = `INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at, kind, note, status, icon) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func versionValues(a hub.Agent, spec, author string) []any {
-	return []any{a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt), string(a.Kind), a.Note, a.Status.State, a.Icon}
+	return []any{a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt), string(a.Kind),
+		a.Note, a.Status.State, a.Icon}
 }
 
 // maxCreate bounds how many agents one call stores, so that nobody's write
@@ -211,7 +215,8 @@ func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed 
 	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
 }
 
-func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte,
+	author ident.Actor) error {
 	var before []struct {
 		Kind       string `db:"kind"`
 		Spec       string `db:"spec"`
@@ -228,7 +233,8 @@ func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, 
 	}
 	d.AgentsChanged(t)
 	if _, err := t.Exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
-		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
+		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held,
+		clock.Milli(a.UpdatedAt), a.ID); err != nil {
 		return err
 	}
 	if sealed != nil {
@@ -246,7 +252,8 @@ func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, 
 			return err
 		}
 	}
-	if err := d.hooks.NotifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
+	if err := d.hooks.NotifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged,
+		notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
 		return err
 	}
 	return insertVersion(t, a, spec, author.ID)
@@ -282,13 +289,15 @@ func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 			return err
 		}
 		if len(was) > 0 {
-			if err := d.hooks.NotifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
+			if err := d.hooks.NotifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name},
+				now); err != nil {
 				return err
 			}
 		}
 		d.AgentsChanged(t)
 		d.owned.Invalidate(t)
-		if _, err := t.Exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
+		if _, err := t.Exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now,
+			id); err != nil {
 			return err
 		}
 		if err := touchReleases(t, id, now); err != nil {
@@ -312,15 +321,18 @@ func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 // SealedSecret implements hub.Secrets.
 func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
 	var b []byte
-	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
+	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`,
+		agentID)
 	return b, sqlite.MapError(err)
 }
 
 // aboutAgent changes data of an agent; NotFound when it is gone.
-func (d *Agents) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
+func (d *Agents) aboutAgent(ctx context.Context, agentID string,
+	change func(t *sqlite.Tx, ownerID string) error) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var owner []string
-		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`,
+			agentID); err != nil {
 			return err
 		}
 		if len(owner) == 0 {
@@ -337,7 +349,8 @@ func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 	if ok {
 		return n, nil
 	}
-	if err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
+	if err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`,
+		ownerID); err != nil {
 		return 0, sqlite.MapError(err)
 	}
 	d.owned.Put(ownerID, n, generation)

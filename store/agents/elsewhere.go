@@ -35,7 +35,8 @@ func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 		}
 		if n == 0 {
 			row := hub.Agent{ID: a.ID, Name: peerName(a.ID), Kind: hub.Peer, Version: 1, Visibility: hub.Public,
-				Status: hub.Status{State: elsewhereStatus}, Liveness: hub.Liveness{State: hub.Unknown}, CreatedAt: clock.FromMilli(now), UpdatedAt: clock.FromMilli(now)}
+				Status: hub.Status{State: elsewhereStatus}, Liveness: hub.Liveness{State: hub.Unknown},
+				CreatedAt: clock.FromMilli(now), UpdatedAt: clock.FromMilli(now)}
 			if err := rows.TakeName(t, row.Name, "agent", a.ID, now); err != nil {
 				return err
 			}
@@ -68,7 +69,8 @@ const elsewhereQuery = `SELECT agent_id, network_id, portal_id, name, host, titl
 
 // into makes of a row of kind peer the agent it stands for.
 func (r elsewhereRow) into(a *hub.Agent) {
-	a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title = r.AgentID, r.NetworkID, r.PortalID, r.Name, r.Host, r.Title
+	a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title = r.AgentID, r.NetworkID, r.PortalID, r.Name, r.Host,
+		r.Title
 	a.Kind, a.Visibility, a.Status = hub.Peer, hub.Public, hub.Status{State: hub.Active}
 }
 
@@ -85,7 +87,8 @@ func (d *Agents) fillRemote(ctx context.Context, a *hub.Agent) error {
 // ElsewhereBy implements hub.Asked.
 func (d *Agents) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
 	var r elsewhereRow
-	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
+	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name,
+		host); err != nil {
 		return hub.Agent{}, sqlite.MapError(err)
 	}
 	var a hub.Agent

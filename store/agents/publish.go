@@ -35,7 +35,8 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 		return err
 	}
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish, string(list))
+		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish,
+			string(list))
 		return err
 	})
 }
@@ -52,7 +53,8 @@ func (d *Agents) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, er
 		return nil, err
 	}
 	var rows []agentRow
-	if err := d.db.List(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`, string(list)); err != nil {
+	if err := d.db.List(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`,
+		string(list)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Agent, 0, len(rows))

@@ -66,7 +66,8 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 		}
 		for _, version := range c.Set {
 			if err := rows.CheckChanged(t.Exec(`UPDATE releases SET status = ?, status_message = ?, status_at = CASE WHEN status = ? THEN status_at ELSE ? END, updated_at = ?
-				WHERE name = ? AND version = ?`, c.Status, c.Message, c.Status, at, at, c.Server.Name, version)); err != nil {
+				WHERE name = ? AND version = ?`, c.Status, c.Message, c.Status, at, at, c.Server.Name,
+				version)); err != nil {
 				return err
 			}
 		}
@@ -101,7 +102,8 @@ func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error
 func saveServer(t *sqlite.Tx, c registry.Change) error {
 	s := c.Server
 	if s.Revision == 0 {
-		_, err := t.Exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, rows.NullText(s.AgentID), s.Site, clock.Milli(c.At))
+		_, err := t.Exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`,
+			s.Name, rows.NullText(s.AgentID), s.Site, clock.Milli(c.At))
 		if sqlite.IsDuplicate(err) {
 			return registry.ErrStale
 		}
@@ -123,7 +125,8 @@ func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
 	at := clock.Milli(r.PublishedAt)
 	var id int64
 	err := t.Get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
-		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at, len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
+		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at,
+		len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
 	if sqlite.IsDuplicate(err) {
 		return registry.ErrStale
 	}
@@ -144,7 +147,8 @@ func checkRemote(t *sqlite.Tx, name, address string) error {
 	var other string
 	err := t.Get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
 		JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id
-		WHERE m.url = ? AND r.name <> ? AND r.status <> 'deleted' AND COALESCE(a.deleted_at, 0) = 0 LIMIT 1`, address, name)
+		WHERE m.url = ? AND r.name <> ? AND r.status <> 'deleted' AND COALESCE(a.deleted_at, 0) = 0 LIMIT 1`, address,
+		name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -173,6 +177,7 @@ func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
 // touchReleases marks an agent's releases as changed for mirrors, because their status may have
 // changed.
 func touchReleases(t *sqlite.Tx, agentID string, at int64) error {
-	_, err := t.Exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
+	_, err := t.Exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`,
+		at, agentID)
 	return err
 }

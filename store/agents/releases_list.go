@@ -33,9 +33,11 @@ type releaseRow struct {
 }
 
 func (r releaseRow) release() registry.Release {
-	out := registry.Release{Name: r.Name, Version: r.Version, Title: r.Title, Description: r.Description, Endpoint: r.Endpoint, Size: r.Size, Status: r.Status, Message: r.Message,
-		Latest: r.Latest, PublishedAt: clock.FromMilli(r.PublishedAt), StatusAt: clock.FromMilli(r.StatusAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
-		Agent: r.Agent, Live: hub.Live(r.Live), Removed: r.Removed}
+	out := registry.Release{Name: r.Name, Version: r.Version, Title: r.Title, Description: r.Description,
+		Endpoint: r.Endpoint, Size: r.Size, Status: r.Status, Message: r.Message,
+		Latest: r.Latest, PublishedAt: clock.FromMilli(r.PublishedAt), StatusAt: clock.FromMilli(r.StatusAt),
+		UpdatedAt: clock.FromMilli(r.UpdatedAt),
+		Agent:     r.Agent, Live: hub.Live(r.Live), Removed: r.Removed}
 	if r.Document != "" {
 		out.Document = []byte(r.Document)
 	}
@@ -139,10 +141,13 @@ func publishedQuery(f registry.Filter) (string, []any) {
 	if len(w.parts) == 0 {
 		w.and(`1`)
 	}
-	return `SELECT r.name, r.version, r.title, r.description, r.endpoint, ` + document + ` AS document, r.size, ` + status + ` AS status,
-		CASE WHEN a.status IN ('withdrawn', 'deprecated') AND r.status = 'active' AND (` + status + `) <> 'active' THEN a.status_message ELSE r.status_message END AS status_message,
+	return `SELECT r.name, r.version, r.title, r.description, r.endpoint, ` + document + ` AS document, r.size, ` +
+		status + ` AS status,
+		CASE WHEN a.status IN ('withdrawn', 'deprecated') AND r.status = 'active' AND (` + status +
+		`) <> 'active' THEN a.status_message ELSE r.status_message END AS status_message,
 		r.latest, r.published_at, r.status_at, r.updated_at, COALESCE(a.name, '') AS agent, COALESCE(a.live_state, '') AS live, COALESCE(a.deleted_at, 0) > 0 AS removed
-		FROM releases r ` + byIndex(f, "releases_updated") + ` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
+		FROM releases r ` + byIndex(f, "releases_updated") +
+		` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE ` + strings.Join(w.parts, " AND ") + `
 		ORDER BY r.name, r.version LIMIT ?`, append(w.args, f.Limit)
 }

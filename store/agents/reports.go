@@ -29,8 +29,10 @@ type reportRow struct {
 }
 
 func (r reportRow) report() hub.Report {
-	return hub.Report{ID: r.ID, AgentID: r.AgentID, AgentName: r.AgentName, ReporterKind: r.ReporterKind, ReporterID: r.ReporterID, ReporterHandle: r.ReporterHandle,
-		Reason: r.Reason, Text: r.Text, CreatedAt: clock.FromMilli(r.CreatedAt), ClosedAt: clock.FromMilli(r.ClosedAt), ClosedBy: r.ClosedBy, Outcome: r.Outcome}
+	return hub.Report{ID: r.ID, AgentID: r.AgentID, AgentName: r.AgentName, ReporterKind: r.ReporterKind,
+		ReporterID: r.ReporterID, ReporterHandle: r.ReporterHandle,
+		Reason: r.Reason, Text: r.Text, CreatedAt: clock.FromMilli(r.CreatedAt), ClosedAt: clock.FromMilli(r.ClosedAt),
+		ClosedBy: r.ClosedBy, Outcome: r.Outcome}
 }
 
 const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_kind, r.reporter_id, r.reporter_handle, r.reason, r.text,
@@ -40,14 +42,16 @@ const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_k
 func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
 	return d.aboutAgent(ctx, r.AgentID, func(t *sqlite.Tx, _ string) error {
 		var open int
-		if err := t.Get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`, r.AgentID); err != nil {
+		if err := t.Get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`,
+			r.AgentID); err != nil {
 			return err
 		}
 		if open >= maxOpenReports {
 			return fault.New(fault.Conflict, "Many have reported this agent already; the operator will look at it.")
 		}
 		if _, err := t.Exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt)); err != nil {
+			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text,
+			clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
 		return d.hooks.NotifyReport(t, r)
@@ -91,7 +95,8 @@ func (d *Agents) CloseReport(ctx context.Context, id, by, outcome string) (hub.R
 			return fault.New(fault.Conflict, "%s has closed this report already.", r.ClosedBy)
 		}
 		r.ClosedAt, r.ClosedBy, r.Outcome = clock.Milli(clock.Now()), by, outcome
-		_, err := t.Exec(`UPDATE reports SET closed_at = ?, closed_by = ?, outcome = ? WHERE id = ?`, r.ClosedAt, by, outcome, id)
+		_, err := t.Exec(`UPDATE reports SET closed_at = ?, closed_by = ?, outcome = ? WHERE id = ?`, r.ClosedAt, by,
+			outcome, id)
 		return err
 	})
 	if err != nil {

@@ -33,7 +33,8 @@ func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Sav
 	}
 	out := make([]hub.Saved, len(rows))
 	for i, r := range rows {
-		out[i] = hub.Saved{ID: r.ID, AccountID: accountID, Title: r.Title, Query: r.Query, SeenAt: clock.FromMilli(r.SeenAt), CreatedAt: clock.FromMilli(r.CreatedAt)}
+		out[i] = hub.Saved{ID: r.ID, AccountID: accountID, Title: r.Title, Query: r.Query,
+			SeenAt: clock.FromMilli(r.SeenAt), CreatedAt: clock.FromMilli(r.CreatedAt)}
 	}
 	return out, nil
 }
@@ -41,7 +42,8 @@ func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Sav
 // SeenSearch implements hub.Searches.
 func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		return rows.CheckChanged(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`, clock.Milli(at), accountID, id))
+		return rows.CheckChanged(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`,
+			clock.Milli(at), accountID, id))
 	})
 }
 

@@ -105,7 +105,8 @@ func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool
 			return false, err
 		}
 		if others >= chat.MaxReactions {
-			return false, fault.New(fault.Conflict, "A message takes at most %d different reactions.", chat.MaxReactions)
+			return false, fault.New(fault.Conflict, "A message takes at most %d different reactions.",
+				chat.MaxReactions)
 		}
 		res, err = t.Exec(`INSERT INTO reactions (conversation_id, seq, emoji, member_kind, member_id, handle, set_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			m.ConversationID, m.Target, emoji, kind, m.Sender.ID, m.Sender.Handle, seq)
@@ -123,7 +124,8 @@ func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool
 // applyEdit gives r the parts of m, which is message seq. Whoever may read the
 // message may read its earlier forms, so it keeps the files of these.
 func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
-	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID, r.Seq); err != nil {
+	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID,
+		r.Seq); err != nil {
 		return err
 	}
 	var added []string
@@ -150,13 +152,15 @@ func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 // kept, and nothing else.
 func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	var seqs []int64
-	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
+	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`,
+		r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	var titles []string
 	for _, s := range append(seqs, r.Seq) {
 		var body string
-		if err := t.Get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID, s); err != nil {
+		if err := t.Get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID,
+			s); err != nil {
 			return err
 		}
 		if parts, err := partsOf(body); err == nil {
@@ -171,7 +175,8 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	if err := dropTitle(t, r.ConversationID, titles); err != nil {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
+	if _, err := t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID,
+		r.Seq); err != nil {
 		return err
 	}
 	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
@@ -184,10 +189,12 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	}
 	if r.SenderKind == "agent" && r.TaskID != "" {
 		// The answer is also in its task and in the traces.
-		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID, r.Seq); err != nil {
+		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID,
+			r.Seq); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ?`, r.SenderID, r.TaskID); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ?`, r.SenderID,
+			r.TaskID); err != nil {
 			return err
 		}
 	}

@@ -27,11 +27,14 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			return nil, fmt.Errorf("encode message: %w", err)
 		}
 		m.ConversationID, m.Seq = c.ID, int64(i+1)
-		row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
-			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt), Body: string(body)}
+		row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
+			SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
+			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt),
+			Body: string(body)}
 		m.Hash = chat.Chain(head, row.ChainEntry())
 		head = m.Hash
-		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind, row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0)
+		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind,
+			row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0)
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
@@ -47,14 +50,17 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			c.ID, question.Sender.ID, question.ClientID, c.ID, answer.Sender.ID, answer.ClientID); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
+			`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			values...); err != nil {
 			return err
 		}
 		if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
 				state, reason, attempt, face, created_at, updated_at, share, via, budget, direct)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Budget.String(), k.Direct); err != nil {
+			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle,
+			k.CallerKind, k.CallerID, k.CallerHandle,
+			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(),
+			k.Budget.String(), k.Direct); err != nil {
 			return err
 		}
 		if err := agents.CountCall(t, k); err != nil {
@@ -97,7 +103,8 @@ func insertRoom(t *sqlite.Tx, c chat.Conversation, at, updated, lastSeq int64, h
 		hash = head
 	}
 	if _, err := t.Exec(roomInsert, c.ID, c.Title, at, updated, lastSeq, hash,
-		string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, c.BranchedFrom, c.BranchedSeq); err != nil {
+		string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, c.BranchedFrom,
+		c.BranchedSeq); err != nil {
 		return err
 	}
 	for _, m := range c.Members {

@@ -93,8 +93,10 @@ func errReader() error {
 // checkQuoted fails unless the message that p quotes is one its sender sees.
 func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 	var kind string
-	err := t.Get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID, p.Message.Target)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && (chat.Kind(kind).Amends() || p.MustBeMember && p.Message.Target <= h.FromSeq) {
+	err := t.Get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID,
+		p.Message.Target)
+	if errors.Is(err, sql.ErrNoRows) || err == nil &&
+		(chat.Kind(kind).Amends() || p.MustBeMember && p.Message.Target <= h.FromSeq) {
 		return fault.New(fault.NotFound, "There is no such message to answer to.")
 	}
 	return err
@@ -119,7 +121,8 @@ func findSeq(t *sqlite.Tx, m chat.Message) (seq int64, err error) {
 
 // loadMessage reads one message; sql.ErrNoRows when it is absent.
 func loadMessage(t *sqlite.Tx, conversationID string, seq int64) (r MessageRow, err error) {
-	err = t.Get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
+	err = t.Get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID,
+		seq)
 	return r, err
 }
 
@@ -166,7 +169,8 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 		return m, err
 	}
 	if m.ClientID != "" {
-		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
+		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`,
+			m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
 			return m, err
 		}
 	}
@@ -175,20 +179,25 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 
 // extendTranscript is append for a head that was read in this transaction and a client id that was
 // claimed in it. title names a conversation without a name, spoke is the agent that had its turn.
-func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
+func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message,
+	error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
-	row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
+	row := MessageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID,
+		SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body}
 	m.Hash = chat.Chain(h.Hash, row.ChainEntry())
-	if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID, string(m.TaskState), m.Reason, at, m.Hash, m.Target); err != nil {
+	if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
+		`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID,
+		string(m.TaskState), m.Reason, at, m.Hash, m.Target); err != nil {
 		return m, err
 	}
 	var err error
 	switch {
 	case m.Kind.Amends(): // the room does not go to the top of a list for it
-		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash, m.ConversationID)
+		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash,
+			m.ConversationID)
 	case spoke != "":
 		d.settings.Invalidate(t)
 		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,

@@ -42,7 +42,8 @@ func (d *Files) blob(hash string) (string, error) {
 
 // PutBlob implements chat.Blobs. A crash leaves at most a temporary file, which
 // the next start takes away.
-func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error) {
+func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
+	err error) {
 	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
 	if err := MakeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
@@ -82,7 +83,8 @@ func sizeText(n int64) string {
 }
 
 func diskError(err error) error {
-	return fault.Wrap(fault.Unavailable, err, "This portal could not store the file. Try again in a moment, or tell its operator.")
+	return fault.Wrap(fault.Unavailable, err,
+		"This portal could not store the file. Try again in a moment, or tell its operator.")
 }
 
 // headWriter keeps the beginning of the written bytes.
@@ -219,7 +221,8 @@ func (d *Files) sweepFolder(ctx context.Context, dir string, before time.Time) (
 	}
 	begin := filepath.Base(dir)
 	var hashes []string
-	if err := d.db.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
+	if err := d.db.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin,
+		begin+"g"); err != nil {
 		return 0, sqlite.MapError(err)
 	}
 	known := make(map[string]bool, len(hashes))

@@ -28,7 +28,8 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 			return nil
 		}
 		// An old message must not set back the time of the room's last change.
-		_, err := t.Exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, clock.Milli(c.CreatedAt), c.ID)
+		_, err := t.Exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`,
+			clock.Milli(c.CreatedAt), c.ID)
 		return err
 	})
 	if err == nil && len(said) > 0 {
@@ -38,7 +39,8 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 }
 
 // CreateAsking implements chat.Rooms.
-func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post, first *chat.FirstAsk) (chat.Posted, error) {
+func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post,
+	first *chat.FirstAsk) (chat.Posted, error) {
 	var out chat.Posted
 	body, err := json.Marshal(p.Message.Parts)
 	if err != nil {
@@ -124,7 +126,8 @@ func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Messa
 }
 
 // roomEvent changes a room and adds the event to its transcript.
-func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message, error) {
+func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message,
+	error) {
 	var out chat.Message
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if err := change(t); err != nil {

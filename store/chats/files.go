@@ -67,15 +67,18 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 				return err
 			}
 			if taken+f.Size > quota {
-				return fault.New(fault.RateLimited, "Your files would take more than the %d MiB you have here. Remove messages with files you do not need; what no message holds is deleted after a day.", quota>>20)
+				return fault.New(fault.RateLimited,
+					"Your files would take more than the %d MiB you have here. Remove messages with files you do not need; what no message holds is deleted after a day.", quota>>20)
 			}
 		}
 		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE loose_at > 0`, f.Hash, f.Size, f.MediaType, clock.Milli(f.CreatedAt), now); err != nil {
+			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE loose_at > 0`, f.Hash, f.Size,
+			f.MediaType, clock.Milli(f.CreatedAt), now); err != nil {
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO uploads (owner_kind, owner_id, hash, created_at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (owner_kind, owner_id, hash) DO UPDATE SET created_at = excluded.created_at`, ownerKind, ownerID, f.Hash, now)
+			ON CONFLICT (owner_kind, owner_id, hash) DO UPDATE SET created_at = excluded.created_at`, ownerKind,
+			ownerID, f.Hash, now)
 		return err
 	})
 }
@@ -138,10 +141,12 @@ func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
 		to = 1<<63 - 1
 	}
 	var hashes []string
-	if err := t.List(&hashes, `SELECT DISTINCT hash FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil || len(hashes) == 0 {
+	if err := t.List(&hashes, `SELECT DISTINCT hash FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`,
+		conversationID, from, to); err != nil || len(hashes) == 0 {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil {
+	if _, err := t.Exec(`DELETE FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from,
+		to); err != nil {
 		return err
 	}
 	for _, hash := range hashes {

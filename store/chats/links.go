@@ -26,8 +26,10 @@ type roomLinkRow struct {
 }
 
 func (r roomLinkRow) link() chat.Link {
-	return chat.Link{ID: r.ID, ConversationID: r.ConversationID, Kind: chat.LinkKind(r.Kind), Role: r.Role, FromSeq: r.FromSeq, UpToSeq: r.UpToSeq,
-		Creator: chat.Sender{Kind: r.CreatorKind, ID: r.CreatorID, Handle: r.CreatorHandle}, Uses: r.Uses, MaxUses: r.MaxUses,
+	return chat.Link{ID: r.ID, ConversationID: r.ConversationID, Kind: chat.LinkKind(r.Kind), Role: r.Role,
+		FromSeq: r.FromSeq, UpToSeq: r.UpToSeq,
+		Creator: chat.Sender{Kind: r.CreatorKind, ID: r.CreatorID, Handle: r.CreatorHandle}, Uses: r.Uses,
+		MaxUses:   r.MaxUses,
 		CreatedAt: clock.FromMilli(r.CreatedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
 }
 
@@ -43,8 +45,10 @@ func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) err
 		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-24*60*60*1000); err != nil {
 			return err
 		}
-		_, err := t.Exec(`INSERT INTO room_links (`+linkColumns+`, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			l.ID, l.ConversationID, string(l.Kind), l.Role, l.FromSeq, l.UpToSeq, l.Creator.Kind, l.Creator.ID, l.Creator.Handle,
+		_, err := t.Exec(`INSERT INTO room_links (`+linkColumns+
+			`, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			l.ID, l.ConversationID, string(l.Kind), l.Role, l.FromSeq, l.UpToSeq, l.Creator.Kind, l.Creator.ID,
+			l.Creator.Handle,
 			l.Uses, l.MaxUses, clock.Milli(l.CreatedAt), clock.Milli(l.ExpiresAt), secretHash)
 		return err
 	})
@@ -53,7 +57,8 @@ func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) err
 // LinkByHash implements chat.Links.
 func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, error) {
 	var r roomLinkRow
-	if err := d.db.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash, clock.Milli(clock.Now())); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash,
+		clock.Milli(clock.Now())); err != nil {
 		return chat.Link{}, sqlite.MapError(err)
 	}
 	return r.link(), nil
@@ -62,7 +67,8 @@ func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, e
 // LinksOf implements chat.Links.
 func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, error) {
 	var rows []roomLinkRow
-	if err := d.db.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+` ORDER BY id LIMIT 500`,
+	if err := d.db.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+
+		` ORDER BY id LIMIT 500`,
 		conversationID, clock.Milli(clock.Now())); err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -89,7 +95,8 @@ func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
 
 // countLinkUse counts a use of a link that admits a person.
 func countLinkUse(t *sqlite.Tx, conversationID, id string) error {
-	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+openLink, id, conversationID, clock.Milli(clock.Now()))
+	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+
+		openLink, id, conversationID, clock.Milli(clock.Now()))
 	if err != nil {
 		return err
 	}

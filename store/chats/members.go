@@ -82,7 +82,8 @@ func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) e
 }
 
 // Join implements chat.Rooms.
-func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
+func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message,
+	error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		if linkID != "" {
 			if err := countLinkUse(t, id, linkID); err != nil {
@@ -113,7 +114,8 @@ func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 		LeftAt int64  `db:"left_at"`
 		Role   string `db:"role"`
 	}
-	err := t.Get(&was, `SELECT left_at, role FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ?`, id, m.Kind, m.ID)
+	err := t.Get(&was, `SELECT left_at, role FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ?`, id,
+		m.Kind, m.ID)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -129,7 +131,8 @@ func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 
 // Leave implements chat.Rooms. If another member removed this one, the time is stored as a negative
 // number.
-func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
+func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time,
+	event chat.Message) (chat.Message, error) {
 	left := max(clock.Milli(at), 1)
 	if event.Sender.ID != memberID {
 		left = -left
@@ -150,7 +153,8 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 }
 
 // SetRole implements chat.Rooms.
-func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
+func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message,
+	error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
@@ -173,7 +177,8 @@ func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m 
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
-			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now, string(m.Notify), id, memberKind, memberID)
+			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now,
+			string(m.Notify), id, memberKind, memberID)
 	})
 }
 

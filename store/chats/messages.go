@@ -28,7 +28,8 @@ type Chats struct {
 }
 
 func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words) *Chats {
-	return &Chats{db: db, hooks: hooks, words: words, members: sqlite.NewCache[[]chat.Member](0), settings: sqlite.NewCache[settingsRow](0)}
+	return &Chats{db: db, hooks: hooks, words: words, members: sqlite.NewCache[[]chat.Member](0),
+		settings: sqlite.NewCache[settingsRow](0)}
 }
 
 type MessageRow struct {
@@ -90,16 +91,20 @@ func (p packedRow) unpack() (r MessageRow, err error) {
 		return n
 	}
 	r.ConversationID, r.Seq, r.ID = text(), number(), text()
-	r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.TaskID, r.TaskState = text(), text(), text(), text(), text(), text()
-	r.Target, r.CreatedAt, r.EditSeq, r.GoneSeq, r.NewerSeq, r.Reacted = number(), number(), number(), number(), number(), number()
+	r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.TaskID, r.TaskState = text(), text(), text(), text(), text(),
+		text()
+	r.Target, r.CreatedAt, r.EditSeq, r.GoneSeq, r.NewerSeq, r.Reacted = number(), number(), number(), number(),
+		number(), number()
 	r.Reason, r.Body, r.Hash = rest, p.Body, p.Hash
 	return r, err
 }
 
 // message returns the original message, without later changes.
 func (r MessageRow) message() (chat.Message, error) {
-	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID, Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
-		Kind: chat.Kind(r.Kind), TaskID: r.TaskID, TaskState: task.State(r.TaskState), Reason: r.Reason, Target: r.Target,
+	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID,
+		Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
+		Kind:   chat.Kind(r.Kind), TaskID: r.TaskID, TaskState: task.State(r.TaskState), Reason: r.Reason,
+		Target:    r.Target,
 		CreatedAt: clock.FromMilli(r.CreatedAt), Hash: r.Hash, Now: chat.Now{EditSeq: r.EditSeq, NewerSeq: r.NewerSeq}}
 	parts, err := partsOf(r.Body)
 	if err != nil {
@@ -119,12 +124,15 @@ func partsOf(body string) (parts []task.Part, err error) {
 }
 
 func (r MessageRow) ChainEntry() chat.ChainEntry {
-	return chat.ChainEntry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID, SenderHandle: r.SenderHandle, Kind: r.Kind,
-		TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason, Target: r.Target, CreatedAt: r.CreatedAt, Body: []byte(r.Body), BodyHash: r.BodyHash}
+	return chat.ChainEntry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID,
+		SenderHandle: r.SenderHandle, Kind: r.Kind,
+		TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason, Target: r.Target, CreatedAt: r.CreatedAt,
+		Body: []byte(r.Body), BodyHash: r.BodyHash}
 }
 
 // Messages implements chat.Transcripts.
-func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]chat.Message, error) {
+func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int,
+	newest bool) ([]chat.Message, error) {
 	if before == 0 {
 		before = 1<<63 - 1
 	}
@@ -133,7 +141,8 @@ func (d *Chats) Messages(ctx context.Context, conversationID string, after, befo
 		order = `DESC`
 	}
 	var packed []packedRow
-	err := d.db.List(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+	err := d.db.List(ctx, &packed, `SELECT `+headColumns+
+		` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
 		conversationID, after, before, min(limit, 500))
 	if err != nil {
 		return nil, sqlite.MapError(err)
@@ -153,7 +162,8 @@ func (d *Chats) Messages(ctx context.Context, conversationID string, after, befo
 // Message implements chat.Transcripts.
 func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
 	var r MessageRow
-	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`,
+		conversationID, seq); err != nil {
 		return chat.Message{}, sqlite.MapError(err)
 	}
 	list, err := d.present(ctx, conversationID, []MessageRow{r})
@@ -225,7 +235,8 @@ func (d *Chats) present(ctx context.Context, conversationID string, rows []Messa
 		} else if edit, ok := since[r.EditSeq]; ok {
 			m.Now.EditedAt = clock.FromMilli(edit.CreatedAt)
 			if m.Parts, err = partsOf(edit.Body); err != nil {
-				d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
+				d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error",
+					fmt.Errorf("read message %s: %w", edit.ID, err))
 				m.Parts = nil
 			}
 		}
@@ -236,7 +247,8 @@ func (d *Chats) present(ctx context.Context, conversationID string, rows []Messa
 }
 
 // about reads the messages that others name, by their seq.
-func (d *Chats) about(ctx context.Context, conversationID string, rows []MessageRow, named func(MessageRow) int64) (map[int64]MessageRow, error) {
+func (d *Chats) about(ctx context.Context, conversationID string, rows []MessageRow,
+	named func(MessageRow) int64) (map[int64]MessageRow, error) {
 	var seqs []int64
 	for _, r := range rows {
 		if seq := named(r); seq > 0 {
@@ -263,13 +275,16 @@ func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64)
 		return nil, err
 	}
 	var rows []MessageRow
-	err = d.db.List(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
+	err = d.db.List(ctx, &rows, `SELECT `+messageColumns+
+		` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`,
+		conversationID, string(in))
 	return rows, sqlite.MapError(err)
 }
 
 // reactions reads those of the rows that have some, in the order in which each
 // emoji came first.
-func (d *Chats) reactions(ctx context.Context, conversationID string, rows []MessageRow) (map[int64][]chat.Reaction, error) {
+func (d *Chats) reactions(ctx context.Context, conversationID string, rows []MessageRow) (map[int64][]chat.Reaction,
+	error) {
 	var seqs []int64
 	for _, r := range rows {
 		if r.Reacted > 0 {
@@ -291,7 +306,8 @@ func (d *Chats) reactions(ctx context.Context, conversationID string, rows []Mes
 		Handle string `db:"handle"`
 	}
 	if err := d.db.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
-		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID, string(in)); err != nil {
+		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID,
+		string(in)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make(map[int64][]chat.Reaction, len(seqs))

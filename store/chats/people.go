@@ -12,7 +12,8 @@ import (
 )
 
 // Disclosures implements chat.People.
-func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]chat.Disclosure, error) {
+func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string,
+	agentIDs []string) (map[string]chat.Disclosure, error) {
 	out := make(map[string]chat.Disclosure, len(agentIDs))
 	if len(agentIDs) == 0 {
 		return out, nil
@@ -30,11 +31,13 @@ func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string, ag
 	}
 	if err := d.db.List(ctx, &rows, `SELECT x.agent_id, COALESCE(e.name || '@' || e.host, a.name) AS name, x.host, x.share, x.told_at
 		FROM disclosures x JOIN agents a ON a.id = x.agent_id LEFT JOIN elsewhere e ON e.agent_id = x.agent_id
-		WHERE x.member_kind = ? AND x.member_id = ? AND x.agent_id IN (SELECT value FROM json_each(?))`, memberKind, memberID, string(in)); err != nil {
+		WHERE x.member_kind = ? AND x.member_id = ? AND x.agent_id IN (SELECT value FROM json_each(?))`, memberKind,
+		memberID, string(in)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	for _, r := range rows {
-		out[r.AgentID] = chat.Disclosure{AgentID: r.AgentID, Agent: r.Agent, Host: r.Host, Share: chat.Share(r.Share), ToldAt: clock.FromMilli(r.ToldAt)}
+		out[r.AgentID] = chat.Disclosure{AgentID: r.AgentID, Agent: r.Agent, Host: r.Host, Share: chat.Share(r.Share),
+			ToldAt: clock.FromMilli(r.ToldAt)}
 	}
 	return out, nil
 }
@@ -57,11 +60,13 @@ func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error)
 		QuietTo   int    `db:"quiet_to"`
 		Zone      string `db:"zone"`
 	}
-	err := d.db.Get(ctx, &r, `SELECT notify, quiet_from, quiet_to, zone FROM chat_prefs WHERE account_id = ?`, accountID)
+	err := d.db.Get(ctx, &r, `SELECT notify, quiet_from, quiet_to, zone FROM chat_prefs WHERE account_id = ?`,
+		accountID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Prefs{}, nil
 	}
-	return chat.Prefs{Notify: chat.Notify(r.Notify), QuietFrom: r.QuietFrom, QuietTo: r.QuietTo, Zone: r.Zone}, sqlite.MapError(err)
+	return chat.Prefs{Notify: chat.Notify(r.Notify), QuietFrom: r.QuietFrom, QuietTo: r.QuietTo, Zone: r.Zone},
+		sqlite.MapError(err)
 }
 
 // SetPrefs implements chat.People.

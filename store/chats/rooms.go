@@ -13,7 +13,8 @@ import (
 
 // roomColumns are the columns of rooms that every member may see; settingColumns are a part of these.
 const (
-	roomColumns    = `c.id, c.title, c.last_seq, c.created_at, c.updated_at, c.branched_from, c.branched_seq, ` + settingColumns
+	roomColumns = `c.id, c.title, c.last_seq, c.created_at, c.updated_at, c.branched_from, c.branched_seq, ` +
+		settingColumns
 	settingColumns = `c.speaks, c.speaker_id, c.spoke_id, c.past, c.hops, c.turns, c.budget`
 	mineColumns    = `m.role, m.read_seq, m.from_seq, m.pinned_at, m.archived_at, m.notify`
 )
@@ -29,7 +30,8 @@ type settingsRow struct {
 }
 
 func (r settingsRow) settings() chat.Settings {
-	return chat.Settings{Speaks: chat.Speaks(r.Speaks), SpeakerID: r.SpeakerID, Past: chat.Past(r.Past), Hops: r.Hops, Turns: r.Turns, Budget: r.Budget}
+	return chat.Settings{Speaks: chat.Speaks(r.Speaks), SpeakerID: r.SpeakerID, Past: chat.Past(r.Past), Hops: r.Hops,
+		Turns: r.Turns, Budget: r.Budget}
 }
 
 type roomRow struct {
@@ -52,9 +54,12 @@ type roomRow struct {
 }
 
 func (r roomRow) conversation() chat.Conversation {
-	c := chat.Conversation{ID: r.ID, Title: r.Title, LastSeq: r.LastSeq, CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
-		Settings: r.settings(), BranchedFrom: r.BranchedFrom, BranchedSeq: r.BranchedSeq, ReadSeq: r.ReadSeq, Unread: r.Unread,
-		Mine: chat.Mine{Role: r.Role, FromSeq: r.FromSeq, Pinned: r.PinnedAt > 0, Archived: r.ArchivedAt > 0, Notify: chat.Notify(r.Notify)}}
+	c := chat.Conversation{ID: r.ID, Title: r.Title, LastSeq: r.LastSeq, CreatedAt: clock.FromMilli(r.CreatedAt),
+		UpdatedAt: clock.FromMilli(r.UpdatedAt),
+		Settings:  r.settings(), BranchedFrom: r.BranchedFrom, BranchedSeq: r.BranchedSeq, ReadSeq: r.ReadSeq,
+		Unread: r.Unread,
+		Mine: chat.Mine{Role: r.Role, FromSeq: r.FromSeq, Pinned: r.PinnedAt > 0, Archived: r.ArchivedAt > 0,
+			Notify: chat.Notify(r.Notify)}}
 	var parts []task.Part
 	if r.Body != "" && json.Unmarshal([]byte(r.Body), &parts) == nil {
 		c.Snippet = rows.ClipText(task.PlainText(parts), 400)
@@ -65,8 +70,10 @@ func (r roomRow) conversation() chat.Conversation {
 // Room implements chat.Rooms.
 func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
-		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind, memberID); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+
+		` FROM members m JOIN conversations c ON c.id = m.conversation_id
+		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind,
+		memberID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	return d.withMembers(ctx, r)
@@ -75,7 +82,8 @@ func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat
 // RoomByLink implements chat.Links.
 func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
+	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`,
+		l.ConversationID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	return d.withMembers(ctx, r)
@@ -84,7 +92,8 @@ func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation,
 func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, error) {
 	c := r.conversation()
 	var members []memberRow
-	if err := d.db.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
+	if err := d.db.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`,
+		r.ID); err != nil {
 		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	for _, m := range members {
@@ -126,13 +135,15 @@ const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 	ORDER BY r.updated_at DESC, r.id DESC`
 
 // RoomsOf implements chat.Rooms.
-func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation, error) {
+func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation,
+	error) {
 	at, id := clock.Milli(f.Before.At), f.Before.ID
 	if f.Before.At.IsZero() {
 		at, id = 1<<62, "~"
 	}
 	var rows []roomRow
-	if err := d.db.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
+	if err := d.db.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow,
+		chat.MaxUnread, f.Archived, f.Pinned); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	out := make([]chat.Conversation, len(rows))
@@ -147,7 +158,8 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 		return nil, err
 	}
 	var members []memberRow
-	if err := d.db.List(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
+	if err := d.db.List(ctx, &members, memberQuery+
+		`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	for _, m := range members {

@@ -54,7 +54,8 @@ const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROS
 
 // SearchMessages implements chat.Transcripts. For rooms that were not indexed for long, it finds the
 // remaining messages once IndexWords has reached them.
-func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point, limit int) ([]chat.Found, error) {
+func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
+	limit int) ([]chat.Found, error) {
 	words := queryWords(query)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
@@ -63,7 +64,8 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	var list []searchedRoom
 	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
-		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID, memberKind, maxSearchedRooms); err != nil {
+		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID,
+		memberKind, maxSearchedRooms); err != nil {
 		return nil, sqlite.MapError(err)
 	}
 	d.catchUp(ctx, list)
@@ -82,7 +84,8 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 			if err := d.words.emptyWords(ctx, err); err != nil {
 				return nil, err
 			}
-			return nil, fault.New(fault.Unavailable, "The words of your messages have to be read anew. Search again in a while.")
+			return nil, fault.New(fault.Unavailable,
+				"The words of your messages have to be read anew. Search again in a while.")
 		}
 		if err != nil {
 			return nil, err
@@ -137,7 +140,8 @@ func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 }
 
 // find returns the newest texts that match and that the member sees.
-func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64, limit int) (hits []foundRow, err error) {
+func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64,
+	limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {
 		var page []foundRow
 		if err := d.db.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {

@@ -25,7 +25,8 @@ func inWord(r rune) bool {
 // alone reports whether r is a word of its own, in scripts that put no spaces
 // between words.
 func alone(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
+		unicode.Myanmar)
 }
 
 // searchable is a text as the index gets it: "" when it has no words.

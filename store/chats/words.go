@@ -205,7 +205,8 @@ func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) 
 		}
 		parts, err := partsOf(r.Body)
 		if err != nil {
-			d.db.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			d.db.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq,
+				"error", err)
 			continue
 		}
 		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
@@ -224,10 +225,12 @@ func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string)
 	}
 	from := saidFrom(at)
 	var id int64
-	if err := t.Get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from, from+1<<saidShift); err != nil {
+	if err := t.Get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from,
+		from+1<<saidShift); err != nil {
 		return err
 	}
-	res, err := t.Exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id, conversationID, seq)
+	res, err := t.Exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id,
+		conversationID, seq)
 	if err != nil {
 		return err
 	}
@@ -326,7 +329,8 @@ func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error
 func (d *Words) emptyWords(ctx context.Context, cause error) error {
 	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
-		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
+		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`,
+			`UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
 			if _, err := t.Exec(q); err != nil {
 				return err
 			}

@@ -67,12 +67,14 @@ func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notif
 		return err
 	}
 	d.hooked.Raise(t)
-	_, err = t.Exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
+	_, err = t.Exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`,
+		hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
 	return err
 }
 
 // notifyAccount notifies the webhooks of an account that subscribe to the event.
-func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type,
+	f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
 			if err := d.queueEvent(t, l.ID, typ, f, at); err != nil {
@@ -86,7 +88,8 @@ func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID
 // NotifyPushes sends the current state of a task to its push subscribers.
 func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	var ids []string
-	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
+	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`,
+		f.TaskID); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -114,7 +117,8 @@ func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 		if id == m.Sender.ID {
 			continue
 		}
-		if err := d.notifyAccount(t, all, id, notify.MessageSaid, notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
+		if err := d.notifyAccount(t, all, id, notify.MessageSaid,
+			notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
 			return err
 		}
 	}
@@ -147,7 +151,8 @@ func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	return d.notifyAccount(t, all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
+	return d.notifyAccount(t, all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version},
+		clock.Milli(a.CreatedAt))
 }
 
 // NotifyOwners notifies the owner and co-owners of an agent.
@@ -186,7 +191,9 @@ func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) err
 	if was.State == string(l.State) {
 		return nil
 	}
-	return d.NotifyOwners(t, agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
+	return d.NotifyOwners(t, agentID, was.OwnerID, notify.AgentLiveness,
+		notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason},
+		clock.Milli(clock.Now()))
 }
 
 // NotifyReport notifies the operators of a report.
@@ -200,7 +207,8 @@ func (d *Hooks) NotifyReport(t *sqlite.Tx, r hub.Report) error {
 		return err
 	}
 	for _, id := range operators {
-		if err := d.notifyAccount(t, all, id, notify.AgentReported, notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
+		if err := d.notifyAccount(t, all, id, notify.AgentReported,
+			notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,8 @@ const dueHooksQuery = `SELECT ` + hookColumns + ` FROM hooks WHERE waiting > 0 A
 	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) AND owner_id NOT IN (SELECT value FROM json_each(?)) AND (failures = 0 OR ? = 0) ORDER BY next_at LIMIT ?`
 
 // DueHooks implements notify.Queue.
-func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook, later time.Time, err error) {
+func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook,
+	later time.Time, err error) {
 	at := clock.Milli(now)
 	args := []any{at}
 	for _, list := range [][]string{busy.IDs, busy.Hosts, busy.Owners} {
@@ -67,7 +68,8 @@ func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, noti
 func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var updated int64
-		if err := t.Get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`, o.HookID); err != nil || updated < 0 {
+		if err := t.Get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`,
+			o.HookID); err != nil || updated < 0 {
 			return err
 		}
 		same := o.Of.IsZero() || updated == clock.Milli(o.Of)
@@ -99,7 +101,8 @@ func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 			return nil
 		}
 		d.listeners.Invalidate(t)
-		if _, err := t.Exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {
+		if _, err := t.Exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`,
+			o.HookID); err != nil {
 			return err
 		}
 		if err := deleteEvents(t, o.HookID); err != nil {
@@ -122,7 +125,8 @@ const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, s
 // insertAttempt stores an attempt and deletes the oldest beyond the limit. Attempts of push hooks are
 // never shown, so they are not stored.
 func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
-	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(), a.Error, hookID)
+	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(),
+		a.Error, hookID)
 	if err != nil {
 		return err
 	}
@@ -153,7 +157,8 @@ func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notif
 	}
 	out := make([]notify.Attempt, len(rows))
 	for i, r := range rows {
-		out[i] = notify.Attempt{EventID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At), Status: r.Status, Took: time.Duration(r.Took) * time.Millisecond, Error: r.Error}
+		out[i] = notify.Attempt{EventID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At),
+			Status: r.Status, Took: time.Duration(r.Took) * time.Millisecond, Error: r.Error}
 	}
 	return out, nil
 }

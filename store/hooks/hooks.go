@@ -56,9 +56,12 @@ const hookColumns = `id, kind, owner_kind, owner_id, task_id, name, version, lab
 	waiting, missed, failures, failing_since, next_at, created_at, updated_at`
 
 func (r hookRow) hook() notify.Hook {
-	return notify.Hook{ID: r.ID, Kind: notify.Kind(r.Kind), OwnerKind: r.OwnerKind, OwnerID: r.OwnerID, TaskID: r.TaskID, Name: r.Name, Version: r.Version,
-		Label: r.Label, URL: r.URL, Host: r.Host, Events: notify.SplitTypes(r.Events), Scheme: r.Scheme, Sealed: r.Secret, State: notify.State(r.State), Reason: r.Reason,
-		Waiting: r.Waiting, Missed: r.Missed, Failures: r.Failures, FailingSince: clock.FromMilli(r.FailingSince), NextAt: clock.FromMilli(r.NextAt),
+	return notify.Hook{ID: r.ID, Kind: notify.Kind(r.Kind), OwnerKind: r.OwnerKind, OwnerID: r.OwnerID,
+		TaskID: r.TaskID, Name: r.Name, Version: r.Version,
+		Label: r.Label, URL: r.URL, Host: r.Host, Events: notify.SplitTypes(r.Events), Scheme: r.Scheme,
+		Sealed: r.Secret, State: notify.State(r.State), Reason: r.Reason,
+		Waiting: r.Waiting, Missed: r.Missed, Failures: r.Failures, FailingSince: clock.FromMilli(r.FailingSince),
+		NextAt:    clock.FromMilli(r.NextAt),
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt)}
 }
 
@@ -74,7 +77,8 @@ const hookInsert = `INSERT INTO hooks (id, kind, owner_kind, owner_id, task_id, 
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func hookValues(h notify.Hook) []any {
-	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), h.Scheme, h.Sealed, string(h.State),
+	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host,
+		notify.JoinTypes(h.Events), h.Scheme, h.Sealed, string(h.State),
 		clock.Milli(h.CreatedAt), clock.Milli(h.UpdatedAt)}
 }
 
@@ -82,7 +86,8 @@ func hookValues(h notify.Hook) []any {
 func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
-		if err := t.Get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`, h.OwnerID); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`,
+			h.OwnerID); err != nil {
 			return err
 		}
 		if n >= max {
@@ -97,14 +102,16 @@ func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 // Webhook implements notify.Hooks.
 func (d *Hooks) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
 	var r hookRow
-	err := d.db.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
+	err := d.db.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`,
+		accountID, id)
 	return r.hook(), sqlite.MapError(err)
 }
 
 // Webhooks implements notify.Hooks.
 func (d *Hooks) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
+	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
+		` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
 	return hooksOf(rows), sqlite.MapError(err)
 }
 
@@ -115,19 +122,22 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 			State string `db:"state"`
 			URL   string `db:"url"`
 		}
-		if err := t.Get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
+		if err := t.Get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`,
+			h.OwnerID, h.ID); err != nil {
 			return err
 		}
 		d.listeners.Invalidate(t)
 		if _, err := t.Exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
-			h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), string(h.State), h.Reason, clock.Milli(h.UpdatedAt), h.ID); err != nil {
+			h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), string(h.State), h.Reason, clock.Milli(h.UpdatedAt),
+			h.ID); err != nil {
 			return err
 		}
 		switch {
 		case h.State != notify.Active:
 			return deleteEvents(t, h.ID)
 		case was.State != string(notify.Active):
-			_, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
+			_, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`,
+				h.ID)
 			return err
 		case was.URL != h.URL: // waiting events are sent there at once
 			if _, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
@@ -152,11 +162,13 @@ func deleteEvents(t *sqlite.Tx, hookID string) error {
 func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var have string
-		if err := t.Get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
+		if err := t.Get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID,
+			id); err != nil {
 			return err
 		}
 		d.listeners.Invalidate(t)
-		for _, q := range []string{`DELETE FROM hook_events WHERE hook_id = ?`, `DELETE FROM hook_attempts WHERE hook_id = ?`, `DELETE FROM hooks WHERE id = ?`} {
+		for _, q := range []string{`DELETE FROM hook_events WHERE hook_id = ?`,
+			`DELETE FROM hook_attempts WHERE hook_id = ?`, `DELETE FROM hooks WHERE id = ?`} {
 			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
@@ -176,7 +188,8 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			AnswerSeq int64  `db:"answer_seq"`
 			UpdatedAt int64  `db:"updated_at"`
 		}
-		if err := t.Get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
+		if err := t.Get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`,
+			h.TaskID); err != nil {
 			return err
 		}
 		// The task may have changed its state before the subscription existed.
@@ -185,14 +198,16 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			if s == task.Submitted {
 				return nil
 			}
-			return d.queueEvent(t, hookID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
+			return d.queueEvent(t, hookID, notify.TaskState,
+				notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
 		}
 		var have []struct {
 			ID    string `db:"id"`
 			Name  string `db:"name"`
 			State string `db:"state"`
 		}
-		if err := t.List(&have, `SELECT id, name, state FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
+		if err := t.List(&have, `SELECT id, name, state FROM hooks WHERE kind = 'push' AND task_id = ?`,
+			h.TaskID); err != nil {
 			return err
 		}
 		for _, o := range have {
@@ -202,7 +217,8 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			// Waiting events are sent to the new address at once.
 			d.hooked.Raise(t)
 			out.ID = o.ID
-			if _, err := t.Exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {
+			if _, err := t.Exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt),
+				o.ID); err != nil {
 				return err
 			}
 			if o.State == string(notify.Active) {
@@ -230,7 +246,8 @@ const pushUpdate = `UPDATE hooks SET version = ?, url = ?, host = ?, scheme = ?,
 // Pushes implements notify.Hooks.
 func (d *Hooks) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
+	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
+		` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
 	return hooksOf(rows), sqlite.MapError(err)
 }
 

@@ -23,7 +23,8 @@ func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
 
 func insertNotice(t *sqlite.Tx, n hub.Notice) error {
 	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
+		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt),
+		clock.Milli(n.ReadAt)); err != nil {
 		return err
 	}
 	_, err := t.Exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
@@ -46,7 +47,8 @@ func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub
 	}
 	out := make([]hub.Notice, len(rows))
 	for i, r := range rows {
-		out[i] = hub.Notice{ID: r.ID, AccountID: accountID, Kind: r.Kind, Subject: r.Subject, Text: r.Text, Href: r.Href,
+		out[i] = hub.Notice{ID: r.ID, AccountID: accountID, Kind: r.Kind, Subject: r.Subject, Text: r.Text,
+			Href:      r.Href,
 			CreatedAt: clock.FromMilli(r.CreatedAt), ReadAt: clock.FromMilli(r.ReadAt)}
 	}
 	return out, nil
@@ -62,7 +64,8 @@ func (d *Inbox) Unread(ctx context.Context, accountID string) (int, error) {
 // MarkNotices implements hub.Notices.
 func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`, clock.Milli(clock.Now()), accountID, upTo)
+		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`,
+			clock.Milli(clock.Now()), accountID, upTo)
 		return err
 	})
 }

@@ -141,7 +141,8 @@ func createReplica(ctx context.Context, path string) error {
 		return err
 	}
 	defer pool.Close()
-	for _, q := range []string{fmt.Sprintf("PRAGMA page_size = %d", replicaPageBytes), fmt.Sprintf("PRAGMA application_id = %d", replicaID), "VACUUM"} {
+	for _, q := range []string{fmt.Sprintf("PRAGMA page_size = %d", replicaPageBytes),
+		fmt.Sprintf("PRAGMA application_id = %d", replicaID), "VACUUM"} {
 		if _, err := pool.ExecContext(ctx, q); err != nil {
 			return err
 		}
@@ -151,7 +152,8 @@ func createReplica(ctx context.Context, path string) error {
 
 // replicaFile describes a replica's database.
 func replicaFile() sqlite.Kind {
-	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"), WriteDSN: replicaDSN, Damaged: markReplica}
+	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"),
+		WriteDSN: replicaDSN, Damaged: markReplica}
 }
 
 // markReplica has the next start begin a new replica.
@@ -174,7 +176,8 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{DB: f, known: sqlite.NewCache[known](maxKnown), open: openPortals{make(map[record.PortalID]*portalRow)}}
+	r := &Replica{DB: f, known: sqlite.NewCache[known](maxKnown),
+		open: openPortals{make(map[record.PortalID]*portalRow)}}
 	if err := r.Get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -232,7 +235,8 @@ func (r *Replica) lookUpPortal(ctx context.Context, id record.PortalID) (known, 
 		portalRow
 		Card []byte
 	}
-	err := r.Get(ctx, &row, `SELECT `+portalColumns+`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
+	err := r.Get(ctx, &row, `SELECT `+portalColumns+
+		`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return known{}, false, nil // not cached: a request can name any portal
 	}

@@ -39,7 +39,8 @@ func agentsByKey(n int) string {
 func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
 // lookUp calls list for the keys, a step at a time, and returns the rows found.
-func lookUp(portal int64, keys []record.Hash, list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
+func lookUp(portal int64, keys []record.Hash,
+	list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
 	found := make(map[record.Hash]slotRow)
 	for len(keys) > 0 {
 		n := stepOf(len(keys))
@@ -75,7 +76,10 @@ func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash
 	if p.Slots == 0 {
 		return nil, nil // as in the most of a first sync
 	}
-	return lookUp(p.ID, keys, func(dest *[]slotRow, query string, args ...any) error { return t.List(dest, query, args...) })
+	return lookUp(p.ID, keys, func(dest *[]slotRow, query string,
+		args ...any) error {
+		return t.List(dest, query, args...)
+	})
 }
 
 // keepAgents keeps agents of one portal, in order.
@@ -174,7 +178,8 @@ func placeAgents(t *sqlite.Tx, p *portalRow, list []placed) error {
 		rec := list[i].Record
 		gone := rec.Tombstone()
 		wires = append(wires, list[i].n, gone, rec.Wire)
-		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires, string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn)
+		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires,
+			string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn)
 	}
 	if _, err := t.Exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
 		return err

@@ -56,7 +56,8 @@ func Copy(ctx context.Context, data, dir string) (there bool, err error) {
 			SELECT number, portal, type, about, epoch, seq, hash, until, expires, signer, CASE type WHEN 'portal/1' THEN wire END FROM live.said;
 		INSERT INTO portals (id, portal, quarantined, head_epoch, head_seq, bytes)
 			SELECT id, portal, quarantined, head_epoch, head_seq,
-				(SELECT COALESCE(SUM(COALESCE(length(s.wire), 0) + `+fmt.Sprint(slotBytes)+`), 0) FROM main.said s WHERE s.portal = p.id) FROM live.portals p;
+				(SELECT COALESCE(SUM(COALESCE(length(s.wire), 0) + `+fmt.Sprint(slotBytes)+
+		`), 0) FROM main.said s WHERE s.portal = p.id) FROM live.portals p;
 		INSERT INTO conflicts (portal, type, about, epoch, seq, lower, higher, released)
 			SELECT portal, type, about, epoch, seq, lower, higher, released FROM live.conflicts;
 		COMMIT`); err != nil {

@@ -39,7 +39,8 @@ func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) er
 			if node == nil {
 				node = []byte{}
 			}
-			if _, err := t.Exec(`INSERT INTO dht_nodes (rank, id, node) VALUES (?, ?, ?)`, i, n.ID[:], node); err != nil {
+			if _, err := t.Exec(`INSERT INTO dht_nodes (rank, id, node) VALUES (?, ?, ?)`, i, n.ID[:],
+				node); err != nil {
 				return err
 			}
 		}

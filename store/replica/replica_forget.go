@@ -120,14 +120,16 @@ func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []recor
 
 // keepPosition leaves a sync where it was.
 func (p *portalRow) keepPosition(was *portalRow) {
-	p.AtEpoch, p.AtSeq, p.WholeEpoch, p.WholeSeq, p.WholeHash = was.AtEpoch, was.AtSeq, was.WholeEpoch, was.WholeSeq, was.WholeHash
+	p.AtEpoch, p.AtSeq, p.WholeEpoch, p.WholeSeq, p.WholeHash = was.AtEpoch, was.AtSeq, was.WholeEpoch, was.WholeSeq,
+		was.WholeHash
 }
 
 // sweepStep bounds the rows that one write of a sweep changes.
 const sweepStep = 256
 
 // inSteps calls fn for keys of agents of a portal in writes of bounded length.
-func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash, fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
+func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash,
+	fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
 		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
@@ -233,7 +235,8 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 	const due = `until > 0 AND (until <= ? OR wire IS NOT NULL AND expires <= ?)`
 	for {
 		var numbers []int64
-		if err := r.List(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now, sweepStep); err != nil || len(numbers) == 0 {
+		if err := r.List(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now,
+			sweepStep); err != nil || len(numbers) == 0 {
 			return r.notedError(err)
 		}
 		err := r.changePortals(ctx, func(t *sqlite.Tx) error {

@@ -25,7 +25,8 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 		kept = make([]bool, len(list))
 		for from := 0; from < len(list); {
 			to := from
-			for to < len(list) && list[to].Record.Type == record.TypeAgent && list[to].Record.Portal == list[from].Record.Portal {
+			for to < len(list) && list[to].Record.Type == record.TypeAgent &&
+				list[to].Record.Portal == list[from].Record.Portal {
 				to++
 			}
 			var err error

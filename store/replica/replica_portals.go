@@ -48,7 +48,8 @@ const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_
 const slotBytes = 160
 
 func (p *portalRow) standing(ring *record.Ring) record.Standing {
-	return record.Standing{Ring: ring, Head: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}, Quarantined: p.Quarantined}
+	return record.Standing{Ring: ring, Head: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq},
+		Quarantined: p.Quarantined}
 }
 
 // turn notes that the standing changes.
@@ -121,7 +122,8 @@ func (r *Replica) storePortals(t *sqlite.Tx) error {
 		}
 		_, err := t.Exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
 			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ?, whole_epoch = ?, whole_seq = ?, whole_hash = ?, turn = ? WHERE id = ?`,
-			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes, p.AtEpoch, p.AtSeq,
+			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes,
+			p.AtEpoch, p.AtSeq,
 			p.WholeEpoch, p.WholeSeq, p.WholeHash, p.Turn, p.ID)
 		if err != nil {
 			return err

@@ -71,7 +71,10 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	for i, s := range slots {
 		keys[i] = agentKey(s)
 	}
-	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string, args ...any) error { return r.List(ctx, dest, query, args...) })
+	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string,
+		args ...any) error {
+		return r.List(ctx, dest, query, args...)
+	})
 	if err != nil {
 		return r.notedError(err)
 	}
@@ -102,7 +105,8 @@ func (r *Replica) Held(ctx context.Context, slot record.Slot) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return r.readWire(ctx, `SELECT wire FROM said WHERE portal = ? AND type = ? AND about = ?`, k.id, slot.Type, slot.About)
+	return r.readWire(ctx, `SELECT wire FROM said WHERE portal = ? AND type = ? AND about = ?`, k.id, slot.Type,
+		slot.About)
 }
 
 // Card implements federation.Replica.
@@ -121,7 +125,8 @@ func (r *Replica) Agent(ctx context.Context, portal record.PortalID, key record.
 	if err != nil || !ok {
 		return nil, err
 	}
-	return r.readWire(ctx, `SELECT wire FROM wires WHERE n = (SELECT n FROM agents WHERE portal = ? AND akey = ?)`, k.id, key[:])
+	return r.readWire(ctx, `SELECT wire FROM wires WHERE n = (SELECT n FROM agents WHERE portal = ? AND akey = ?)`,
+		k.id, key[:])
 }
 
 // Heads implements federation.Replica.
@@ -136,7 +141,8 @@ func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
 	}
 	heads := make([]federation.HeadRow, len(rows))
 	for i, p := range rows {
-		heads[i] = federation.HeadRow{Portal: p.Portal, Version: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}, Issued: p.HeadIssued, Expires: p.HeadExpires, Count: p.HeadCount}
+		heads[i] = federation.HeadRow{Portal: p.Portal, Version: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq},
+			Issued: p.HeadIssued, Expires: p.HeadExpires, Count: p.HeadCount}
 	}
 	return heads, nil
 }
@@ -228,7 +234,8 @@ func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func
 
 // readPages calls yield with records, a page at a time: query is asked for those
 // behind a place in the log.
-func (r *Replica) readPages(ctx context.Context, yield func(wire []byte) bool, query func(epoch, seq, n int64) (string, []any)) error {
+func (r *Replica) readPages(ctx context.Context, yield func(wire []byte) bool,
+	query func(epoch, seq, n int64) (string, []any)) error {
 	var epoch, seq, n int64
 	for {
 		var page [][]byte
@@ -294,7 +301,8 @@ func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at re
 const maxOthers = 1000
 
 // Others implements federation.Replica.
-func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, limit int) ([]federation.Numbered, error) {
+func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, limit int) ([]federation.Numbered,
+	error) {
 	limit = min(limit, maxOthers)
 	var all []federation.Numbered
 	for _, typ := range types {
@@ -334,5 +342,6 @@ func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*rec
 		return nil, r.notedError(err)
 	}
 	return &record.Conflict{Slot: record.Slot{Type: record.Type(row.Type), Portal: portal, About: row.About},
-		Version: record.Version{Epoch: row.Epoch, Seq: row.Seq}, Lower: bytes.Clone(row.Lower), Higher: bytes.Clone(row.Higher)}, nil
+		Version: record.Version{Epoch: row.Epoch, Seq: row.Seq}, Lower: bytes.Clone(row.Lower),
+		Higher: bytes.Clone(row.Higher)}, nil
 }

@@ -77,7 +77,8 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 		}
 		for _, a := range rows {
 			after = a.N
-			if rec, ok := openStored(r.network, a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer); ok && rec.Type == record.TypeAgent && !rec.Tombstone() {
+			if rec, ok := openStored(r.network, a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer); ok &&
+				rec.Type == record.TypeAgent && !rec.Tombstone() {
 				if key := agentKey(rec.Slot()); string(key[:]) == string(a.Akey) {
 					continue
 				}
@@ -89,7 +90,8 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 			if err != nil {
 				return err
 			}
-			report.mended("The record %d of an agent of %s, which a newer one replaces, was damaged; it was let go.", a.Seq, portal)
+			report.mended("The record %d of an agent of %s, which a newer one replaces, was damaged; it was let go.",
+				a.Seq, portal)
 		}
 		if len(rows) < pageRecords {
 			return nil

@@ -70,7 +70,8 @@ func (r *Replica) Verify(ctx context.Context) (Report, error) {
 			return report, ctx.Err()
 		}
 		r.MarkDamaged()
-		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.", sound, errText(err))
+		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.",
+			sound, errText(err))
 		return report, nil
 	}
 	var portals []struct {
@@ -107,9 +108,11 @@ func errText(err error) string {
 }
 
 // openStored opens a wire if it is the record that is described.
-func openStored(network string, wire []byte, portal record.PortalID, epoch, seq int64, hash []byte, signer string) (*record.Record, bool) {
+func openStored(network string, wire []byte, portal record.PortalID, epoch, seq int64, hash []byte,
+	signer string) (*record.Record, bool) {
 	rec, err := record.Open(network, wire)
-	if err != nil || rec.Portal != portal || rec.Epoch != epoch || rec.Seq != seq || string(rec.Hash[:]) != string(hash) || string(rec.Key) != signer {
+	if err != nil || rec.Portal != portal || rec.Epoch != epoch || rec.Seq != seq ||
+		string(rec.Hash[:]) != string(hash) || string(rec.Key) != signer {
 		return nil, false
 	}
 	return rec, true
@@ -125,7 +128,8 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 		}
 		var rows []row
 		err := r.List(ctx, &rows, `SELECT a.akey, a.epoch, a.seq, a.until, a.hash, a.gone, a.size, a.n, a.signer, w.wire
-			FROM agents a LEFT JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.akey > ? ORDER BY a.akey LIMIT ?`, id, after, pageRecords)
+			FROM agents a LEFT JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.akey > ? ORDER BY a.akey LIMIT ?`, id,
+			after, pageRecords)
 		if err != nil {
 			return r.notedError(err)
 		}
@@ -208,7 +212,8 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 }
 
 // letGoSaid forgets a damaged record, with its version unless that must stay.
-func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *Report) error {
+func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type,
+	report *Report) error {
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
@@ -269,7 +274,8 @@ func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
 	var there, held int64
 	err := r.Write(ctx, func(t *sqlite.Tx) error { // nothing changes between
-		return errors.Join(t.Get(&there, `SELECT COUNT(*) FROM wires`), t.Get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
+		return errors.Join(t.Get(&there, `SELECT COUNT(*) FROM wires`),
+			t.Get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
 	})
 	if err != nil || there == held {
 		return err

@@ -14,7 +14,8 @@ import (
 // Complete implements federation.Replica. It writes one row for any number of records: they are
 // covered because their turn is over. It deletes one step of the records that they replaced; a sweep
 // deletes the rest.
-func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
+func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
+	head federation.Whole) (turn int64, ok bool, err error) {
 	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		turn, ok = 0, false
 		p, err := r.loadPortal(t, portal, false)
@@ -40,7 +41,8 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 		p.AtEpoch, p.AtSeq = at.Epoch, at.Seq
 		p.WholeEpoch, p.WholeSeq, p.WholeHash = head.Epoch, head.Seq, head.Hash[:]
 		p.changed = true
-		_, err = deleteReplaced(t, p, `n IN (SELECT n FROM replaced WHERE portal = ? AND turn < ? LIMIT ?)`, p.ID, p.Turn, sweepStep)
+		_, err = deleteReplaced(t, p, `n IN (SELECT n FROM replaced WHERE portal = ? AND turn < ? LIMIT ?)`, p.ID,
+			p.Turn, sweepStep)
 		return err
 	})
 	return turn, ok, err
@@ -65,13 +67,17 @@ const (
 	waitedFor = `a.turn = (SELECT turn FROM portals WHERE id = a.portal)`
 
 	coveredAll = `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
-		WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 AND ` + covered + ` ORDER BY a.epoch, a.seq, a.n LIMIT ?`
+		WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 AND ` + covered +
+		` ORDER BY a.epoch, a.seq, a.n LIMIT ?`
 	coveredSince = `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
-		WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.turn >= ? AND ` + covered + ` ORDER BY a.epoch, a.seq, a.n LIMIT ?`
-	coveredAside = `SELECT 0, 0, a.n, a.wire FROM replaced a WHERE a.portal = ? AND a.n > ? AND a.kept >= ? AND ` + waitedFor + ` ORDER BY a.n LIMIT ?`
+		WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.turn >= ? AND ` + covered +
+		` ORDER BY a.epoch, a.seq, a.n LIMIT ?`
+	coveredAside = `SELECT 0, 0, a.n, a.wire FROM replaced a WHERE a.portal = ? AND a.n > ? AND a.kept >= ? AND ` +
+		waitedFor + ` ORDER BY a.n LIMIT ?`
 
 	// One statement, so that it sees an agent before or after a Complete.
-	coveredAgent = `SELECT w.wire FROM agents a JOIN wires w ON w.n = a.n WHERE a.portal = ?1 AND a.akey = ?2 AND ` + covered + `
+	coveredAgent = `SELECT w.wire FROM agents a JOIN wires w ON w.n = a.n WHERE a.portal = ?1 AND a.akey = ?2 AND ` +
+		covered + `
 		UNION ALL SELECT a.wire FROM replaced a WHERE a.portal = ?1 AND a.akey = ?2 AND ` + waitedFor + ` LIMIT 1`
 )
 

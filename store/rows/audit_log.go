@@ -42,9 +42,11 @@ func (r *AuditRow) ChainedHash(before []byte) []byte {
 
 // AppendAudit notes a decision in the operators' log.
 func AppendAudit(t *sqlite.Tx, by ident.Actor, act, subject, why string) error {
-	r := AuditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why, CreatedAt: clock.Milli(clock.Now())}
+	r := AuditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why,
+		CreatedAt: clock.Milli(clock.Now())}
 	var last []byte
-	if err := t.Get(&last, `SELECT hash FROM audit ORDER BY id DESC LIMIT 1`); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := t.Get(&last, `SELECT hash FROM audit ORDER BY id DESC LIMIT 1`); err != nil &&
+		!errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	_, err := t.Exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, why, created_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,

@@ -66,7 +66,8 @@ func MapError(err error) error {
 	case ErrorCode(err) == sqliteConstraintCheck:
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
 	case ErrorCode(err)&0xff == sqliteFull:
-		return fault.Wrap(fault.Unavailable, err, "This portal's disk is full; nothing was stored. Try again when the operator has made room.")
+		return fault.Wrap(fault.Unavailable, err,
+			"This portal's disk is full; nothing was stored. Try again when the operator has made room.")
 	case ErrorCode(err)&0xff == sqliteBusy:
 		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
 	}

@@ -216,7 +216,8 @@ func (f *DB) prepareFile(ctx context.Context) error {
 }
 
 func writerPragmas() map[string]string {
-	return map[string]string{"journal_mode": "wal", "synchronous": synchronousValue, "foreign_keys": "1", "busy_timeout": "5000"}
+	return map[string]string{"journal_mode": "wal", "synchronous": synchronousValue, "foreign_keys": "1",
+		"busy_timeout": "5000"}
 }
 
 func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) error {

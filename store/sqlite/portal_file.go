@@ -73,7 +73,8 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 
 // portalFile describes a portal's database.
 func portalFile() Kind {
-	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"), WriteDSN: WriteDSN, copied: true}
+	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"),
+		WriteDSN: WriteDSN, copied: true}
 }
 
 // SchemaVersion is the newest migration this binary knows.

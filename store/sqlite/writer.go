@@ -146,7 +146,8 @@ func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-wait.C:
-			return &fault.Error{Kind: fault.Unavailable, Safe: "This portal is busy writing. Try again in a moment.", RetryAfter: maxWriteWait}
+			return &fault.Error{Kind: fault.Unavailable, Safe: "This portal is busy writing. Try again in a moment.",
+				RetryAfter: maxWriteWait}
 		}
 	}
 	select {
@@ -192,7 +193,8 @@ func (f *DB) takeSoon() []*op {
 // Writable says why nothing can be written any more.
 func (f *DB) Writable() error {
 	if err := f.Err(); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
+		return fault.Wrap(fault.Unavailable, err,
+			"This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
 	}
 	if f.closed.Load() {
 		return errStopping() // or a steady stream of writes would keep Close waiting

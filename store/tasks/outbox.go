@@ -13,7 +13,8 @@ const TopicTask = "task"
 // transaction as the change itself.
 func enqueueWork(t *sqlite.Tx, topic, ref string) error {
 	_, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
-		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref, clock.Milli(clock.Now()))
+		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref,
+		clock.Milli(clock.Now()))
 	return err
 }
 

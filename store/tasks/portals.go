@@ -21,7 +21,8 @@ func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err 
 func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, error) {
 	var rows []taskRow
 	// All ids of a portal's people are between its own and the next one.
-	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+ActiveStates+` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
+	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+ActiveStates+
+		` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
 		portalID+"/", portalID+"0", task.MaxStopped); err != nil {
 		return nil, sqlite.MapError(err)
 	}

@@ -45,7 +45,8 @@ func ClaimFirstAsk(t *sqlite.Tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
 		return nil, nil
 	}
 	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
-		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID, a.ConversationID); err != nil {
+		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID,
+		a.ConversationID); err != nil {
 		return nil, err
 	}
 	var id string

@@ -70,8 +70,9 @@ const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, c
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
 		ID: r.ID, ConversationID: r.ConversationID, AgentID: r.AgentID, AgentHandle: r.AgentHandle,
-		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq, AnswerSeq: r.AnswerSeq,
-		State: task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
+		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq,
+		AnswerSeq: r.AnswerSeq,
+		State:     task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share, Direct: r.Direct,
 	}
@@ -124,7 +125,8 @@ func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
 // last message it got; the earlier ones are in the client ids of its questions.
 func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
 	var r taskRow
-	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
+	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+
+		` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
 			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
 		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
 		return task.Task{}, sqlite.MapError(err)
@@ -141,7 +143,8 @@ func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, erro
 	var rows []taskRow
 	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
 		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
-		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State), string(f.State), min(f.Limit, 200))
+		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State),
+		string(f.State), min(f.Limit, 200))
 	if err != nil {
 		return nil, sqlite.MapError(err)
 	}
@@ -184,7 +187,8 @@ func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string
 	var err error
 	const active = ActiveStates + ` ORDER BY id LIMIT 1000`
 	if conversationID != "" {
-		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
+		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active,
+			conversationID)
 	} else {
 		err = d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
 	}
@@ -200,7 +204,8 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		out = nil
 		var ids []string
-		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
+		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`,
+			limit); err != nil {
 			return err
 		}
 		now := clock.Milli(clock.Now())
@@ -263,7 +268,8 @@ func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMes
 		if len(short) > maxShortCheckpoint {
 			short, long = "", short
 		}
-		res, err := t.Exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`, short, long, id)
+		res, err := t.Exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`,
+			short, long, id)
 		if err != nil {
 			return err
 		}
@@ -275,7 +281,8 @@ func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMes
 }
 
 // LastCheckpoint implements task.Queue.
-func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
+func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage,
+	error) {
 	var s string
 	err := d.db.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
 		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
@@ -286,7 +293,8 @@ func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, cal
 }
 
 // waitingQuery repeats the condition of the index tasks_waiting word for word.
-const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
+const waitingQuery = `SELECT ` + taskColumns +
+	` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
 	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
 // AskAgent gives an addressed agent its task: the one in this conversation that waits for the caller's
@@ -311,7 +319,8 @@ func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, 
 	if err != nil {
 		return k, err
 	}
-	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via, w.Budget = task.Submitted, seq, 0, "", k.Share, k.Via, k.Budget
+	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via, w.Budget = task.Submitted, seq, 0, "", k.Share, k.Via,
+		k.Budget
 	root := waiting[0].RootSeq
 	if w.Hop == 0 {
 		root = seq
@@ -332,8 +341,10 @@ func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
 	}
 	if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
 			root_seq, hop, replaces, share, via, budget)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
+		k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop,
+		k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
 		return k, err
 	}
 	if err := agents.CountCall(t, k); err != nil {

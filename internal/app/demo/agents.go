@@ -43,8 +43,10 @@ type tool struct {
 
 // functions are the functions of agents.json by name.
 var functions = map[string]work{
-	"dates": describeDay, "dissectURL": dissectURL, "explainStatus": explainStatus, "formatJSON": formatJSON, "fromBase64": fromBase64,
-	"moon": describeMoon, "network": describeRange, "primeFactors": primeFactors, "romanNumerals": romanNumerals, "sortLines": sortLines,
+	"dates": describeDay, "dissectURL": dissectURL, "explainStatus": explainStatus, "formatJSON": formatJSON,
+	"fromBase64": fromBase64,
+	"moon":       describeMoon, "network": describeRange, "primeFactors": primeFactors, "romanNumerals": romanNumerals,
+	"sortLines":      sortLines,
 	"textStatistics": textStatistics, "toBase64": toBase64,
 }
 

@@ -111,7 +111,9 @@ func openFolder(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f := &federation{began: time.Now(), every: tellEvery, told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
+	f := &federation{began: time.Now(), every: tellEvery, told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "",
+		stderr: stderr, http: &http.Client{Timeout: time.Minute,
+			Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
 	var err error
 	if f.keep {
 		err = os.MkdirAll(f.dir, 0o700)

@@ -40,7 +40,8 @@ func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer)
 	}
 	left = append([]*portal{f.portals[0]}, left...)
 	began := time.Now()
-	fmt.Fprintf(stdout, "%s died at once, without a word; %d are left. %s/network shows it.\n", plural(kill, "portal"), len(left), f.portals[0].url())
+	fmt.Fprintf(stdout, "%s died at once, without a word; %d are left. %s/network shows it.\n", plural(kill, "portal"),
+		len(left), f.portals[0].url())
 	for i := range max(1, kill/diedEach) {
 		r := castRoles(i + 1)[i]
 		r.name, r.folder = "New "+r.name, "new-"+r.folder
@@ -50,7 +51,8 @@ func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer)
 		}
 		f.newcomers = append(f.newcomers, p)
 		via := left[len(left)-1-i%len(left)]
-		if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": via.url()}, nil); err != nil && ctx.Err() == nil {
+		if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": via.url()}, nil); err != nil &&
+			ctx.Err() == nil {
 			f.reportError("%s does not join: %v", p.name, err)
 		}
 		left = append(left, p)
@@ -87,7 +89,8 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 				if err == nil && n == has[i] {
 					break
 				}
-				f.printProgress("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
+				f.printProgress("%d of %s checked; %s finds %d of %d agents of %s so far", at,
+					plural(len(all), "portal"), p.name, n, has[i], other.name)
 				if pauseFor(ctx, foundPoll) != nil {
 					return asked, fmt.Errorf("%s finds %d of %d agents of %s: %v", p.name, n, has[i], other.name, err)
 				}
@@ -100,7 +103,8 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 // findsOf counts the agents of another portal that a search finds.
 func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	var page struct{ Total int }
-	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
+	err := p.clients[0].callAPI(ctx, http.MethodGet,
+		"/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
 	return page.Total, err
 }
 

@@ -28,11 +28,13 @@ type wrongs struct{ down, liar *stranger }
 // openWrongs makes them. The caller closes them.
 func openWrongs(ctx context.Context, hc *http.Client) (w wrongs, err error) {
 	w.down, err = openStranger(ctx, "Old Pier", hc,
-		agent{Name: "tide-table", Title: "Tide table", About: "High and low water at the old pier. Its portal is down in this demo, so it cannot be asked; what it signed is still found."},
+		agent{Name: "tide-table", Title: "Tide table",
+			About: "High and low water at the old pier. Its portal is down in this demo, so it cannot be asked; what it signed is still found."},
 		agent{Name: "fog-horn", Title: "Fog horn", About: "Says when the fog comes in at the old pier."})
 	if err == nil {
 		w.liar, err = openStranger(ctx, "Mirror Hall", hc,
-			agent{Name: "gold-forecast", Title: "Gold forecast", About: "Knows the price of gold of tomorrow. Its portal is caught lying in this demo, so nobody is shown this agent."})
+			agent{Name: "gold-forecast", Title: "Gold forecast",
+				About: "Knows the price of gold of tomorrow. Its portal is caught lying in this demo, so nobody is shown this agent."})
 	}
 	return w, err
 }
@@ -68,7 +70,8 @@ func (f *federation) connectPortals(ctx context.Context) {
 	group.SetLimit(startingAtOnce)
 	for _, p := range f.portals[1:] {
 		group.Go(func() error {
-			if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": first.url()}, nil); err != nil && ctx.Err() == nil {
+			if err := p.clients[0].callAPI(ctx, http.MethodPost, "/peers", object{"url": first.url()},
+				nil); err != nil && ctx.Err() == nil {
 				f.reportError("%s does not join: %v", p.name, err)
 			}
 			return nil
@@ -117,7 +120,8 @@ func (f *federation) awaitAgents(ctx context.Context) (agents int, err error) {
 		}
 		f.printProgress("the portals hear of each other's agents, %d of %d so far", fewest, agents)
 		if err := pauseFor(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
-			return agents, fmt.Errorf("%s not find all agents yet, and go on looking", plural(len(left), "portal")+" do")
+			return agents, fmt.Errorf("%s not find all agents yet, and go on looking",
+				plural(len(left), "portal")+" do")
 		}
 	}
 }
@@ -158,10 +162,12 @@ func (f *federation) makeHistory(ctx context.Context) {
 		if by == of {
 			continue
 		}
-		why := []string{"We have known each other since the harbour festival.", "They answer mail within the hour.", "Run by friends; we share a cellar.", "Their agents do what they say."}[i%4]
+		why := []string{"We have known each other since the harbour festival.", "They answer mail within the hour.",
+			"Run by friends; we share a cellar.", "Their agents do what they say."}[i%4]
 		peer := "/peers/" + url.PathEscape(hostOf(of.url()))
 		if i == 0 {
-			_ = by.clients[0].callAPI(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
+			_ = by.clients[0].callAPI(ctx, http.MethodPatch, peer,
+				object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
 		}
 		_ = by.clients[0].callAPI(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
 	}

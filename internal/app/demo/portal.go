@@ -73,7 +73,8 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return p, err
 	}
-	if p.log, err = os.OpenFile(filepath.Join(dir, r.folder+".log"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+	if p.log, err = os.OpenFile(filepath.Join(dir, r.folder+".log"), os.O_CREATE|os.O_EXCL|os.O_WRONLY,
+		0o600); err != nil {
 		return p, err
 	}
 	cfg := app.Defaults()
@@ -138,14 +139,16 @@ func (p *portal) fillPortal(ctx context.Context, cfg app.Config, hc *http.Client
 		return p.clients[owner%len(p.clients)].callAPI(ctx, http.MethodPost, "/agents", draft, nil)
 	}
 	for _, a := range p.agents {
-		err := register(object{"name": a.Name, "title": a.Title, "description": a.About, "kind": "a2a", "endpoint": p.shop.url + "/" + a.Name, "skills": listSkills(a),
+		err := register(object{"name": a.Name, "title": a.Title, "description": a.About, "kind": "a2a",
+			"endpoint": p.shop.url + "/" + a.Name, "skills": listSkills(a),
 			"config": object{"binding": "JSONRPC", "version": "1.0", "streaming": true}})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", a.Name, err)
 		}
 	}
 	for _, s := range p.benches {
-		err := register(object{"name": s.Name, "title": s.Title, "description": s.About, "kind": "mcp", "endpoint": p.shop.url + "/" + s.Name})
+		err := register(object{"name": s.Name, "title": s.Title, "description": s.About, "kind": "mcp",
+			"endpoint": p.shop.url + "/" + s.Name})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", s.Name, err)
 		}
@@ -155,7 +158,8 @@ func (p *portal) fillPortal(ctx context.Context, cfg app.Config, hc *http.Client
 
 // listSkills returns the skills for an agent's card and page.
 func listSkills(a agent) []any {
-	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags, "examples": a.Asks[:min(2, len(a.Asks))]}}
+	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags,
+		"examples": a.Asks[:min(2, len(a.Asks))]}}
 }
 
 // stopPortal stops the portal, then its agents. It may be called twice.

@@ -45,15 +45,17 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	w := &workshop{url: "http://" + l.Addr().String(), ended: make(chan struct{})}
 	for _, a := range list {
 		mux.Handle("POST /"+a.Name, a2aDoor{a})
-		mux.HandleFunc("GET /"+a.Name+"/.well-known/agent-card.json", func(rw http.ResponseWriter, _ *http.Request) { sendJSON(rw, agentCard(a, w.url+"/"+a.Name)) })
+		mux.HandleFunc("GET /"+a.Name+"/.well-known/agent-card.json",
+			func(rw http.ResponseWriter, _ *http.Request) { sendJSON(rw, agentCard(a, w.url+"/"+a.Name)) })
 	}
 	for _, s := range benches {
 		mux.Handle("/"+s.Name, mcpDoor(s))
 	}
 	// The answers of an agent end with its server.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	w.server.RegisterOnShutdown(cancel)
 	go func() {
 		defer close(w.ended)
@@ -84,8 +86,9 @@ type object = map[string]any
 func agentCard(a agent, url string) object {
 	return object{"name": a.Title, "description": a.About, "version": "1",
 		"supportedInterfaces": []any{object{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}},
-		"capabilities":        object{"streaming": true}, "defaultInputModes": []string{"text/plain"}, "defaultOutputModes": []string{"text/plain"},
-		"skills": listSkills(a)}
+		"capabilities":        object{"streaming": true}, "defaultInputModes": []string{"text/plain"},
+		"defaultOutputModes": []string{"text/plain"},
+		"skills":             listSkills(a)}
 }
 
 // a2aDoor speaks A2A 1.0 over JSON-RPC. A task ends with its answer, so none
@@ -151,7 +154,8 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := func(v any) object { return object{"jsonrpc": "2.0", "id": req.ID, "result": v} }
 	parts := func(s string) []any { return []any{object{"text": s}} }
 	if req.Method == "SendMessage" {
-		sendJSON(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT", "parts": parts(answer)}}))
+		sendJSON(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT",
+			"parts": parts(answer)}}))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -172,7 +176,8 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if i > 0 && time.Since(began) < longestStream && pauseFor(r.Context(), wordPause) != nil {
 			return
 		}
-		if !say(object{"artifactUpdate": object{"taskId": task, "contextId": room, "append": i > 0, "artifact": object{"artifactId": artifact, "parts": parts(piece)}}}) {
+		if !say(object{"artifactUpdate": object{"taskId": task, "contextId": room, "append": i > 0,
+			"artifact": object{"artifactId": artifact, "parts": parts(piece)}}}) {
 			return
 		}
 	}
@@ -222,19 +227,24 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 
 // mcpDoor serves the tools of a bench.
 func mcpDoor(s server) http.Handler {
-	m := sdk.NewServer(&sdk.Implementation{Name: s.Name, Title: s.Title, Version: "1"}, &sdk.ServerOptions{Instructions: s.About})
+	m := sdk.NewServer(&sdk.Implementation{Name: s.Name, Title: s.Title, Version: "1"},
+		&sdk.ServerOptions{Instructions: s.About})
 	for _, t := range s.Tools {
-		m.AddTool(&sdk.Tool{Name: t.Name, Description: t.About, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
-			InputSchema: object{"type": "object", "required": []string{t.Takes}, "properties": object{t.Takes: object{"type": "string", "description": "for example " + t.Example}}}},
+		m.AddTool(&sdk.Tool{Name: t.Name, Description: t.About,
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
+			InputSchema: object{"type": "object", "required": []string{t.Takes},
+				"properties": object{t.Takes: object{"type": "string", "description": "for example " + t.Example}}}},
 			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				var args map[string]string
 				if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
 					return nil, errors.New("the arguments are not texts")
 				}
-				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: runWork(t.do, args[t.Takes])}}}, nil
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: runWork(t.do,
+					args[t.Takes])}}}, nil
 			})
 	}
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m },
+		&sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = struct {
 			io.Reader

@@ -44,7 +44,8 @@ func openStranger(ctx context.Context, name string, hc *http.Client, agents ...a
 		return nil, err
 	}
 	now := clock.Now()
-	s := &stranger{name: name, origin: "http://" + l.Addr().String(), http: hc, ended: make(chan struct{}), epoch: now.UnixMilli()}
+	s := &stranger{name: name, origin: "http://" + l.Addr().String(), http: hc, ended: make(chan struct{}),
+		epoch: now.UnixMilli()}
 	s.root, s.op = ed25519.NewKeyFromSeed(randomBytes(32)), ed25519.NewKeyFromSeed(randomBytes(32))
 	s.id = record.PortalOf(record.PublicOf(s.root))
 	if err := s.signRecords(now, agents); err != nil {
@@ -74,21 +75,25 @@ func (s *stranger) close() {
 // nextHeader is that of its next record.
 func (s *stranger) nextHeader(now time.Time, life time.Duration) record.Header {
 	s.seq++
-	return record.Header{Portal: s.id, Epoch: s.epoch, Seq: s.seq, Issued: now.UnixMilli(), Expires: now.Add(life).UnixMilli()}
+	return record.Header{Portal: s.id, Epoch: s.epoch, Seq: s.seq, Issued: now.UnixMilli(),
+		Expires: now.Add(life).UnixMilli()}
 }
 
 // signRecords makes the card, the agents and the first head.
 func (s *stranger) signRecords(now time.Time, agents []agent) (err error) {
 	const day = 24 * time.Hour
 	pub := record.PublicOf(s.op)
-	key := record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: now.Add(-time.Hour).UnixMilli(), Until: now.Add(80 * day).UnixMilli()}
-	s.card, err = record.Sign(networkName, &record.Card{Header: s.nextHeader(now, 80*day), RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
+	key := record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: now.Add(-time.Hour).UnixMilli(),
+		Until: now.Add(80 * day).UnixMilli()}
+	s.card, err = record.Sign(networkName, &record.Card{Header: s.nextHeader(now, 80*day),
+		RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
 		Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open"}, s.root)
 	if err != nil {
 		return err
 	}
 	for _, a := range agents {
-		body := &record.Agent{Header: s.nextHeader(now, 30*day), ID: a.Name, Name: a.Name, Kind: "a2a", Title: a.Title, Description: a.About, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
+		body := &record.Agent{Header: s.nextHeader(now, 30*day), ID: a.Name, Name: a.Name, Kind: "a2a", Title: a.Title,
+			Description: a.About, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
 			Endpoints: []record.Endpoint{{URL: s.origin + "/agents/" + a.Name + "/a2a", Protocol: "a2a"}}}
 		r, err := record.Sign(networkName, body, s.op)
 		if err != nil {
@@ -103,7 +108,8 @@ func (s *stranger) signRecords(now time.Time, agents []agent) (err error) {
 
 // newestHead is a head of all that it signed.
 func (s *stranger) newestHead(now time.Time) *record.Head {
-	return &record.Head{Header: s.nextHeader(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(), LogStart: 1}
+	return &record.Head{Header: s.nextHeader(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(),
+		LogStart: 1}
 }
 
 func (s *stranger) signHead(h *record.Head) (*record.Record, error) {
@@ -145,7 +151,8 @@ func (s *stranger) postSigned(ctx context.Context, to string, what any) error {
 	sum := sha256.Sum256(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
-	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(randomBytes(16)), clock.Now()); err != nil {
+	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(randomBytes(16)),
+		clock.Now()); err != nil {
 		return err
 	}
 	resp, err := s.http.Do(r)
@@ -167,13 +174,16 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	own := "/peering/v1/portals/" + string(s.id)
 	switch r.URL.Path {
 	case "/.well-known/agentsite", "/peering/v1/portal":
-		sendJSON(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1", "peering": s.origin + "/peering/v1", "card": card, "head": head})
+		sendJSON(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1",
+			"peering": s.origin + "/peering/v1", "card": card, "head": head})
 	case "/peering/v1/status":
-		sendJSON(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log), "tier": record.TierReplica, "time": clock.Now()})
+		sendJSON(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log),
+			"tier": record.TierReplica, "time": clock.Now()})
 	case "/peering/v1/hello":
 		sendJSON(w, object{"card": card, "head": head, "state": peers.Active})
 	case "/peering/v1/heads/diff":
-		sendJSON(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{}, "more": false})
+		sendJSON(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{},
+			"more": false})
 	case "/peering/v1/heads/hint", "/peering/v1/attest":
 		sendJSON(w, object{"refused": []string{}})
 	case own + "/head":

@@ -104,8 +104,10 @@ func explainStatus(in string) (string, error) {
 	if text == "" {
 		return "", sorryf("Send me a status of HTTP, like 404 or 503.")
 	}
-	class := map[int]string{1: "It is not over yet: the answer comes later.", 2: "All is well.", 3: "Look elsewhere, or use what you have.",
-		4: "The request is wrong: sending it again unchanged does not help.", 5: "The server is at fault: trying later may help."}[code/100]
+	class := map[int]string{1: "It is not over yet: the answer comes later.", 2: "All is well.",
+		3: "Look elsewhere, or use what you have.",
+		4: "The request is wrong: sending it again unchanged does not help.",
+		5: "The server is at fault: trying later may help."}[code/100]
 	return fmt.Sprintf("**%d %s**. %s", code, text, class), nil
 }
 
@@ -202,7 +204,8 @@ func wholeIn(in string) (uint64, bool) {
 var romans = []struct {
 	value uint64
 	text  string
-}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}}
+}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"},
+	{9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}}
 
 func romanNumeral(n uint64) string {
 	var b strings.Builder
@@ -452,7 +455,8 @@ func describeMoon(in string) (string, error) {
 		age += synodic
 	}
 	lit := (1 - math.Cos(2*math.Pi*age/synodic)) / 2
-	phase := []string{"new moon", "waxing crescent", "first quarter", "waxing gibbous", "full moon", "waning gibbous", "last quarter", "waning crescent"}[int(age/synodic*8+0.5)%8]
+	phase := []string{"new moon", "waxing crescent", "first quarter", "waxing gibbous", "full moon", "waning gibbous",
+		"last quarter", "waning crescent"}[int(age/synodic*8+0.5)%8]
 	return fmt.Sprintf(
 		"On %s: **%s**, %.0f%% lit. The next full moon is in %.0f days.",
 		at.Format("2 January 2006"),

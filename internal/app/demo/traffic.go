@@ -132,14 +132,16 @@ func (m *person) askNext(ctx context.Context, t *talk) error {
 			return err
 		}
 		var room struct{ ID string }
-		if err := m.callAPI(ctx, http.MethodPost, "/conversations", object{"title": t.title, "members": []string{t.agent}}, &room); err != nil {
+		if err := m.callAPI(ctx, http.MethodPost, "/conversations",
+			object{"title": t.title, "members": []string{t.agent}}, &room); err != nil {
 			return err
 		}
 		t.room = room.ID
 	}
 	text := t.asks[t.asked%len(t.asks)]
 	t.asked++
-	return m.callAPI(ctx, http.MethodPost, "/conversations/"+t.room+"/messages", object{"client_id": ident.NewID(), "text": text}, nil)
+	return m.callAPI(ctx, http.MethodPost, "/conversations/"+t.room+"/messages",
+		object{"client_id": ident.NewID(), "text": text}, nil)
 }
 
 // findAgent waits until the person's portal knows an agent.
