@@ -379,7 +379,7 @@ func packageFolders(root fs.FS) ([]string, error) {
 }
 
 var (
-	glossaryRow  = regexp.MustCompile("(?m)^\\| [^|]+ \\| [^|]+ \\|([^|]*)\\|")
+	glossaryRow  = regexp.MustCompile(`(?m)^\| [^|]+ \| [^|]+ \|([^|]*)\|`)
 	glossaryType = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Z][A-Za-z0-9]*)`")
 )
 
