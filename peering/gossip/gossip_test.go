@@ -388,8 +388,15 @@ func TestGossip_ExchangesStatesBriefly(t *testing.T) {
 		w.order[0].mu.Lock()
 		w.order[0].old = true
 		w.order[0].mu.Unlock()
-		if most, _ := most(); most < n*300 {
-			t.Errorf("who knows no brief states is sent %d bytes", most)
+		// Portals choose their partners at random, so the old one may wait some rounds for an exchange.
+		full := 0
+		for range 12 {
+			if full, _ = most(); full >= n*300 {
+				break
+			}
+		}
+		if full < n*300 {
+			t.Errorf("a portal that knows no brief states is sent %d bytes", full)
 		}
 	})
 }
