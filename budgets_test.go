@@ -44,7 +44,7 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4702,
+		"handlers/api":        4091,
 		"internal/chat":       6299,
 		"internal/federation": 4874,
 		"internal/hub":        5789,

@@ -68,8 +68,7 @@ func New(cfg Config, published func(a hub.Agent) federation.Published) *API {
 	}
 }
 
-// Routes declares the routes of /api/v1. Each has an operation in one of the
-// openapi_*.go, which describe says together.
+// Routes declares the routes of /api/v1. Each has an operation in openapi.yaml.
 func (d *API) Routes(r chi.Router) {
 	r.Get("/openapi.json", d.sessions.API(d.apiOpenAPI))
 
