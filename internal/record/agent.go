@@ -197,7 +197,7 @@ func (r *Record) hasConsent(network string) bool {
 	if !ok || a.AgentPub == (Public{}) || a.Deleted && a.AgentSig == (Signature{}) {
 		return true
 	}
-	from, to, err := scanMember(r.payload, "agent_sig")
+	from, to, err := findMember(r.payload, "agent_sig")
 	if err != nil || to == 0 {
 		return false
 	}

@@ -1,16 +1,12 @@
 package record
 
-import (
-	"bytes"
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // readAgent decodes the payload of an agent, which is canonical, with the same result as
 // encoding/json at a fifth of the cost: almost all records that arrive are agents. It returns false
 // on any surprise; then a may be filled in part, and encoding/json has to name the error.
 func readAgent(a *Agent, payload []byte) bool {
-	d := agentReader{scanner{b: payload}, string(payload)}
+	d := newReader(payload)
 	ok := d.readMembers(func(name []byte) bool {
 		switch string(name) {
 		case "portal":
@@ -38,11 +34,11 @@ func readAgent(a *Agent, payload []byte) bool {
 		case "caps":
 			return d.readTexts(&a.Caps)
 		case "skills":
-			return readList(&d, &a.Skills, d.readSkill)
+			return readList(d, &a.Skills, func(s *Skill) bool { return readSkill(d, s) })
 		case "languages":
 			return d.readTexts(&a.Languages)
 		case "endpoints":
-			return readList(&d, &a.Endpoints, d.readEndpoint)
+			return readList(d, &a.Endpoints, func(e *Endpoint) bool { return readEndpoint(d, e) })
 		case "inputs":
 			return d.readTexts(&a.Inputs)
 		case "outputs":
@@ -61,33 +57,26 @@ func readAgent(a *Agent, payload []byte) bool {
 			return d.readText(&a.Publisher)
 		case "proof":
 			a.Proof = new(AgentProof)
-			return d.readProof(a.Proof)
+			return readProof(d, a.Proof)
 		case "card_url":
 			return d.readText(&a.CardURL)
 		case "card_sha256":
-			return d.readBinary(a.CardSHA256[:])
+			return readBinary(d, a.CardSHA256[:])
 		case "pricing":
 			return d.readText(&a.Pricing)
 		case "terms":
 			return d.readText(&a.Terms)
 		case "agent_pub":
-			return d.readBinary(a.AgentPub[:])
+			return readBinary(d, a.AgentPub[:])
 		case "agent_sig":
-			return d.readBinary(a.AgentSig[:])
+			return readBinary(d, a.AgentSig[:])
 		}
-		return d.scanValue(1) == nil // unknown members are for newer readers
+		return d.skipValue() // unknown members are for newer readers
 	})
-	return ok && d.i == len(d.b)
+	return ok && d.atEnd()
 }
 
-// agentReader decodes a canonical payload. Each method stops after the value that it reads, and
-// reports whether the value had the expected kind.
-type agentReader struct {
-	scanner
-	all string // the payload as a string: decoded texts share its memory
-}
-
-func (d *agentReader) readSkill(s *Skill) bool {
+func readSkill(d *reader, s *Skill) bool {
 	return d.readMembers(func(name []byte) bool {
 		switch string(name) {
 		case "id":
@@ -101,11 +90,11 @@ func (d *agentReader) readSkill(s *Skill) bool {
 		case "examples":
 			return d.readTexts(&s.Examples)
 		}
-		return d.scanValue(1) == nil
+		return d.skipValue()
 	})
 }
 
-func (d *agentReader) readEndpoint(e *Endpoint) bool {
+func readEndpoint(d *reader, e *Endpoint) bool {
 	return d.readMembers(func(name []byte) bool {
 		switch string(name) {
 		case "url":
@@ -113,11 +102,11 @@ func (d *agentReader) readEndpoint(e *Endpoint) bool {
 		case "protocol":
 			return d.readText(&e.Protocol)
 		}
-		return d.scanValue(1) == nil
+		return d.skipValue()
 	})
 }
 
-func (d *agentReader) readProof(p *AgentProof) bool {
+func readProof(d *reader, p *AgentProof) bool {
 	return d.readMembers(func(name []byte) bool {
 		switch string(name) {
 		case "way":
@@ -127,152 +116,12 @@ func (d *agentReader) readProof(p *AgentProof) bool {
 		case "at":
 			return d.readInt(&p.At)
 		}
-		return d.scanValue(1) == nil
+		return d.skipValue()
 	})
 }
 
-// readMembers reads an object; read is called at each value.
-func (d *agentReader) readMembers(read func(name []byte) bool) bool {
-	if !d.takeByte('{') {
-		return false
-	}
-	if d.takeByte('}') {
-		return true
-	}
-	for {
-		name, err := d.scanName()
-		if err != nil || !d.takeByte(':') || !read(name) {
-			return false
-		}
-		if d.takeByte('}') {
-			return true
-		}
-		if !d.takeByte(',') {
-			return false
-		}
-	}
-}
-
-// readList reads an array; read is called at each element.
-func readList[T any](d *agentReader, to *[]T, read func(*T) bool) bool {
-	if !d.takeByte('[') {
-		return false
-	}
-	var room [4]T // most lists are this short
-	list := room[:0]
-	for !d.takeByte(']') {
-		if len(list) > 0 && !d.takeByte(',') {
-			return false
-		}
-		var v T
-		if !read(&v) {
-			return false
-		}
-		list = append(list, v)
-	}
-	*to = append(make([]T, 0, len(list)), list...) // an empty list is not nil
-	return true
-}
-
-func (d *agentReader) readTexts(to *[]string) bool { return readList(d, to, d.readText) }
-
-func (d *agentReader) takeByte(c byte) bool {
-	if d.byteAt() != c {
-		return false
-	}
-	d.i++
-	return true
-}
-
-func (d *agentReader) readFlag(to *bool) bool {
-	c := d.byteAt()
-	*to = c == 't'
-	return (c == 't' || c == 'f') && d.scanValue(1) == nil
-}
-
-func (d *agentReader) readInt(to *int64) bool {
-	start := d.i
-	if c := d.byteAt(); c != '-' && (c < '0' || c > '9') || d.scanNumber() != nil {
-		return false
-	}
-	n, err := strconv.ParseInt(d.all[start:d.i], 10, 64)
-	*to = n
-	return err == nil
-}
-
-func (d *agentReader) readText(to *string) bool {
-	from, end, ok := d.readQuoted()
-	if !ok {
-		return false
-	}
-	if bytes.IndexByte(d.b[from:end], '\\') < 0 {
-		*to = d.all[from:end]
-		return true
-	}
-	*to, ok = unescapeText(d.b[from:end])
-	return ok
-}
-
-// readQuoted moves after a text and returns its place between the quotes.
-func (d *agentReader) readQuoted() (from, end int, ok bool) {
-	if !d.takeByte('"') {
-		return 0, 0, false
-	}
-	for from, end = d.i, d.i; ; end++ {
-		n := bytes.IndexByte(d.b[end:], '"')
-		if n < 0 {
-			return 0, 0, false
-		}
-		end += n
-		escapes := 0
-		for end-escapes > from && d.b[end-escapes-1] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			d.i = end + 1
-			return from, end, true
-		}
-	}
-}
-
-// unescapeText returns the text encoded as b. Of the numeric escapes only those of control
-// characters are canonical.
-func unescapeText(b []byte) (string, bool) {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		if b[i] != '\\' {
-			out = append(out, b[i])
-			continue
-		}
-		if i++; i == len(b) {
-			return "", false
-		}
-		switch c := b[i]; c {
-		case '"', '\\':
-			out = append(out, c)
-		case 'u':
-			if i+4 >= len(b) {
-				return "", false
-			}
-			n, err := strconv.ParseUint(string(b[i+1:i+5]), 16, 7)
-			if err != nil {
-				return "", false
-			}
-			out = append(out, byte(n))
-			i += 4
-		default:
-			n := bytes.IndexByte([]byte(short), c)
-			if n < 0 {
-				return "", false
-			}
-			out = append(out, "\b\f\n\r\t"[n])
-		}
-	}
-	return string(out), true
-}
-
 // readBinary reads a text that decodes to exactly len(to) bytes.
-func (d *agentReader) readBinary(to []byte) bool {
-	from, end, ok := d.readQuoted()
-	return ok && !slices.Contains(d.b[from:end], '\\') && decodeExact(to, d.b[from:end]) == nil
+func readBinary(d *reader, to []byte) bool {
+	quoted, ok := d.readQuoted()
+	return ok && !slices.Contains(quoted, '\\') && decodeExact(to, quoted) == nil
 }

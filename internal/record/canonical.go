@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -12,33 +13,58 @@ const (
 	maxMember = 40
 )
 
-// Canonical returns nil if b is a payload in the canonical form, otherwise a Refused. The form is
+// The reasons of a formError, as in Reason.
+const (
+	notJSON      = "json"
+	notCanonical = "canonical"
+	badNumber    = "number"
+	badText      = "text"
+	badName      = "name"
+	duplicate    = "duplicate"
+	hasNull      = "null"
+	tooDeep      = "depth"
+)
+
+// formError is the error of bytes that are not in the canonical form.
+type formError struct {
+	Reason string
+	Text   string // for people
+}
+
+// Error implements error.
+func (e *formError) Error() string { return e.Text }
+
+func failForm(reason, format string, args ...any) *formError {
+	return &formError{reason, fmt.Sprintf(format, args...)}
+}
+
+// checkForm returns nil if b is a payload in the canonical form, otherwise a formError. The form is
 // RFC 8785 (JCS) restricted to the content of payloads: one object, members with names of a–z,
 // 0–9 and _ that begin with a letter, integers below 2^53, no null, no NUL, at most 8 deep.
 //
 // It needs no second serialisation: one pass over the bytes decides at each byte whether JCS would
 // have written it. With lower-case names only, the order of bytes equals that of UTF-16, and no
 // decoder confuses two names.
-func Canonical(b []byte) error {
-	_, _, err := scanMember(b, "")
+func checkForm(b []byte) error {
+	_, _, err := findMember(b, "")
 	return err
 }
 
-// scanMember is Canonical that also returns the position of the top-level member of that name, from
+// findMember is checkForm that also returns the position of the top-level member of that name, from
 // its name to the end of its value; 0, 0 if it is absent.
-func scanMember(b []byte, name string) (from, to int, err error) {
+func findMember(b []byte, name string) (from, to int, err error) {
 	if !utf8.Valid(b) {
-		return 0, 0, refuse(BadText, "the payload is not UTF-8")
+		return 0, 0, failForm(badText, "the payload is not UTF-8")
 	}
 	if len(b) == 0 || b[0] != '{' {
-		return 0, 0, refuse(NotJSON, "the payload does not begin with {")
+		return 0, 0, failForm(notJSON, "the payload does not begin with {")
 	}
 	s := scanner{b: b, find: name}
 	if err := s.scanObject(1); err != nil {
 		return 0, 0, err
 	}
 	if s.i != len(b) {
-		return 0, 0, refuse(NotJSON, "something follows the payload's object")
+		return 0, 0, failForm(notJSON, "something follows the payload's object")
 	}
 	return s.from, s.to, nil
 }
@@ -63,11 +89,11 @@ func (s *scanner) byteAt() byte {
 func (s *scanner) refuseByte(wanted string) error {
 	switch c := s.byteAt(); {
 	case s.i >= len(s.b):
-		return refuse(NotJSON, "the payload ends where %s should be", wanted)
+		return failForm(notJSON, "the payload ends where %s should be", wanted)
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-		return refuse(NotCanonical, "there is white space at byte %d", s.i)
+		return failForm(notCanonical, "there is white space at byte %d", s.i)
 	}
-	return refuse(NotJSON, "byte %d is not %s", s.i, wanted)
+	return failForm(notJSON, "byte %d is not %s", s.i, wanted)
 }
 
 func (s *scanner) scanValue(depth int) error {
@@ -84,7 +110,7 @@ func (s *scanner) scanValue(depth int) error {
 	for _, word := range [...]string{"true", "false", "null"} {
 		if rest := s.b[s.i:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
 			if word == "null" {
-				return refuse(HasNull, "there is a null at byte %d; leave the member out", s.i)
+				return failForm(hasNull, "there is a null at byte %d; leave the member out", s.i)
 			}
 			s.i += len(word)
 			return nil
@@ -95,7 +121,7 @@ func (s *scanner) scanValue(depth int) error {
 
 func (s *scanner) scanObject(depth int) error {
 	if depth > maxDepth {
-		return refuse(TooDeep, "the payload is more than %d deep", maxDepth)
+		return failForm(tooDeep, "the payload is more than %d deep", maxDepth)
 	}
 	s.i++
 	if s.byteAt() == '}' {
@@ -111,9 +137,9 @@ func (s *scanner) scanObject(depth int) error {
 		}
 		switch c := bytes.Compare(last, name); {
 		case c == 0:
-			return refuse(Duplicate, "%q is there twice", name)
+			return failForm(duplicate, "%q is there twice", name)
 		case c > 0:
-			return refuse(NotCanonical, "the member %q comes after %q", name, last)
+			return failForm(notCanonical, "the member %q comes after %q", name, last)
 		}
 		last = name
 		if s.byteAt() != ':' {
@@ -140,7 +166,7 @@ func (s *scanner) scanObject(depth int) error {
 
 func (s *scanner) scanArray(depth int) error {
 	if depth > maxDepth {
-		return refuse(TooDeep, "the payload is more than %d deep", maxDepth)
+		return failForm(tooDeep, "the payload is more than %d deep", maxDepth)
 	}
 	s.i++
 	if s.byteAt() == ']' {
@@ -181,7 +207,7 @@ func (s *scanner) scanName() ([]byte, error) {
 		if s.i >= len(s.b) {
 			return nil, s.refuseByte("a name")
 		}
-		return nil, refuse(BadName, "the name at byte %d is not 1 to %d characters of a-z, 0-9 and _", start, maxMember)
+		return nil, failForm(badName, "the name at byte %d is not 1 to %d characters of a-z, 0-9 and _", start, maxMember)
 	}
 	s.i++
 	return name, nil
@@ -195,17 +221,17 @@ func (s *scanner) scanNumber() error {
 	digits, n := s.i, int64(0)
 	for c := s.byteAt(); c >= '0' && c <= '9'; c = s.byteAt() {
 		if n = n*10 + int64(c-'0'); n > maxInt {
-			return refuse(BadNumber, "the number at byte %d is 2^53 or more", start)
+			return failForm(badNumber, "the number at byte %d is 2^53 or more", start)
 		}
 		s.i++
 	}
 	switch c := s.byteAt(); {
 	case s.i == digits, s.b[digits] == '0' && s.i > digits+1:
-		return refuse(NotJSON, "byte %d begins no number", start)
+		return failForm(notJSON, "byte %d begins no number", start)
 	case n == 0 && digits > start:
-		return refuse(NotCanonical, "there is a -0 at byte %d", start)
+		return failForm(notCanonical, "there is a -0 at byte %d", start)
 	case c == '.' || c == 'e' || c == 'E':
-		return refuse(BadNumber, "the number at byte %d is not a plain integer", start)
+		return failForm(badNumber, "the number at byte %d is not a plain integer", start)
 	}
 	return nil
 }
@@ -220,7 +246,7 @@ func (s *scanner) scanText() error {
 			s.i++
 			return nil
 		case c < ' ':
-			return refuse(NotJSON, "there is a bare control character at byte %d", s.i)
+			return failForm(notJSON, "there is a bare control character at byte %d", s.i)
 		case c == '\\':
 			if err := s.scanEscape(); err != nil {
 				return err
@@ -238,9 +264,9 @@ func (s *scanner) scanEscape() error {
 	case c == '"' || c == '\\' || c != 0 && bytes.IndexByte([]byte(short), c) >= 0:
 		return nil
 	case c == '/':
-		return refuse(NotCanonical, "the / at byte %d needs no escape", start)
+		return failForm(notCanonical, "the / at byte %d needs no escape", start)
 	case c != 'u' || s.i+4 >= len(s.b):
-		return refuse(NotJSON, "byte %d begins no escape", start)
+		return failForm(notJSON, "byte %d begins no escape", start)
 	}
 	n := 0
 	for _, c := range s.b[s.i+1 : s.i+5] {
@@ -252,15 +278,15 @@ func (s *scanner) scanEscape() error {
 		case c >= 'A' && c <= 'F': // JCS writes hex in lower case
 			n = 1 << 16
 		default:
-			return refuse(NotJSON, "byte %d begins no escape", start)
+			return failForm(notJSON, "byte %d begins no escape", start)
 		}
 	}
 	s.i += 4
 	switch {
 	case n == 0:
-		return refuse(BadText, "there is a NUL at byte %d", start)
+		return failForm(badText, "there is a NUL at byte %d", start)
 	case n >= ' ', n >= '\b' && n <= '\r' && n != '\v':
-		return refuse(NotCanonical, "the escape at byte %d is not the canonical one", start)
+		return failForm(notCanonical, "the escape at byte %d is not the canonical one", start)
 	}
 	return nil
 }

@@ -18,6 +18,15 @@ func (h *Header) checkHeader(f *fields) {
 	f.Field(h.Epoch >= 1 && h.Epoch <= h.Issued, "epoch", "milliseconds since 1970, not after iss")
 }
 
+// Canonical returns nil if b is a payload in the canonical form, otherwise a Refused.
+func Canonical(b []byte) error {
+	err := checkForm(b)
+	if form, ok := errors.AsType[*formError](err); ok {
+		return refuse(Reason(form.Reason), "%s", form.Text)
+	}
+	return err
+}
+
 // decodeBody decodes a canonical payload and checks its fields. After Canonical no leniency of
 // encoding/json is left: no duplicate members, no other case.
 func decodeBody(body Body, payload []byte) error {
