@@ -49,7 +49,6 @@ var (
 		"internal/federation": 4874,
 		"internal/hub":        5789,
 		"internal/index/bm25": 4374,
-		"internal/record":     4195,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":      112,

@@ -48,6 +48,8 @@ var may = map[string][]string{
 	"docs":                {},
 	"internal/account":    leaves,
 	"internal/record":     leaves,
+	// It knows bytes, and no records.
+	"internal/record/canonical": {},
 	// A search says how much of the network it looked through.
 	"internal/hub": with(leaves, "internal/federation"),
 	// Who asks is told by a signature.

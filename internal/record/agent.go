@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"fmt"
+
+	"agentsite/internal/record/canonical"
 )
 
 // Bounds of an agent's record, texts in bytes.
@@ -197,7 +199,7 @@ func (r *Record) hasConsent(network string) bool {
 	if !ok || a.AgentPub == (Public{}) || a.Deleted && a.AgentSig == (Signature{}) {
 		return true
 	}
-	from, to, err := findMember(r.payload, "agent_sig")
+	from, to, err := canonical.FindMember(r.payload, "agent_sig")
 	if err != nil || to == 0 {
 		return false
 	}

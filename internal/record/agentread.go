@@ -1,127 +1,131 @@
 package record
 
-import "slices"
+import (
+	"slices"
+
+	"agentsite/internal/record/canonical"
+)
 
 // readAgent decodes the payload of an agent, which is canonical, with the same result as
 // encoding/json at a fifth of the cost: almost all records that arrive are agents. It returns false
 // on any surprise; then a may be filled in part, and encoding/json has to name the error.
 func readAgent(a *Agent, payload []byte) bool {
-	d := newReader(payload)
-	ok := d.readMembers(func(name []byte) bool {
+	d := canonical.NewReader(payload)
+	ok := d.ReadMembers(func(name []byte) bool {
 		switch string(name) {
 		case "portal":
-			return d.readText((*string)(&a.Portal))
+			return d.ReadText((*string)(&a.Portal))
 		case "epoch":
-			return d.readInt(&a.Epoch)
+			return d.ReadInt(&a.Epoch)
 		case "seq":
-			return d.readInt(&a.Seq)
+			return d.ReadInt(&a.Seq)
 		case "iss":
-			return d.readInt(&a.Issued)
+			return d.ReadInt(&a.Issued)
 		case "exp":
-			return d.readInt(&a.Expires)
+			return d.ReadInt(&a.Expires)
 		case "id":
-			return d.readText(&a.ID)
+			return d.ReadText(&a.ID)
 		case "deleted":
-			return d.readFlag(&a.Deleted)
+			return d.ReadFlag(&a.Deleted)
 		case "name":
-			return d.readText(&a.Name)
+			return d.ReadText(&a.Name)
 		case "kind":
-			return d.readText(&a.Kind)
+			return d.ReadText(&a.Kind)
 		case "title":
-			return d.readText(&a.Title)
+			return d.ReadText(&a.Title)
 		case "description":
-			return d.readText(&a.Description)
+			return d.ReadText(&a.Description)
 		case "caps":
-			return d.readTexts(&a.Caps)
+			return d.ReadTexts(&a.Caps)
 		case "skills":
-			return readList(d, &a.Skills, func(s *Skill) bool { return readSkill(d, s) })
+			return canonical.ReadList(d, &a.Skills, func(s *Skill) bool { return readSkill(d, s) })
 		case "languages":
-			return d.readTexts(&a.Languages)
+			return d.ReadTexts(&a.Languages)
 		case "endpoints":
-			return readList(d, &a.Endpoints, func(e *Endpoint) bool { return readEndpoint(d, e) })
+			return canonical.ReadList(d, &a.Endpoints, func(e *Endpoint) bool { return readEndpoint(d, e) })
 		case "inputs":
-			return d.readTexts(&a.Inputs)
+			return d.ReadTexts(&a.Inputs)
 		case "outputs":
-			return d.readTexts(&a.Outputs)
+			return d.ReadTexts(&a.Outputs)
 		case "created":
-			return d.readInt(&a.Created)
+			return d.ReadInt(&a.Created)
 		case "updated":
-			return d.readInt(&a.Updated)
+			return d.ReadInt(&a.Updated)
 		case "status":
-			return d.readText(&a.Status)
+			return d.ReadText(&a.Status)
 		case "status_note":
-			return d.readText(&a.StatusNote)
+			return d.ReadText(&a.StatusNote)
 		case "owner":
-			return d.readText(&a.Owner)
+			return d.ReadText(&a.Owner)
 		case "publisher":
-			return d.readText(&a.Publisher)
+			return d.ReadText(&a.Publisher)
 		case "proof":
 			a.Proof = new(AgentProof)
 			return readProof(d, a.Proof)
 		case "card_url":
-			return d.readText(&a.CardURL)
+			return d.ReadText(&a.CardURL)
 		case "card_sha256":
 			return readBinary(d, a.CardSHA256[:])
 		case "pricing":
-			return d.readText(&a.Pricing)
+			return d.ReadText(&a.Pricing)
 		case "terms":
-			return d.readText(&a.Terms)
+			return d.ReadText(&a.Terms)
 		case "agent_pub":
 			return readBinary(d, a.AgentPub[:])
 		case "agent_sig":
 			return readBinary(d, a.AgentSig[:])
 		}
-		return d.skipValue() // unknown members are for newer readers
+		return d.SkipValue() // unknown members are for newer readers
 	})
-	return ok && d.atEnd()
+	return ok && d.AtEnd()
 }
 
-func readSkill(d *reader, s *Skill) bool {
-	return d.readMembers(func(name []byte) bool {
+func readSkill(d *canonical.Reader, s *Skill) bool {
+	return d.ReadMembers(func(name []byte) bool {
 		switch string(name) {
 		case "id":
-			return d.readText(&s.ID)
+			return d.ReadText(&s.ID)
 		case "name":
-			return d.readText(&s.Name)
+			return d.ReadText(&s.Name)
 		case "description":
-			return d.readText(&s.Description)
+			return d.ReadText(&s.Description)
 		case "tags":
-			return d.readTexts(&s.Tags)
+			return d.ReadTexts(&s.Tags)
 		case "examples":
-			return d.readTexts(&s.Examples)
+			return d.ReadTexts(&s.Examples)
 		}
-		return d.skipValue()
+		return d.SkipValue()
 	})
 }
 
-func readEndpoint(d *reader, e *Endpoint) bool {
-	return d.readMembers(func(name []byte) bool {
+func readEndpoint(d *canonical.Reader, e *Endpoint) bool {
+	return d.ReadMembers(func(name []byte) bool {
 		switch string(name) {
 		case "url":
-			return d.readText(&e.URL)
+			return d.ReadText(&e.URL)
 		case "protocol":
-			return d.readText(&e.Protocol)
+			return d.ReadText(&e.Protocol)
 		}
-		return d.skipValue()
+		return d.SkipValue()
 	})
 }
 
-func readProof(d *reader, p *AgentProof) bool {
-	return d.readMembers(func(name []byte) bool {
+func readProof(d *canonical.Reader, p *AgentProof) bool {
+	return d.ReadMembers(func(name []byte) bool {
 		switch string(name) {
 		case "way":
-			return d.readText(&p.Way)
+			return d.ReadText(&p.Way)
 		case "origin":
-			return d.readText(&p.Origin)
+			return d.ReadText(&p.Origin)
 		case "at":
-			return d.readInt(&p.At)
+			return d.ReadInt(&p.At)
 		}
-		return d.skipValue()
+		return d.SkipValue()
 	})
 }
 
 // readBinary reads a text that decodes to exactly len(to) bytes.
-func readBinary(d *reader, to []byte) bool {
-	quoted, ok := d.readQuoted()
+func readBinary(d *canonical.Reader, to []byte) bool {
+	quoted, ok := d.ReadQuoted()
 	return ok && !slices.Contains(quoted, '\\') && decodeExact(to, quoted) == nil
 }

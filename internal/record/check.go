@@ -3,6 +3,8 @@ package record
 import (
 	"encoding/json"
 	"errors"
+
+	"agentsite/internal/record/canonical"
 )
 
 // checkHeader checks the common fields of all records. It does not compare the times with the
@@ -20,8 +22,8 @@ func (h *Header) checkHeader(f *fields) {
 
 // Canonical returns nil if b is a payload in the canonical form, otherwise a Refused.
 func Canonical(b []byte) error {
-	err := checkForm(b)
-	if form, ok := errors.AsType[*formError](err); ok {
+	err := canonical.Check(b)
+	if form, ok := errors.AsType[*canonical.Error](err); ok {
 		return refuse(Reason(form.Reason), "%s", form.Text)
 	}
 	return err

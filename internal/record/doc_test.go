@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentsite/internal/record/canonical"
 )
 
 const page = "../../docs/design/records.md"
@@ -57,8 +59,8 @@ func TestPage_HasTypesWithTheirBounds(t *testing.T) {
 	has(t, doc, fmt.Sprintf("may live %d d", (30*day+grace)/day))
 	has(t, doc, fmt.Sprintf("at most %d bytes. A type", MaxWire))
 	has(t, doc, fmt.Sprintf("at most %d minutes from now", maxSkew/minute))
-	has(t, doc, fmt.Sprintf("nested at most %d deep", maxDepth))
-	has(t, doc, fmt.Sprintf("members are 1 to %d of", maxMember))
+	has(t, doc, fmt.Sprintf("nested at most %d deep", canonical.MaxDepth))
+	has(t, doc, fmt.Sprintf("members are 1 to %d of", canonical.MaxMember))
 	has(t, doc, fmt.Sprintf("at most %d, each as `l`", maxPath))
 	has(t, doc, fmt.Sprintf("at most %d bytes. The paths", MaxProof))
 	has(t, doc, fmt.Sprintf("at most %d bytes |", MaxBloom))

@@ -11,6 +11,8 @@
 // received bytes, from whatever source.
 package record
 
+import "agentsite/internal/record/canonical"
+
 // Type names a kind of record and its major version. A type that this package does not know is
 // refused as Unknown, which never counts against its sender.
 type Type string
@@ -41,8 +43,8 @@ const (
 	// grace is the time by which a tombstone outlives every record that it deletes: a replica that
 	// was offline for less still gets the deletion.
 	grace = 7 * day
-	// maxInt is the largest integer that every JSON implementation reads exactly.
-	maxInt = 1<<53 - 1
+
+	maxInt = canonical.MaxInt
 	// MaxWire bounds an envelope of any type, in bytes.
 	MaxWire = 48 << 10
 	// MaxAgent bounds the payload of an agent's record, in bytes.

@@ -1,4 +1,5 @@
-package record
+// Package canonical checks and reads the payloads of records, which have one canonical JSON form.
+package canonical
 
 import (
 	"bytes"
@@ -7,13 +8,15 @@ import (
 )
 
 const (
-	// maxDepth bounds the nesting of a payload; the payload itself has depth 1.
-	maxDepth = 8
-	// maxMember bounds the name of a member, in bytes.
-	maxMember = 40
+	// MaxDepth bounds the nesting of a payload; the payload itself has depth 1.
+	MaxDepth = 8
+	// MaxMember bounds the name of a member, in bytes.
+	MaxMember = 40
+	// MaxInt is the largest integer that every JSON implementation reads exactly.
+	MaxInt = 1<<53 - 1
 )
 
-// The reasons of a formError, as in Reason.
+// The reasons of a Error, as in record.Reason.
 const (
 	notJSON      = "json"
 	notCanonical = "canonical"
@@ -25,34 +28,34 @@ const (
 	tooDeep      = "depth"
 )
 
-// formError is the error of bytes that are not in the canonical form.
-type formError struct {
+// Error is the error of bytes that are not in the canonical form.
+type Error struct {
 	Reason string
 	Text   string // for people
 }
 
 // Error implements error.
-func (e *formError) Error() string { return e.Text }
+func (e *Error) Error() string { return e.Text }
 
-func failForm(reason, format string, args ...any) *formError {
-	return &formError{reason, fmt.Sprintf(format, args...)}
+func failForm(reason, format string, args ...any) *Error {
+	return &Error{reason, fmt.Sprintf(format, args...)}
 }
 
-// checkForm returns nil if b is a payload in the canonical form, otherwise a formError. The form is
+// Check returns nil if b is a payload in the canonical form, otherwise a Error. The form is
 // RFC 8785 (JCS) restricted to the content of payloads: one object, members with names of a–z,
 // 0–9 and _ that begin with a letter, integers below 2^53, no null, no NUL, at most 8 deep.
 //
 // It needs no second serialisation: one pass over the bytes decides at each byte whether JCS would
 // have written it. With lower-case names only, the order of bytes equals that of UTF-16, and no
 // decoder confuses two names.
-func checkForm(b []byte) error {
-	_, _, err := findMember(b, "")
+func Check(b []byte) error {
+	_, _, err := FindMember(b, "")
 	return err
 }
 
-// findMember is checkForm that also returns the position of the top-level member of that name, from
+// FindMember is Check that also returns the position of the top-level member of that name, from
 // its name to the end of its value; 0, 0 if it is absent.
-func findMember(b []byte, name string) (from, to int, err error) {
+func FindMember(b []byte, name string) (from, to int, err error) {
 	if !utf8.Valid(b) {
 		return 0, 0, failForm(badText, "the payload is not UTF-8")
 	}
@@ -120,8 +123,8 @@ func (s *scanner) scanValue(depth int) error {
 }
 
 func (s *scanner) scanObject(depth int) error {
-	if depth > maxDepth {
-		return failForm(tooDeep, "the payload is more than %d deep", maxDepth)
+	if depth > MaxDepth {
+		return failForm(tooDeep, "the payload is more than %d deep", MaxDepth)
 	}
 	s.i++
 	if s.byteAt() == '}' {
@@ -165,8 +168,8 @@ func (s *scanner) scanObject(depth int) error {
 }
 
 func (s *scanner) scanArray(depth int) error {
-	if depth > maxDepth {
-		return failForm(tooDeep, "the payload is more than %d deep", maxDepth)
+	if depth > MaxDepth {
+		return failForm(tooDeep, "the payload is more than %d deep", MaxDepth)
 	}
 	s.i++
 	if s.byteAt() == ']' {
@@ -203,11 +206,11 @@ func (s *scanner) scanName() ([]byte, error) {
 		break
 	}
 	name := s.b[start:s.i]
-	if s.byteAt() != '"' || len(name) == 0 || len(name) > maxMember {
+	if s.byteAt() != '"' || len(name) == 0 || len(name) > MaxMember {
 		if s.i >= len(s.b) {
 			return nil, s.refuseByte("a name")
 		}
-		return nil, failForm(badName, "the name at byte %d is not 1 to %d characters of a-z, 0-9 and _", start, maxMember)
+		return nil, failForm(badName, "the name at byte %d is not 1 to %d characters of a-z, 0-9 and _", start, MaxMember)
 	}
 	s.i++
 	return name, nil
@@ -220,7 +223,7 @@ func (s *scanner) scanNumber() error {
 	}
 	digits, n := s.i, int64(0)
 	for c := s.byteAt(); c >= '0' && c <= '9'; c = s.byteAt() {
-		if n = n*10 + int64(c-'0'); n > maxInt {
+		if n = n*10 + int64(c-'0'); n > MaxInt {
 			return failForm(badNumber, "the number at byte %d is 2^53 or more", start)
 		}
 		s.i++

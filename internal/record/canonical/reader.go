@@ -1,27 +1,28 @@
-package record
+package canonical
 
 import (
 	"bytes"
 	"strconv"
 )
 
-// reader decodes a payload in the canonical form. Each method stops after the value that it reads, and
+// Reader decodes a payload in the canonical form. Each method stops after the value that it reads, and
 // reports whether the value had the expected kind; it does not check the order of members.
-type reader struct {
+type Reader struct {
 	scanner
 	all string // the payload as a string: decoded texts share its memory
 }
 
-func newReader(payload []byte) *reader { return &reader{scanner{b: payload}, string(payload)} }
+// NewReader returns a reader of a payload that Check accepts.
+func NewReader(payload []byte) *Reader { return &Reader{scanner{b: payload}, string(payload)} }
 
-// atEnd reports whether the whole payload is read.
-func (d *reader) atEnd() bool { return d.i == len(d.b) }
+// AtEnd reports whether the whole payload is read.
+func (d *Reader) AtEnd() bool { return d.i == len(d.b) }
 
-// skipValue reads a value of any kind.
-func (d *reader) skipValue() bool { return d.scanValue(1) == nil }
+// SkipValue reads a value of any kind.
+func (d *Reader) SkipValue() bool { return d.scanValue(1) == nil }
 
-// readMembers reads an object; read is called at each value.
-func (d *reader) readMembers(read func(name []byte) bool) bool {
+// ReadMembers reads an object; read is called at each value.
+func (d *Reader) ReadMembers(read func(name []byte) bool) bool {
 	if !d.takeByte('{') {
 		return false
 	}
@@ -42,8 +43,8 @@ func (d *reader) readMembers(read func(name []byte) bool) bool {
 	}
 }
 
-// readList reads an array; read is called at each element.
-func readList[T any](d *reader, to *[]T, read func(*T) bool) bool {
+// ReadList reads an array; read is called at each element.
+func ReadList[T any](d *Reader, to *[]T, read func(*T) bool) bool {
 	if !d.takeByte('[') {
 		return false
 	}
@@ -63,9 +64,9 @@ func readList[T any](d *reader, to *[]T, read func(*T) bool) bool {
 	return true
 }
 
-func (d *reader) readTexts(to *[]string) bool { return readList(d, to, d.readText) }
+func (d *Reader) ReadTexts(to *[]string) bool { return ReadList(d, to, d.ReadText) }
 
-func (d *reader) takeByte(c byte) bool {
+func (d *Reader) takeByte(c byte) bool {
 	if d.byteAt() != c {
 		return false
 	}
@@ -73,13 +74,13 @@ func (d *reader) takeByte(c byte) bool {
 	return true
 }
 
-func (d *reader) readFlag(to *bool) bool {
+func (d *Reader) ReadFlag(to *bool) bool {
 	c := d.byteAt()
 	*to = c == 't'
-	return (c == 't' || c == 'f') && d.skipValue()
+	return (c == 't' || c == 'f') && d.SkipValue()
 }
 
-func (d *reader) readInt(to *int64) bool {
+func (d *Reader) ReadInt(to *int64) bool {
 	start := d.i
 	if c := d.byteAt(); c != '-' && (c < '0' || c > '9') || d.scanNumber() != nil {
 		return false
@@ -89,8 +90,8 @@ func (d *reader) readInt(to *int64) bool {
 	return err == nil
 }
 
-func (d *reader) readText(to *string) bool {
-	quoted, ok := d.readQuoted()
+func (d *Reader) ReadText(to *string) bool {
+	quoted, ok := d.ReadQuoted()
 	if !ok {
 		return false
 	}
@@ -103,8 +104,8 @@ func (d *reader) readText(to *string) bool {
 	return ok
 }
 
-// readQuoted reads a text and returns the bytes between its quotes, with their escapes.
-func (d *reader) readQuoted() (quoted []byte, ok bool) {
+// ReadQuoted reads a text and returns the bytes between its quotes, with their escapes.
+func (d *Reader) ReadQuoted() (quoted []byte, ok bool) {
 	if !d.takeByte('"') {
 		return nil, false
 	}
