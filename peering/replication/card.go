@@ -194,11 +194,7 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 	s.Registry.Learned(card, false)
 	if before.Ring != nil && dropsKey(before.Ring, card) {
 		// Everything that the dropped key signed is void. Records with valid signatures are pulled anew.
-		s.mu.Lock()
-		if f := s.portals[portal]; f != nil {
-			f.nothingLeft()
-		}
-		s.mu.Unlock()
+		s.noteLost(ctx, portal)
 		if err := s.Replica.SetPosition(ctx, portal, record.Version{}); err != nil {
 			return err
 		}

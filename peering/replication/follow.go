@@ -9,83 +9,89 @@ import (
 	"agentsite/internal/record"
 )
 
-// requestPullLocked starts a pull of a portal's log; the caller holds mu.
-func (s *Syncer) requestPullLocked(portal record.PortalID, f *followed) {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-	if !f.pulling && s.run != nil && s.run.Err() == nil {
-		f.pulling = true
-		s.startLocked(func(ctx context.Context) { s.keepUp(ctx, portal, f) })
-	}
+// outcome is the result of one pull.
+type outcome struct {
+	event event
+	at    record.Version // of the head that logWhole, logPartial and quotaExceeded are about
+	err   error          // of pullFailed
 }
 
-// keepUp pulls a portal's log until it is complete.
-func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed) {
-	for {
-		s.mu.Lock()
-		if f.overQuota || !f.recheck && f.got == f.head.Version &&
-			(len(f.missing) == 0 || clock.Now().Before(f.repairAt)) {
-			f.pulling = false
-			s.mu.Unlock()
+// keepUp pulls a portal's log until it is complete or a pull is of no use. It runs while the state is
+// pulling.
+func (s *Syncer) keepUp(ctx context.Context, p *portal) {
+	for again := true; again; {
+		if !s.waitGap(ctx, p) {
+			s.apply(ctx, p, pullStopped)
 			return
 		}
-		wait := f.last.Add(pullGap).Sub(clock.Now())
-		s.mu.Unlock()
-		if wait > 0 && !clock.Sleep(ctx, wait) {
-			break
-		}
-		select {
-		case <-f.wake:
-		default:
-		}
-		s.mu.Lock()
-		f.last = clock.Now()
-		s.mu.Unlock()
-		err := s.pullNow(ctx, portal, f)
-		if err == nil || errors.Is(err, errCalledOff) {
-			continue
-		}
-		if ctx.Err() != nil || errors.Is(err, errForked) || errors.Is(err, errUnwanted) {
-			break
-		}
-		s.mu.Lock()
-		f.fails++
-		fails := f.fails
-		s.mu.Unlock()
-		s.reportLog(ctx, portal)
-		s.Log.Debug("log not whole", "portal", portal, "error", err)
-		t := time.NewTimer(s.backoffFor(fails))
-		select {
-		case <-t.C:
-		case <-f.wake:
-		case <-ctx.Done():
-		}
-		t.Stop()
-		if ctx.Err() != nil {
-			break
-		}
+		again = s.finishPull(ctx, p, s.pullNow(ctx, p))
 	}
-	s.mu.Lock()
-	f.pulling = false
-	s.mu.Unlock()
-	s.dropDenied(ctx, portal) // records may have arrived while the portal was shut out
+	s.dropDenied(ctx, p.id) // records may have arrived while the portal was shut out
 }
 
-// pullNow runs pullLog and ends at once when the pull is called off.
-func (s *Syncer) pullNow(ctx context.Context, portal record.PortalID, f *followed) error {
+// waitGap waits until pullGap since the last pull is over. It returns false when ctx ends.
+func (s *Syncer) waitGap(ctx context.Context, p *portal) bool {
+	s.mu.Lock()
+	wait := p.pull.last.Add(pullGap).Sub(clock.Now())
+	s.mu.Unlock()
+	if wait > 0 && !clock.Sleep(ctx, wait) {
+		return false
+	}
+	select {
+	case <-p.pull.wake: // this pull sees what it stands for
+	default:
+	}
+	return ctx.Err() == nil
+}
+
+// pullNow runs pullLog. It ends at once when the pull is called off.
+func (s *Syncer) pullNow(ctx context.Context, p *portal) outcome {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	f.cancel, f.recheck = cancel, false
+	p.pull.cancel, p.pull.again, p.pull.last = cancel, false, clock.Now()
 	s.mu.Unlock()
-	err := s.pullLog(inner, portal, f)
+	o := s.pullLog(inner, p)
 	s.mu.Lock()
-	f.cancel = nil
+	p.pull.cancel = nil
 	s.mu.Unlock()
-	if err != nil && inner.Err() != nil && ctx.Err() == nil {
-		return errCalledOff
+	switch {
+	case o.event != pullFailed:
+	case ctx.Err() != nil, errors.Is(o.err, errForked), errors.Is(o.err, errUnwanted):
+		o.event = pullStopped
+	case inner.Err() != nil:
+		o.event = pullAgain
 	}
-	return err
+	return o
+}
+
+// finishPull applies the outcome of a pull, waits after a failure, and reports whether another pull has to
+// follow.
+func (s *Syncer) finishPull(ctx context.Context, p *portal, o outcome) (again bool) {
+	s.mu.Lock()
+	switch o.event {
+	case logWhole, logPartial, quotaExceeded:
+		if p.head.Version != o.at || p.pull.again {
+			o.event = pullAgain
+		}
+	case pullFailed:
+		p.pull.fails++
+	}
+	do := s.applyLocked(p, o.event)
+	again = p.state == pulling
+	fails := p.pull.fails
+	s.mu.Unlock()
+	s.perform(ctx, p, do)
+	if o.event != pullFailed || !again {
+		return again
+	}
+	s.Log.Debug("log not whole", "portal", p.id, "error", o.err)
+	t := time.NewTimer(s.backoffFor(fails))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.pull.wake:
+	case <-ctx.Done():
+	}
+	return true
 }

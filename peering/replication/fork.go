@@ -15,12 +15,8 @@ const forkLife = 365 * 24 * 60 * 60 * 1000
 // quarantined it; handleFork signs the proof for other portals and hides the portal's agents.
 func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 	s.Registry.Fault(portal, string(record.Equivocation))
-	s.mu.Lock()
-	// after its release the log is pulled anew, because the records held may add up to either head
-	if f := s.portals[portal]; f != nil {
-		f.nothingLeft()
-	}
-	s.mu.Unlock()
+	// After its release the log is pulled anew, because the records held may add up to either head.
+	s.noteLost(ctx, portal)
 	s.Directory.Changed(portal)
 	s.Log.Warn("a portal signed two records of one version and is quarantined", "portal", portal)
 	c, err := s.Replica.Quarantined(ctx, portal)

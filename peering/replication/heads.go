@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"agentsite/internal/clock"
@@ -135,35 +134,22 @@ func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []b
 // requestPull notes the newest head of a portal and its source, and starts a pull if anything is
 // missing.
 func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *record.Head, fresh bool) {
+	if from == s.own {
+		from = ""
+	}
 	s.mu.Lock()
-	f := s.followPortal(head.Portal)
-	if f == nil {
+	p := s.followPortal(head.Portal)
+	if p == nil {
 		s.mu.Unlock()
 		return
 	}
-	row := rowOf(head)
-	switch c := row.Compare(f.head.Version); {
-	case c < 0:
-		s.mu.Unlock()
-		return
-	case c > 0:
-		f.head, f.sources, f.headOnly, f.fails = row, nil, nil, 0
-		f.overQuota = f.overQuota && clock.Now().Before(f.overQuotaUntil)
-		if f.since.IsZero() {
-			f.since = clock.Now()
-		}
-	}
-	if !slices.Contains(f.sources, from) && len(f.sources) < maxSources && from != s.own {
-		f.sources = append(f.sources, from)
-		if f.got != f.head.Version && !f.overQuota {
-			s.requestPullLocked(head.Portal, f)
-		}
-	}
+	list := p.noteHead(rowOf(head), from)
 	s.mu.Unlock()
 	if fresh {
 		s.Directory.Changed(head.Portal)
-		s.reportLog(ctx, head.Portal)
-		s.newHead(head.Portal)
+	}
+	for _, e := range list {
+		s.apply(ctx, p, e)
 	}
 }
 
@@ -214,9 +200,9 @@ func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, erro
 	s.mu.Lock()
 	for _, row := range rows {
 		at := row.Version
-		if f := s.portals[row.Portal]; f != nil && !f.overQuota && row.Portal != s.own &&
-			(len(f.sources) < enoughSources || f.fails > 0) {
-			at = f.got // a portal that sends the newest head becomes a source
+		if p := s.portals[row.Portal]; p != nil && !p.isWithoutLog() && row.Portal != s.own &&
+			(len(p.sources) < enoughSources || p.pull.fails > 0) {
+			at = p.got // a portal that sends the newest head becomes a source
 		}
 		v = append(v, federation.Held{Mark: federation.MarkOf(row.Portal), Version: at})
 	}
@@ -349,30 +335,44 @@ func (s *Syncer) runUpkeep(ctx context.Context) {
 		if row.Expires <= now.UnixMilli() || !d.Take {
 			continue
 		}
-		s.mu.Lock()
-		f := s.followPortal(row.Portal)
-		if f != nil && f.head.Version.Compare(row.Version) < 0 {
-			f.head, f.sources = row, nil // it came by another path
-		}
-		if f != nil && f.got != f.head.Version && !f.overQuota || f != nil && len(f.missing) > 0 &&
-			now.After(f.repairAt) {
-			s.requestPullLocked(row.Portal, f)
-		}
+		s.upkeepPortal(ctx, row)
+	}
+}
+
+// upkeepPortal notes the newest head held of a portal, which may have come by another path, and starts a
+// pull if one is due.
+func (s *Syncer) upkeepPortal(ctx context.Context, row federation.HeadRow) {
+	s.mu.Lock()
+	p := s.followPortal(row.Portal)
+	if p == nil {
 		s.mu.Unlock()
+		return
+	}
+	list := p.noteHead(row, "")
+	if p.isDue(clock.Now()) {
+		list = append(list, retryDue)
+	}
+	s.mu.Unlock()
+	for _, e := range list {
+		s.apply(ctx, p, e)
 	}
 }
 
 // Drop deletes the records held of a portal that may not be shown any more, because an operator denied
 // it. The facts that a gate must remember stay, and a running pull ends.
 func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
-	s.callOff(portal)
+	s.mu.Lock()
+	p := s.portals[portal]
+	s.mu.Unlock()
+	if p != nil {
+		s.apply(ctx, p, shutOut)
+	}
 	n, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	f := s.portals[portal]
-	clean := f == nil || f.got == record.Version{}
+	clean := p == nil || p.got == record.Version{}
 	s.mu.Unlock()
 	if n == 0 && clean {
 		return nil
@@ -393,11 +393,7 @@ func (s *Syncer) tryDrop(ctx context.Context, portal record.PortalID) {
 
 // forgetAgents deletes a portal's agents, here and in the directory.
 func (s *Syncer) forgetAgents(ctx context.Context, portal record.PortalID) error {
-	s.mu.Lock()
-	if f := s.portals[portal]; f != nil {
-		f.nothingLeft()
-	}
-	s.mu.Unlock()
+	s.noteLost(ctx, portal)
 	if err := s.Replica.Drop(ctx, portal); err != nil {
 		return err
 	}
@@ -405,10 +401,18 @@ func (s *Syncer) forgetAgents(ctx context.Context, portal record.PortalID) error
 	return nil
 }
 
-// nothingLeft notes that the records held are about to be deleted; the caller holds Syncer.mu.
-func (f *followed) nothingLeft() {
-	f.drops++
-	f.got, f.missing = record.Version{}, nil
+// noteLost notes that the records held of a portal are about to be deleted or are void.
+func (s *Syncer) noteLost(ctx context.Context, portal record.PortalID) {
+	s.mu.Lock()
+	p := s.portals[portal]
+	if p == nil {
+		s.mu.Unlock()
+		return
+	}
+	p.noteLost()
+	do := s.applyLocked(p, recordsLost)
+	s.mu.Unlock()
+	s.perform(ctx, p, do)
 }
 
 func agentIDOf(network string, wire []byte) string {

@@ -55,16 +55,16 @@ type span struct {
 
 // pull is one pull of a portal's log from one source.
 type pull struct {
-	portal, source record.PortalID
-	f              *followed
-	limits         federation.Decision
-	start, at      record.Version // position at the start, and now
-	drops          int            // of f at the start
-	head           signedHead     // of the last piece
-	changed        []*record.Record
-	overflow       bool  // changed would be too long, or is incomplete
-	agents         int   // held at the start, and entries taken since
-	bytes          int64 // the same
+	*portal
+	source    record.PortalID
+	limits    federation.Decision
+	start, at record.Version // position at the start, and now
+	dropsThen int            // portal.drops at the start
+	cover     signedHead     // of the last piece
+	changed   []*record.Record
+	overflow  bool  // changed would be too long, or is incomplete
+	agents    int   // held at the start, and entries taken since
+	bytes     int64 // the same
 }
 
 // signedHead is a head with its hash.
@@ -75,63 +75,65 @@ type signedHead struct {
 
 // pullLog asks the sources one after the other, those that sent the head first, until one of them
 // completes the log.
-func (s *Syncer) pullLog(ctx context.Context, portal record.PortalID, f *followed) error {
-	d := s.Registry.Decide(ctx, portal, "")
+func (s *Syncer) pullLog(ctx context.Context, p *portal) outcome {
+	d := s.Registry.Decide(ctx, p.id, "")
 	if !d.Take {
-		return errUnwanted
+		return outcome{event: pullFailed, err: errUnwanted}
 	}
 	if s.summaryOnly(d) {
-		return s.keepSummaryOnly(ctx, portal, f)
+		if err := s.keepSummaryOnly(ctx, p); err != nil {
+			return outcome{event: pullFailed, err: err}
+		}
+		return outcome{event: summaryChosen}
 	}
 	s.mu.Lock()
-	count := f.head.Count
-	f.quota = quotaOf(d)
+	head := p.head
+	p.quota = quotaOf(d)
 	s.mu.Unlock()
-	if count > int64(d.MaxAgents) {
-		return s.markOverQuota(ctx, portal, f, 0)
+	if head.Count > int64(d.MaxAgents) {
+		return s.dropOverQuota(ctx, p, head.Version, 0)
 	}
 	var tried []record.PortalID
-	last := errors.New("nobody has its log")
+	last := errors.New("no source has its log")
 	for {
-		list := s.listCandidates(portal, f, tried)
+		list := s.listCandidates(p, tried)
 		if len(list) == 0 {
-			return last
+			return outcome{event: pullFailed, err: last}
 		}
 		source, err := s.sources.takeSource(ctx, list)
 		if err != nil {
-			return err
+			return outcome{event: pullFailed, err: err}
 		}
-		p := &pull{portal: portal, source: source, f: f, limits: d}
-		err = s.pullFrom(ctx, p)
+		o := s.pullFrom(ctx, &pull{portal: p, source: source, limits: d})
 		s.sources.leaveSource(source)
 		switch {
-		case errors.Is(err, errTooMuch):
-			return s.markOverQuota(ctx, portal, f, overQuotaFor)
-		case err == nil, errors.Is(err, errForked), ctx.Err() != nil:
-			return err
+		case errors.Is(o.err, errTooMuch):
+			return s.dropOverQuota(ctx, p, head.Version, overQuotaFor)
+		case o.event != pullFailed, errors.Is(o.err, errForked), ctx.Err() != nil:
+			return o
 		}
 		tried = append(tried, source)
-		last = fmt.Errorf("from %s: %w", source, err)
+		last = fmt.Errorf("from %s: %w", source, o.err)
 	}
 }
 
 // listCandidates returns the portals that may have a portal's log and were not tried: those that sent its
 // head, then the portal itself; unreachable and incomplete sources come last.
-func (s *Syncer) listCandidates(portal record.PortalID, f *followed, tried []record.PortalID) []record.PortalID {
+func (s *Syncer) listCandidates(p *portal, tried []record.PortalID) []record.PortalID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := clock.Now()
-	list := slices.Clone(f.sources)
-	if !slices.Contains(list, portal) {
-		list = append(list, portal)
+	list := slices.Clone(p.sources)
+	if !slices.Contains(list, p.id) {
+		list = append(list, p.id)
 	}
 	list = slices.DeleteFunc(list, func(id record.PortalID) bool { return slices.Contains(tried, id) })
 	rank := func(id record.PortalID) int {
-		p := s.peerOf(id)
+		peer := s.peerOf(id)
 		switch {
-		case now.Before(p.distrusted):
+		case now.Before(peer.distrusted):
 			return 2
-		case p.down, now.Before(p.rest):
+		case peer.down, now.Before(peer.rest):
 			return 1
 		}
 		return 0
@@ -141,28 +143,32 @@ func (s *Syncer) listCandidates(portal record.PortalID, f *followed, tried []rec
 }
 
 // pullFrom pulls a log from one source, piece by piece, until it is complete.
-func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
-	s.mu.Lock()
-	p.drops, p.overflow = p.f.drops, p.f.beside
-	s.mu.Unlock()
-	defer func() {
-		if err != nil { // the entries kept so far are not in the tree
-			s.Trees.Forget(p.portal)
-		}
-	}()
-	if p.start, err = s.Replica.Position(ctx, p.portal); err != nil {
-		return err
+func (s *Syncer) pullFrom(ctx context.Context, p *pull) outcome {
+	o, err := s.pullPieces(ctx, p)
+	if err != nil { // the entries kept so far are not in the tree
+		s.Trees.Forget(p.id)
+		return outcome{event: pullFailed, err: err}
 	}
-	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
-		return err
+	return o
+}
+
+func (s *Syncer) pullPieces(ctx context.Context, p *pull) (o outcome, err error) {
+	s.mu.Lock()
+	p.dropsThen, p.overflow = p.drops, p.beside
+	s.mu.Unlock()
+	if p.start, err = s.Replica.Position(ctx, p.id); err != nil {
+		return o, err
+	}
+	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.id); err != nil {
+		return o, err
 	}
 	if p.overMuch() { // the quota shrank
-		return errTooMuch
+		return o, errTooMuch
 	}
 	p.at = p.start
 	for more := true; more; {
 		err := s.work.runTask(ctx, func() error {
-			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq,
+			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.id, p.at.Epoch, p.at.Seq,
 				federation.MaxEntries)
 			a, err := s.askPortal(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
 			if err != nil {
@@ -172,23 +178,23 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 			return err
 		})
 		if err != nil {
-			return err
+			return o, err
 		}
 	}
 	s.mu.Lock()
-	lacking := p.f.missing
+	lacking := p.part.missing
 	for _, r := range p.changed {
 		delete(lacking, keyOf(r))
 	}
 	s.mu.Unlock()
 	if p.overflow { // so they are not in p.changed
-		s.Trees.Forget(p.portal)
+		s.Trees.Forget(p.id)
 	}
-	whole, err := s.Trees.Use(ctx, p.head.Head, p.changed, lacking, nil)
+	whole, err := s.Trees.Use(ctx, p.cover.Head, p.changed, lacking, nil)
 	if err != nil {
-		return err
+		return o, err
 	}
-	if whole && (len(lacking) == 0 || clock.Now().Before(p.f.repairAt)) {
+	if whole && (len(lacking) == 0 || clock.Now().Before(p.part.repairAt)) {
 		return s.completePull(ctx, p, lacking)
 	}
 	return s.repairLog(ctx, p)
@@ -259,17 +265,17 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 		s.Registry.Fault(p.source, "malformed")
 		return false, err
 	}
-	if p.head, err = s.takeFirst(ctx, p.portal, p.source, first); err != nil {
+	if p.cover, err = s.takeFirst(ctx, p.id, p.source, first); err != nil {
 		return false, err
 	}
-	if p.head.Count > int64(p.limits.MaxAgents) {
+	if p.cover.Count > int64(p.limits.MaxAgents) {
 		return false, errTooMuch
 	}
-	if p.at.Epoch != p.head.Epoch {
-		p.at = record.Version{Epoch: p.head.Epoch}
+	if p.at.Epoch != p.cover.Epoch {
+		p.at = record.Version{Epoch: p.cover.Epoch}
 	}
 	before := p.at.Seq
-	reader := record.ReadLog(p.head.Head, p.at.Seq)
+	reader := record.ReadLog(p.cover.Head, p.at.Seq)
 	for chunk := range slices.Chunk(entries, batchSize) {
 		if err := s.takeEntries(ctx, p, reader, chunk); err != nil {
 			return false, err
@@ -281,14 +287,14 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 		return false, errors.New("the log goes on without an end")
 	}
 	s.mu.Lock()
-	sp := span{p.source, p.head.Epoch, before, p.at.Seq}
+	sp := span{p.source, p.cover.Epoch, before, p.at.Seq}
 	if !more {
-		sp.last = p.head.Seq
+		sp.last = p.cover.Seq
 	}
-	p.f.ranges = append(p.f.ranges[max(0, len(p.f.ranges)-63):], sp)
+	p.pull.ranges = append(p.pull.ranges[max(0, len(p.pull.ranges)-63):], sp)
 	s.mu.Unlock()
 	if more || p.at != p.start {
-		return more, s.Replica.SetPosition(ctx, p.portal, p.at)
+		return more, s.Replica.SetPosition(ctx, p.id, p.at)
 	}
 	return more, nil
 }
@@ -296,7 +302,7 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 // takeEntries verifies and keeps entries of a log, and moves p.at behind them. A refused entry is
 // counted and skipped.
 func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogReader, wires [][]byte) error {
-	kept, results, err := s.keepEntries(ctx, p.portal, wires)
+	kept, results, err := s.keepEntries(ctx, p.id, wires)
 	if err != nil {
 		return err
 	}
@@ -313,7 +319,7 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 			return err
 		}
 		// The claimed seq is used to continue; if it is false, a record is missing at the end.
-		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.head.Seq {
+		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.cover.Seq {
 			p.at.Seq = max(p.at.Seq, r.Seq)
 		}
 	}
@@ -324,7 +330,7 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 	p.agents += len(kept)
 	if p.overMuch() {
 		// Some entries replaced others: count again.
-		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
+		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.id); err != nil {
 			return err
 		}
 		if p.overMuch() {
@@ -349,7 +355,7 @@ func (s *Syncer) keptBeside(p *pull, n int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.f.beside = true
+	p.beside = true
 }
 
 // blameSource records a refusal in a log as a fault of its source, and returns an error when the pull cannot
@@ -357,7 +363,7 @@ func (s *Syncer) keptBeside(p *pull, n int) {
 func (s *Syncer) blameSource(ctx context.Context, p *pull, err error) error {
 	switch why := record.ReasonOf(err); why {
 	case record.Equivocation:
-		s.handleFork(ctx, p.portal)
+		s.handleFork(ctx, p.id)
 		return errForked
 	case record.Quarantined:
 		return errForked
@@ -371,75 +377,65 @@ func (s *Syncer) blameSource(ctx context.Context, p *pull, err error) error {
 	return nil
 }
 
-// markOverQuota keeps only the head of a portal with a log larger than its quota. A part of the log
-// would be indistinguishable from a log with omissions.
-func (s *Syncer) markOverQuota(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
+// dropOverQuota keeps only the head of a portal with a log larger than its quota, until pause is over. A
+// part of the log would be indistinguishable from a log with omissions.
+func (s *Syncer) dropOverQuota(ctx context.Context, p *portal, at record.Version, pause time.Duration) outcome {
 	s.mu.Lock()
-	f.overQuota, f.overQuotaUntil = true, clock.Now().Add(pause)
-	said := f.over
-	f.over = true
+	p.over.until = clock.Now().Add(pause)
+	logged := p.over.logged
+	p.over.logged = true
 	s.mu.Unlock()
 	// Its summary stays if no records are held.
-	if n, _, err := s.Replica.Holding(ctx, portal); err != nil {
-		return err
-	} else if n > 0 {
-		if err := s.forgetAgents(ctx, portal); err != nil {
-			return err
-		}
+	n, _, err := s.Replica.Holding(ctx, p.id)
+	if err == nil && n > 0 {
+		err = s.forgetAgents(ctx, p.id)
 	}
-	s.reportLog(ctx, portal)
-	s.wantSummaries()
-	if !said {
+	if err != nil {
+		return outcome{event: pullFailed, err: err}
+	}
+	if !logged {
 		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
-			"portal", portal)
+			"portal", p.id)
 	}
-	return nil
+	return outcome{event: quotaExceeded, at: at}
 }
 
 // completePull notes that the records held add up to the head of a pull, except for the missing leaves,
-// and notifies directory, registry and other portals.
-func (s *Syncer) completePull(ctx context.Context, p *pull, lacking map[record.Hash]record.Hash) error {
-	at := p.head.Version()
-	if len(lacking) > 0 {
-		at = p.at // others may not have the log from us
+// and notifies the directory.
+func (s *Syncer) completePull(ctx context.Context, p *pull, missing map[record.Hash]record.Hash) (o outcome,
+	err error) {
+	o = outcome{event: logWhole, at: p.cover.Version()}
+	at := o.at
+	if len(missing) > 0 {
+		o.event, at = logPartial, p.at // others may not have the log from us
 	}
-	turn, ok, err := s.Replica.Complete(ctx, p.portal, p.at, at,
-		federation.Whole{Version: p.head.Version(), Hash: p.head.sum})
+	turn, ok, err := s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: o.at, Hash: p.cover.sum})
 	if err != nil {
-		return err
+		return o, err
 	}
 	if !ok {
-		return errDropped
+		return o, errDropped
 	}
 	s.mu.Lock()
-	told := p.f.notifiedTurn
+	notified := p.notifiedTurn
 	s.mu.Unlock()
-	if told == turn && !p.overflow {
+	if notified == turn && !p.overflow {
 		if len(p.changed) > 0 {
-			s.Directory.Put(p.portal, p.changed)
+			s.Directory.Put(p.id, p.changed)
 		}
-	} else if err := s.showAgents(ctx, p.portal, told); err != nil {
-		return err
+	} else if err := s.showAgents(ctx, p.id, notified); err != nil {
+		return o, err
 	}
 	s.mu.Lock()
-	if p.f.drops != p.drops {
+	if p.drops != p.dropsThen {
 		s.mu.Unlock()
-		s.Directory.Clear(p.portal) // the directory may hold records that were deleted
-		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
+		s.Directory.Clear(p.id) // the directory may hold records that were deleted
+		return o, errors.Join(errDropped, s.Replica.SetPosition(ctx, p.id, record.Version{}))
 	}
-	p.f.got, p.f.notifiedTurn, p.f.beside, p.f.missing, p.f.fails, p.f.ranges = p.head.Version(), turn+1, false,
-		lacking, 0, nil
-	p.f.over = false
-	if p.f.head.Version == p.f.got {
-		p.f.since = time.Time{}
-	}
+	p.noteWhole(o.at, turn+1, missing)
 	s.mu.Unlock()
-	s.Directory.Changed(p.portal)
-	s.reportLog(ctx, p.portal)
-	if len(lacking) == 0 {
-		s.advertise(p.portal)
-	}
-	return nil
+	s.Directory.Changed(p.id)
+	return o, nil
 }
 
 // showAgents sends the directory the records that a head covers since a turn.

@@ -33,67 +33,66 @@ var errLeaves = errors.New("its leaves are not those of its head")
 // repairLog handles a log that ended and does not add up. The leaves of a head prove by its root which
 // records belong to it, whichever portal sends them: other records are dropped, and missing ones are
 // requested from other portals.
-func (s *Syncer) repairLog(ctx context.Context, p *pull) error {
+func (s *Syncer) repairLog(ctx context.Context, p *pull) (o outcome, err error) {
 	s.mu.Lock()
-	early := clock.Now().Before(p.f.repairAt)
+	early := clock.Now().Before(p.part.repairAt)
 	s.mu.Unlock()
 	if early {
-		return errors.New("the log does not add up, and was mended just before")
+		return o, errors.New("the log does not add up, and was mended just before")
 	}
 	// The source has to answer for itself first; after that any portal may.
 	list := []record.PortalID{p.source}
-	list = append(list, s.listCandidates(p.portal, p.f, list)...)
-	err := error(nil)
+	list = append(list, s.listCandidates(p.portal, list)...)
 	var tree *record.Tree
 	for _, from := range list {
 		var head signedHead
 		if tree, head, err = s.fetchLeaves(ctx, p, from); err == nil {
-			p.head = head
+			p.cover = head
 			break
 		}
 		if errors.Is(err, errForked) || ctx.Err() != nil {
-			return err
+			return o, err
 		}
 	}
 	if err != nil {
 		s.postponeRepair(p)
-		return fmt.Errorf("no leaves: %w", err)
+		return o, fmt.Errorf("no leaves: %w", err)
 	}
 	missing, err := s.compareTree(ctx, p, tree)
 	if err != nil {
-		return err
+		return o, err
 	}
 	if len(missing) > maxMissing {
 		// Some of them prove it; after that the log is pulled anew from another source.
 		if err := s.fetchMissing(ctx, p, list, firstOf(missing, federation.MaxFetch)); err != nil {
-			return err
+			return o, err
 		}
 		s.postponeRepair(p)
-		if err := s.Replica.SetPosition(ctx, p.portal, record.Version{Epoch: p.head.Epoch}); err != nil {
-			return err
+		if err := s.Replica.SetPosition(ctx, p.id, record.Version{Epoch: p.cover.Epoch}); err != nil {
+			return o, err
 		}
-		return errors.New("too much is missing in its log")
+		return o, errors.New("too much is missing in its log")
 	}
 	if err := s.fetchMissing(ctx, p, list, missing); err != nil {
-		return err
+		return o, err
 	}
 	s.mu.Lock()
 	if len(missing) == 0 {
-		p.f.repairs, p.f.repairAt = 0, time.Time{}
+		p.part.repairs, p.part.repairAt = 0, time.Time{}
 	}
 	s.mu.Unlock()
 	if len(missing) > 0 {
 		s.postponeRepair(p)
 	}
 	if len(missing) > maxMissingLeaves {
-		return fmt.Errorf("%d records are missing and nobody has them", len(missing))
+		return o, fmt.Errorf("%d records are missing and nobody has them", len(missing))
 	}
-	whole, err := s.Trees.Use(ctx, p.head.Head, nil, missing, nil)
+	whole, err := s.Trees.Use(ctx, p.cover.Head, nil, missing, nil)
 	if err != nil {
-		return err
+		return o, err
 	}
 	if !whole {
-		return errors.New("the log has changed while it was mended")
+		return o, errors.New("the log has changed while it was mended")
 	}
 	p.overflow = true // p.changed is incomplete
 	if len(missing) == 0 {
@@ -106,8 +105,8 @@ func (s *Syncer) repairLog(ctx context.Context, p *pull) error {
 func (s *Syncer) postponeRepair(p *pull) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.f.repairAt = clock.Now().Add(min(repairEvery<<min(p.f.repairs, 8), time.Hour))
-	p.f.repairs++
+	p.part.repairAt = clock.Now().Add(min(repairEvery<<min(p.part.repairs, 8), time.Hour))
+	p.part.repairs++
 }
 
 func firstOf(m map[record.Hash]record.Hash, n int) map[record.Hash]record.Hash {
@@ -149,7 +148,7 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 	for {
 		var more bool
 		err := s.work.runTask(ctx, func() error {
-			path := fmt.Sprintf("/peering/v1/portals/%s/leaves?from=%s&limit=%d", p.portal, next, federation.MaxEntries)
+			path := fmt.Sprintf("/peering/v1/portals/%s/leaves?from=%s&limit=%d", p.id, next, federation.MaxEntries)
 			a, err := s.askPortal(ctx, from, http.MethodGet, path, nil, longTimeout, maxLong)
 			if err != nil {
 				return err
@@ -159,7 +158,7 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 				s.Registry.Fault(from, "malformed")
 				return err
 			}
-			h, err := s.takeFirst(ctx, p.portal, from, first)
+			h, err := s.takeFirst(ctx, p.id, from, first)
 			if err != nil {
 				return err
 			}
@@ -217,7 +216,7 @@ func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (m
 	err error) {
 	held := make(map[record.Hash]record.Hash)
 	var extra []record.Hash
-	err = s.Replica.Leaves(ctx, p.portal, func(key, hash record.Hash) bool {
+	err = s.Replica.Leaves(ctx, p.id, func(key, hash record.Hash) bool {
 		if _, ok := tree.Get(key); ok {
 			held[key] = hash
 		} else {
@@ -239,7 +238,7 @@ func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (m
 	}
 	var ids []string
 	for _, key := range extra {
-		wire, err := s.Replica.Agent(ctx, p.portal, key)
+		wire, err := s.Replica.Agent(ctx, p.id, key)
 		if err != nil {
 			return nil, err
 		}
@@ -247,10 +246,10 @@ func (s *Syncer) compareTree(ctx context.Context, p *pull, tree *record.Tree) (m
 			ids = append(ids, id)
 		}
 	}
-	if err := s.Replica.Omit(ctx, p.portal, extra); err != nil {
+	if err := s.Replica.Omit(ctx, p.id, extra); err != nil {
 		return nil, err
 	}
-	s.Directory.Remove(p.portal, ids)
+	s.Directory.Remove(p.id, ids)
 	return missing, nil
 }
 
@@ -268,7 +267,7 @@ func (s *Syncer) fetchMissing(ctx context.Context, p *pull, list []record.Portal
 			if errors.Is(err, errForked) || ctx.Err() != nil {
 				return err
 			}
-			s.Log.Debug("missing records not fetched", "portal", p.portal, "from", from, "error", err)
+			s.Log.Debug("missing records not fetched", "portal", p.id, "from", from, "error", err)
 		}
 	}
 	return nil
@@ -287,7 +286,7 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID,
 		}
 		err := s.work.runTask(ctx, func() error {
 			a, err := s.askPortal(ctx, from, http.MethodGet,
-				"/peering/v1/portals/"+string(p.portal)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
+				"/peering/v1/portals/"+string(p.id)+"/agents?"+q.Encode(), nil, longTimeout, maxLong)
 			if err != nil {
 				return err
 			}
@@ -296,7 +295,7 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID,
 				s.Registry.Fault(from, "malformed")
 				return err
 			}
-			if _, err := s.takeFirst(ctx, p.portal, from, first); err != nil {
+			if _, err := s.takeFirst(ctx, p.id, from, first); err != nil {
 				return err
 			}
 			return s.takeMissing(ctx, p, from, wires, missing)
@@ -310,7 +309,7 @@ func (s *Syncer) fetchFrom(ctx context.Context, p *pull, from record.PortalID,
 
 func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID, wires [][]byte,
 	missing map[record.Hash]record.Hash) error {
-	kept, results, err := s.keepEntries(ctx, p.portal, wires)
+	kept, results, err := s.keepEntries(ctx, p.id, wires)
 	if err != nil {
 		return err
 	}
@@ -340,10 +339,10 @@ func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID,
 func (s *Syncer) penalizeOmission(p *pull, r *record.Record) {
 	s.mu.Lock()
 	var liar record.PortalID
-	for i, sp := range p.f.ranges {
+	for i, sp := range p.pull.ranges {
 		if sp.epoch == r.Epoch && r.Seq > sp.after && r.Seq <= sp.last {
 			liar = sp.source
-			p.f.ranges = slices.Delete(p.f.ranges, i, i+1) // one fault each
+			p.pull.ranges = slices.Delete(p.pull.ranges, i, i+1) // one fault each
 			break
 		}
 	}
@@ -353,7 +352,7 @@ func (s *Syncer) penalizeOmission(p *pull, r *record.Record) {
 	}
 	s.Registry.Fault(liar, Omitted)
 	s.distrustSource(liar)
-	s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.portal)
+	s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.id)
 }
 
 // distrustSource prefers other sources to a portal for a while.

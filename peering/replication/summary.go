@@ -70,9 +70,9 @@ func (s *Syncer) runSummaries(ctx context.Context) {
 func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*wanted) {
 	heads := make(map[record.PortalID]record.Version)
 	s.mu.Lock()
-	for portal, f := range s.portals {
-		if f.overQuota {
-			heads[portal] = f.head.Version
+	for id, p := range s.portals {
+		if p.isWithoutLog() {
+			heads[id] = p.head.Version
 		}
 	}
 	s.mu.Unlock()
@@ -142,13 +142,13 @@ func (s *Syncer) checkSummary(ctx context.Context, portal record.PortalID, at re
 // portal itself.
 func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error {
 	s.mu.Lock()
-	f := s.portals[portal]
+	p := s.portals[portal]
 	s.mu.Unlock()
-	if f == nil {
+	if p == nil {
 		return errUnwanted
 	}
 	last := errors.New("nobody has it")
-	for n, source := range s.summarySources(portal, f) {
+	for n, source := range s.summarySources(p) {
 		if n >= summaryTries {
 			break
 		}

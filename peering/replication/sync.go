@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +79,7 @@ type Syncer struct {
 
 	mu      sync.Mutex // guards the rest
 	rand    *rand.Rand
-	portals map[record.PortalID]*followed
+	portals map[record.PortalID]*portal
 	peers   map[record.PortalID]*peerState
 	run     context.Context // of Run, nil before and after
 	wg      sync.WaitGroup
@@ -86,52 +88,6 @@ type Syncer struct {
 	metCount int
 	metSince time.Time
 	part     int // next part of the vector to compare, when it is too long for one request
-}
-
-// followed is the state of a portal with a log kept here. Syncer.mu guards it.
-type followed struct {
-	head  federation.HeadRow // the newest that was admitted
-	got   record.Version     // the head that the records held add up to
-	since time.Time          // arrival of the first newer head
-	// notifiedTurn is the first turn of the Replica that the directory has not seen; beside is true when
-	// records came with another pull than the one that completes the log.
-	notifiedTurn int64
-	beside       bool
-	// sources are the portals that sent head; the portal itself is always one.
-	sources []record.PortalID
-	pulling bool
-	cancel  context.CancelFunc // of the running pull, or nil
-	handed  bool               // a hint of one of its heads was passed on
-	// behind counts the portals that received a hint of its head, since behindFrom, because they named an
-	// older one.
-	behind     int
-	behindFrom time.Time
-	// drops counts the deletions of the records held: a pull that runs meanwhile has seen records that are
-	// gone.
-	drops int
-	wake  chan struct{} // a newer head or another source
-	last  time.Time     // start of the last pull
-	fails int
-	// overQuota: the log exceeds its quota, and no records of it are held.
-	overQuota      bool
-	overQuotaUntil time.Time // no pull before then
-	// summaryOnly: only head and summary of it are kept. overQuota is true then too.
-	summaryOnly bool
-	// headOnly sources sent head and may have its summary, but not the log.
-	headOnly []record.PortalID
-	// over is true from the time its quota was exhausted until its log is complete, so that this is logged
-	// once.
-	over bool
-	// quota is the quota at the last check; recheck is true when it has changed since.
-	quota   quota
-	recheck bool
-	// ranges are the pieces of the log since it was complete.
-	ranges []span
-	// missing holds the leaves for which no source had a good record.
-	missing map[record.Hash]record.Hash
-	// repairAt is when leaves may be requested again.
-	repairAt time.Time
-	repairs  int
 }
 
 // peerState holds the facts about exchanges with a portal. Syncer.mu guards it.
@@ -154,7 +110,7 @@ func New(c Config) (*Syncer, error) {
 	}
 	s := &Syncer{Config: c, gate: gate, own: c.Self.ID(),
 		work: newSlots(maxWork, maxWaiting), compared: newSlots(maxCompared, maxWaiting), sources: newBySource(),
-		rand: c.Rand, portals: make(map[record.PortalID]*followed), peers: make(map[record.PortalID]*peerState),
+		rand: c.Rand, portals: make(map[record.PortalID]*portal), peers: make(map[record.PortalID]*peerState),
 		heard: make(map[record.PortalID]heard), summaryNews: make(chan struct{}, 1)}
 	s.hints.init()
 	return s, nil
@@ -186,9 +142,9 @@ func (s *Syncer) Run(ctx context.Context) error {
 	s.startTask(s.runTier)
 	s.startTask(s.runSummaries)
 	s.mu.Lock()
-	for id, f := range s.portals {
-		if f.head.Version != f.got && !f.overQuota {
-			s.requestPullLocked(id, f)
+	for _, p := range s.portals {
+		if p.isDue(clock.Now()) {
+			s.applyLocked(p, retryDue)
 		}
 	}
 	s.mu.Unlock()
@@ -203,10 +159,14 @@ func (s *Syncer) startTask(f func(context.Context)) {
 	s.startLocked(f)
 }
 
-func (s *Syncer) startLocked(f func(context.Context)) {
-	if ctx := s.run; ctx != nil && ctx.Err() == nil {
-		s.wg.Go(func() { f(ctx) })
+// startLocked is startTask for a caller that holds mu. It reports whether f runs.
+func (s *Syncer) startLocked(f func(context.Context)) bool {
+	ctx := s.run
+	if ctx == nil || ctx.Err() != nil {
+		return false
 	}
+	s.wg.Go(func() { f(ctx) })
+	return true
 }
 
 // loadState reads the records held and their positions. The directory has read the agents by itself.
@@ -228,13 +188,13 @@ func (s *Syncer) loadState(ctx context.Context) error {
 			return fmt.Errorf("up to where %s is whole: %w", row.Portal, err)
 		}
 		// Records that were kept earlier and wait for a head are not sent to the directory again.
-		f := &followed{head: row, notifiedTurn: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1),
-			handed: true}
+		p := newPortal(row.Portal)
+		p.head, p.notifiedTurn, p.beside, p.since, p.handed = row, turn, true, clock.Now(), true
 		if at == row.Version && whole.Version == at {
-			f.got, f.since = at, time.Time{}
+			p.state, p.got, p.since = complete, at, time.Time{}
 		}
 		s.mu.Lock()
-		s.portals[row.Portal] = f
+		s.portals[row.Portal] = p
 		s.mu.Unlock()
 		s.Directory.Changed(row.Portal)
 		s.reportLog(ctx, row.Portal)
@@ -249,13 +209,13 @@ func (s *Syncer) reportLog(ctx context.Context, portal record.PortalID) {
 		return
 	}
 	s.mu.Lock()
-	f := s.portals[portal]
-	if f == nil {
+	p := s.portals[portal]
+	if p == nil {
 		s.mu.Unlock()
 		return
 	}
-	row, truncated, since := f.head, f.overQuota && !f.summaryOnly, f.since
-	if f.overQuota {
+	row, truncated, since := p.head, p.state == overQuota, p.since
+	if p.isWithoutLog() {
 		since = time.Time{} // no pull is due
 	}
 	s.mu.Unlock()
@@ -268,13 +228,20 @@ func (s *Syncer) Report(ctx context.Context, portal record.PortalID) { s.reportL
 
 // followPortal returns a portal's state and creates it if needed; nil when there are too many. The
 // caller holds mu.
-func (s *Syncer) followPortal(portal record.PortalID) *followed {
-	f := s.portals[portal]
-	if f == nil && len(s.portals) < maxPortals {
-		f = &followed{wake: make(chan struct{}, 1)}
-		s.portals[portal] = f
+func (s *Syncer) followPortal(id record.PortalID) *portal {
+	p := s.portals[id]
+	if p == nil && len(s.portals) < maxPortals {
+		p = newPortal(id)
+		s.portals[id] = p
 	}
-	return f
+	return p
+}
+
+// listPortals returns all portals with a state.
+func (s *Syncer) listPortals() []*portal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.portals))
 }
 
 // peerOf returns the state of a portal, nil when there are too many; the caller holds mu.

@@ -15,9 +15,6 @@ const (
 	tierLook = 30 * time.Second
 	// letGoStep is how many agents are deleted in one transaction.
 	letGoStep = 256
-	// always is how long a portal with head and summary only is not pulled: until the tier or a rule
-	// changes.
-	always = 100 * 365 * 24 * time.Hour
 )
 
 // keepsSummaries reports whether the tier keeps only summaries of other portals.
@@ -61,87 +58,58 @@ func (s *Syncer) runTier(ctx context.Context) {
 // applyTiers applies the tiers to all portals. Records are deleted one portal after the other; a log that
 // is pulled again waits for its turn as at a first sync.
 func (s *Syncer) applyTiers(ctx context.Context) {
-	type one struct {
-		portal record.PortalID
-		f      *followed
-	}
-	var list []one
-	s.mu.Lock()
-	for portal, f := range s.portals {
-		list = append(list, one{portal, f})
-	}
-	s.mu.Unlock()
-	for _, o := range list {
+	for _, p := range s.listPortals() {
 		if ctx.Err() != nil {
 			return
 		}
-		d := s.Registry.Decide(ctx, o.portal, "")
-		brief := s.summaryOnly(d)
+		d := s.Registry.Decide(ctx, p.id, "")
+		only := s.summaryOnly(d)
 		s.mu.Lock()
-		switch {
-		case brief && !o.f.summaryOnly && !o.f.pulling && d.Take:
-			o.f.pulling = true // no other pull runs meanwhile
-			s.mu.Unlock()
-			if err := s.keepSummaryOnly(ctx, o.portal, o.f); err != nil && ctx.Err() == nil {
-				s.Log.Error("agents of a portal not let go; it is tried again", "portal", o.portal, "error", err)
-			}
-			s.mu.Lock()
-			o.f.pulling = false
-		case !brief && o.f.summaryOnly:
-			o.f.summaryOnly, o.f.overQuota, o.f.overQuotaUntil, o.f.since = false, false, time.Time{}, clock.Now()
-			if d.Take {
-				s.requestPullLocked(o.portal, o.f)
-			}
-		}
+		is, clearing := p.state, p.clearing
 		s.mu.Unlock()
+		switch {
+		case only && d.Take && (clearing || is != summary && is != pulling):
+			if err := s.keepSummaryOnly(ctx, p); err != nil && ctx.Err() == nil {
+				s.Log.Error("agents of a portal not deleted; it is tried again", "portal", p.id, "error", err)
+			}
+		case !only && is == summary && !clearing:
+			s.mu.Lock()
+			p.since = clock.Now()
+			s.mu.Unlock()
+			s.apply(ctx, p, logChosen)
+		}
 	}
 }
 
 // keepSummaryOnly reduces a portal to its head and its summary. Its agents are deleted in steps, so
 // that other writes run in between.
-func (s *Syncer) keepSummaryOnly(ctx context.Context, portal record.PortalID, f *followed) error {
+func (s *Syncer) keepSummaryOnly(ctx context.Context, p *portal) error {
 	s.mu.Lock()
-	f.nothingLeft()
+	p.noteLost()
+	p.clearing, p.since, p.pull.ranges = true, time.Time{}, nil
+	do := s.applyLocked(p, summaryChosen)
 	s.mu.Unlock()
-	s.Trees.Forget(portal)
+	s.Trees.Forget(p.id)
 	for done := false; !done; {
 		var err error
-		if done, err = s.Replica.LetGo(ctx, portal, letGoStep); err != nil {
+		if done, err = s.Replica.LetGo(ctx, p.id, letGoStep); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
-	f.summaryOnly, f.overQuota, f.overQuotaUntil, f.since, f.ranges = true, true, clock.Now().Add(always), time.Time{},
-		nil
+	p.clearing = false
 	s.mu.Unlock()
-	s.Directory.Clear(portal)
-	s.reportLog(ctx, portal)
-	s.advertise(portal)
-	s.wantSummaries()
+	s.Directory.Clear(p.id)
+	s.perform(ctx, p, do)
 	return nil
-}
-
-// newHead sends hints of a new head of a portal kept without its log, and has its summary fetched. For
-// other portals the hints follow once the log is complete.
-func (s *Syncer) newHead(portal record.PortalID) {
-	s.mu.Lock()
-	f := s.portals[portal]
-	brief, partly := f != nil && f.summaryOnly, f != nil && f.overQuota
-	s.mu.Unlock()
-	if brief {
-		s.advertise(portal)
-	}
-	if partly {
-		s.wantSummaries()
-	}
 }
 
 // isBrief reports whether only head and summary of a portal are kept now.
 func (s *Syncer) isBrief(portal record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.portals[portal]
-	return f != nil && f.summaryOnly
+	p := s.portals[portal]
+	return p != nil && p.state == summary
 }
 
 // maxHeadOnly bounds the remembered portals that sent one head without having its log.
@@ -151,19 +119,19 @@ const maxHeadOnly = 2
 func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.portals[portal]; f != nil && f.head.Version == head && len(f.headOnly) < maxHeadOnly && from != portal &&
-		!slices.Contains(f.headOnly, from) {
-		f.headOnly = append(f.headOnly, from)
+	if p := s.portals[portal]; p != nil && p.head.Version == head && len(p.headOnly) < maxHeadOnly && from != portal &&
+		!slices.Contains(p.headOnly, from) {
+		p.headOnly = append(p.headOnly, from)
 	}
 }
 
 // summarySources returns the portals that may have a portal's summary: the senders of its head and the
 // portal itself; the senders come first while the portal does not answer.
-func (s *Syncer) summarySources(portal record.PortalID, f *followed) []record.PortalID {
-	list := s.listCandidates(portal, f, nil)
+func (s *Syncer) summarySources(p *portal) []record.PortalID {
+	list := s.listCandidates(p, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bare := slices.DeleteFunc(slices.Clone(f.headOnly),
+	bare := slices.DeleteFunc(slices.Clone(p.headOnly),
 		func(id record.PortalID) bool { return slices.Contains(list, id) })
 	if s.peerOf(list[0]).down {
 		return append(bare, list...)

@@ -48,22 +48,16 @@ func (s *Syncer) runWatch(ctx context.Context) {
 
 // applyDecisions applies the decisions to all portals that are followed.
 func (s *Syncer) applyDecisions(ctx context.Context) {
-	s.mu.Lock()
-	list := make(map[record.PortalID]*followed, len(s.portals))
-	for id, f := range s.portals {
-		list[id] = f
-	}
-	s.mu.Unlock()
-	for id, f := range list {
-		switch d := s.Registry.Decide(ctx, id, ""); {
+	for _, p := range s.listPortals() {
+		switch d := s.Registry.Decide(ctx, p.id, ""); {
 		case ctx.Err() != nil:
 			return
 		case mustDrop(d):
-			s.tryDrop(ctx, id)
+			s.tryDrop(ctx, p.id)
 		case !d.Take:
-			s.callOff(id)
+			s.apply(ctx, p, shutOut)
 		default:
-			s.applyQuota(id, f, quotaOf(d))
+			s.applyQuota(ctx, p, quotaOf(d))
 		}
 	}
 }
@@ -71,29 +65,17 @@ func (s *Syncer) applyDecisions(ctx context.Context) {
 // mustDrop reports whether no record of a portal may be held.
 func mustDrop(d federation.Decision) bool { return d.State == federation.Denied && !d.Keep }
 
-// callOff ends the running pull of a portal's log.
-func (s *Syncer) callOff(portal record.PortalID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.portals[portal]; f != nil && f.cancel != nil {
-		f.cancel()
-	}
-}
-
 // applyQuota starts a pull of an allowed portal's log if it lacks anything or its quota changed.
-func (s *Syncer) applyQuota(portal record.PortalID, f *followed, q quota) {
+func (s *Syncer) applyQuota(ctx context.Context, p *portal, q quota) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.quota != (quota{}) && f.quota != q {
-		f.recheck, f.overQuota = true, false
+	var do actions
+	if p.noteQuota(q) {
+		do = s.applyLocked(p, quotaChanged)
+	} else if p.isDue(clock.Now()) {
+		do = s.applyLocked(p, retryDue)
 	}
-	if f.head.Count > int64(q.agents) && f.got != (record.Version{}) { // the quota was larger before the start
-		f.recheck = true
-	}
-	f.quota = q
-	if f.head.Version != (record.Version{}) && !f.pulling && (f.recheck || f.got != f.head.Version && !f.overQuota) {
-		s.requestPullLocked(portal, f)
-	}
+	s.mu.Unlock()
+	s.perform(ctx, p, do)
 }
 
 // dropDenied deletes the records held of a portal if it is shut out.

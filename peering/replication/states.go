@@ -1,0 +1,199 @@
+package replication
+
+import "strings"
+
+// state says how much of one remote portal is kept here. A portal is in exactly one state at a time;
+// next is the only function that moves it to another.
+type state uint8
+
+const (
+	// absent: its head is known, and no record of its agents counts.
+	absent state = iota
+	// summary: only head and summary are kept, because the tier of this portal says so.
+	summary
+	// pulling: a goroutine pulls its log, or waits to try again.
+	pulling
+	// partial: a part of its log is held and no pull runs. Either the pull was ended, or the records add
+	// up to the head except for some that no source has; they are asked for again after a while.
+	partial
+	// complete: the records held add up to its newest head.
+	complete
+	// overQuota: its log is larger than its quota. Head and summary are kept.
+	overQuota
+
+	stateCount
+)
+
+var stateNames = [stateCount]string{"absent", "summary", "pulling", "partial", "complete", "overQuota"}
+
+func (s state) String() string { return stateNames[s] }
+
+// event is something that happened to a remote portal.
+type event uint8
+
+const (
+	// newHead: a newer head of the portal was admitted.
+	newHead event = iota
+	// newSource: one more portal sent the newest head.
+	newSource
+	// logWhole: the records held add up to the newest head.
+	logWhole
+	// logPartial: they do, except for records that no source has.
+	logPartial
+	// pullAgain: the pull ended, and has to be repeated at once because the newest head, the quota or the
+	// decision on the portal changed meanwhile.
+	pullAgain
+	// pullFailed: no source had the log; the pull waits and tries again.
+	pullFailed
+	// pullStopped: the pull ended without success and does not try again.
+	pullStopped
+	// shutOut: a decision forbids new records of the portal.
+	shutOut
+	// quotaExceeded: the log is larger than the quota.
+	quotaExceeded
+	// quotaChanged: the portal has another quota, or the records held exceed it.
+	quotaChanged
+	// recordsLost: the records held were deleted or are void.
+	recordsLost
+	// summaryChosen: the tier keeps head and summary only, and the records held were deleted.
+	summaryChosen
+	// logChosen: the tier keeps the log again.
+	logChosen
+	// retryDue: it is time to try again.
+	retryDue
+
+	eventCount
+)
+
+var eventNames = [eventCount]string{"newHead", "newSource", "logWhole", "logPartial", "pullAgain", "pullFailed",
+	"pullStopped", "shutOut", "quotaExceeded", "quotaChanged", "recordsLost", "summaryChosen", "logChosen",
+	"retryDue"}
+
+func (e event) String() string { return eventNames[e] }
+
+// actions is a set of things to do after a transition.
+type actions uint8
+
+const (
+	// startPull starts the goroutine that pulls the log.
+	startPull actions = 1 << iota
+	// wakePull ends the wait of that goroutine before its next try.
+	wakePull
+	// cancelPull ends the request that is under way.
+	cancelPull
+	// report updates the registry.
+	report
+	// advertise sends hints of the newest head to other portals.
+	advertise
+	// fetchSummary has the summary that the newest head names fetched.
+	fetchSummary
+
+	actionBits = iota
+)
+
+var actionNames = [actionBits]string{"startPull", "wakePull", "cancelPull", "report", "advertise", "fetchSummary"}
+
+func (a actions) has(b actions) bool { return a&b != 0 }
+
+func (a actions) String() string {
+	var list []string
+	for i, name := range actionNames {
+		if a.has(1 << i) {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, "+")
+}
+
+// next returns the state after an event and what has to be done then. It is pure: its result depends on
+// its arguments alone.
+//
+//	from \ event   newHead  newSource  logWhole  logPartial  quotaExceeded  quotaChanged  recordsLost  summaryChosen  logChosen  retryDue
+//	absent         pulling  pulling    -         -           -              pulling       -            summary        -          pulling
+//	summary        -        -          -         -           -              -             -            -              pulling    -
+//	pulling        -        -          complete  partial     overQuota      -             -            summary        -          -
+//	partial        pulling  pulling    -         -           -              pulling       absent       summary        -          pulling
+//	complete       pulling  -          -         -           -              pulling       absent       summary        -          -
+//	overQuota      -        -          -         -           -              pulling       -            summary        -          pulling
+//
+// The other events concern a running pull only: pullAgain, pullFailed and shutOut leave it in pulling, and
+// pullStopped ends it in partial. A pull that runs while records are lost notices it at its end and starts
+// over, so recordsLost does not end it. In absent and partial a portal has no pull; each of the events
+// that lead to pulling starts one.
+func next(s state, e event) (state, actions) {
+	switch e {
+	case newHead:
+		return nextByHead(s)
+	case newSource:
+		return nextBySource(s)
+	case logWhole, logPartial, pullAgain, pullFailed, pullStopped, shutOut, quotaExceeded:
+		if s == pulling {
+			return nextByPull(e)
+		}
+	case quotaChanged:
+		switch s {
+		case absent, partial, complete, overQuota:
+			return pulling, startPull
+		}
+	case recordsLost:
+		if s == partial || s == complete {
+			return absent, 0
+		}
+	case summaryChosen:
+		if s != summary {
+			return summary, report | advertise | fetchSummary
+		}
+	case logChosen:
+		if s == summary {
+			return pulling, startPull
+		}
+	case retryDue:
+		switch s {
+		case absent, partial, overQuota:
+			return pulling, startPull
+		}
+	}
+	return s, 0
+}
+
+// nextByHead is next for a newer head. A portal with a complete log sends hints of the head after the pull,
+// because only then it can serve the log.
+func nextByHead(s state) (state, actions) {
+	switch s {
+	case summary:
+		return summary, report | advertise | fetchSummary
+	case overQuota:
+		return overQuota, report | fetchSummary
+	case pulling:
+		return pulling, report | wakePull
+	}
+	return pulling, report | startPull
+}
+
+// nextBySource is next for one more source of the newest head.
+func nextBySource(s state) (state, actions) {
+	switch s {
+	case absent, partial:
+		return pulling, startPull
+	case pulling:
+		return pulling, wakePull
+	}
+	return s, 0
+}
+
+// nextByPull is next for the result of a running pull.
+func nextByPull(e event) (state, actions) {
+	switch e {
+	case logWhole:
+		return complete, report | advertise
+	case logPartial:
+		return partial, report
+	case pullStopped:
+		return partial, 0
+	case quotaExceeded:
+		return overQuota, report | fetchSummary
+	case shutOut:
+		return pulling, cancelPull
+	}
+	return pulling, report
+}
