@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"agentsite/peering/live"
+	"agentsite/peering/translate"
 )
 
 // ownLiveness lists the liveness of own agents for other portals.
@@ -24,13 +25,13 @@ func (n *Node) ownLiveness(ctx context.Context, yield func(live.Seen) bool) erro
 // seenLiveness converts an own agent's liveness for other portals; ok is false for agents that are not
 // published.
 func (n *Node) seenLiveness(a hub.Agent) (s live.Seen, ok bool) {
-	if a.Portal != "" || !a.Listable() || !n.Peers.Exports(a.Tags(), a.Languages) {
+	if !translate.Exportable(a) || !n.Peers.Exports(a.Tags(), a.Languages) {
 		return s, false
 	}
 	s = live.Seen{Subject: n.ID, Agent: networkID(n.ID, a), Reach: record.ReachOf(string(a.Liveness.State)),
 		At: a.Liveness.CheckedAt, Took: a.Liveness.Latency}
-	if a.Kind == hub.Builtin || a.Kind == hub.Link && s.Reach == record.Alive {
-		s.At = clock.Now() // it runs here, or holds a connection
+	if a.Kind == hub.Link && s.Reach == record.Alive {
+		s.At = clock.Now() // it holds a connection
 	}
 	return s, true
 }

@@ -195,7 +195,8 @@ type found struct {
 
 func (p *portal) search(words, scope string) (found, error) {
 	var f found
-	q := url.Values{"limit": {"1"}, "copies": {"true"}} // each agent counts
+	// Built-in agents do not count: each portal finds its own only.
+	q := url.Values{"limit": {"1"}, "kind": {"a2a,link,mcp,openai,prompt"}}
 	if words != "" {
 		q.Set("q", words)
 	}

@@ -120,7 +120,7 @@ func (w *world) shown(ctx context.Context, of *portal) error {
 		for _, at := range w.portals {
 			var out struct{ Total int }
 			q := url.Values{"q": {strings.Fields(words)[1]}}
-			if _, err := at.call(ctx, "GET", "/search?limit=1&copies=true&"+q.Encode(), nil, &out); err != nil {
+			if _, err := at.call(ctx, "GET", "/search?limit=1&"+q.Encode(), nil, &out); err != nil {
 				return err
 			}
 			if out.Total < 1 {
@@ -193,7 +193,7 @@ func (p *portal) truth() (id record.PortalID, all map[string]string, err error) 
 		return "", nil, err
 	}
 	defer db.Close()
-	rows, err := db.Query(`SELECT lower(id), name, COALESCE(json_extract(spec, '$.description'), '') FROM agents WHERE deleted_at = 0 AND visibility = 'public' AND held = 0 AND status IN ('active', 'deprecated')`)
+	rows, err := db.Query(`SELECT lower(id), name, COALESCE(json_extract(spec, '$.description'), '') FROM agents WHERE deleted_at = 0 AND kind <> 'builtin' AND visibility = 'public' AND held = 0 AND status IN ('active', 'deprecated')`)
 	if err != nil {
 		return "", nil, err
 	}
@@ -263,9 +263,9 @@ func (p *portal) quarantined() (out []string, err error) {
 	return out, rows.Err()
 }
 
-// total is how many agents the portal finds.
+// total is how many registered agents the portal finds: each portal has built-in ones of its own.
 func (p *portal) total(ctx context.Context) (int, error) {
 	var out struct{ Total int }
-	_, err := p.call(ctx, "GET", "/search?limit=1&copies=true", nil, &out)
+	_, err := p.call(ctx, "GET", "/search?limit=1&kind=a2a,link,mcp,openai,prompt", nil, &out)
 	return out.Total, err
 }

@@ -72,7 +72,7 @@ func TestSearch_FindsThroughAnIndexWhatIsDown(t *testing.T) {
 	}
 	until("the index holds all", eve, "/api/v1/search?q=zanzibar", func(a answer) bool { return a.Total == 3 })
 	for _, p := range []*apptest.Portal{down, up, index} {
-		if err := near.Until(ctx, p.NetworkID(), func(p federation.Peer) bool { return p.Agents == 0 && p.Listed > 1 && p.Proven(time.Now()) }); err != nil {
+		if err := near.Until(ctx, p.NetworkID(), func(p federation.Peer) bool { return p.Agents == 0 && p.Listed == 1 && p.Proven(time.Now()) }); err != nil {
 			t.Fatal("it keeps more than summaries:", err)
 		}
 	}

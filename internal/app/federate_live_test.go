@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/storetest"
 )
 
 // joined runs a portal of a network of the test's own and returns it with the
@@ -56,16 +58,10 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 	t.Parallel()
 	one := joined(t, "")
 	two := joined(t, one.URL())
-	var ours hub.Agent
-	err := one.db.Hub.AllAgents(t.Context(), func(a hub.Agent) bool {
-		if a.Listable() {
-			ours = a
-		}
-		return ours.ID == ""
-	})
-	if err != nil || ours.ID == "" {
-		t.Fatal(ours.ID, err)
-	}
+	db := storetest.Join(one.db)
+	ours := storetest.Agent(t, db, "echo", storetest.Account(t, db, "ada"))
+	ours.Liveness = hub.Liveness{State: hub.Unreachable, CheckedAt: clock.Now()} // as a check of it finds it, too
+	one.node.OwnContacted(ours)
 	id := record.AgentID(one.node.ID, strings.ToLower(ours.ID))
 	host := strings.TrimPrefix(one.URL(), "http://")
 	wait, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -74,8 +70,8 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 	defer tick.Stop()
 	for {
 		l, _ := two.node.Reports(hub.Agent{ID: id, Portal: host})
-		if l.State == hub.Alive {
-			if l.Reason != "Its portal says that it is alive." {
+		if l.State == hub.Unreachable {
+			if l.Reason != "Its portal says that it cannot be reached." {
 				t.Error(l.Reason)
 			}
 			break
@@ -86,9 +82,9 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 			t.Fatalf("%+v; it knows %+v", l, two.node.Peers.Portals(t.Context()))
 		}
 	}
-	two.node.RemoteCalled(hub.Agent{Kind: hub.Peer, PortalID: string(one.node.ID), NetworkID: id}, false)
+	two.node.RemoteCalled(hub.Agent{Kind: hub.Peer, PortalID: string(one.node.ID), NetworkID: id}, true)
 	l, voices := two.node.Reports(hub.Agent{ID: id, Portal: host})
-	if l.State != hub.Unreachable || len(voices) != 2 || voices[0].Role != hub.RoleHere || !voices[0].Called || voices[1].Role != hub.RoleHome {
+	if l.State != hub.Alive || len(voices) != 2 || voices[0].Role != hub.RoleHere || !voices[0].Called || voices[1].Role != hub.RoleHome {
 		t.Errorf("%+v, %+v", l, voices)
 	}
 	if record.ReachOf(string(hub.Unknown)) != 0 {

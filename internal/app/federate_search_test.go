@@ -44,6 +44,7 @@ func findsElsewhere(t *testing.T, a *apptest.Portal, tier string, stands func(fe
 	agents := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
 	b := apptest.Start(t)
 	bob := b.User(t, "bob")
+	bob.Agent("public", agents.Endpoint(agenttest.Echo))
 	bob.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "far-echo", "title": "Zanzibar timetable", "description": "Knows every ferry.", "kind": "a2a",
 		"endpoint": agents.Endpoint(agenttest.Echo), "visibility": "public", "config": map[string]any{"binding": "JSONRPC", "version": "1.0", "streaming": true}}, http.StatusCreated)
 	if err := a.Greet(t.Context(), b.URL()); err != nil {

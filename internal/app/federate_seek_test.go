@@ -108,7 +108,7 @@ func TestSeek_FindsAgentsOfPortalsNobodyToldOf(t *testing.T) {
 	lookups(t, olga, all[5].URL(), func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
 	ada.Must(http.MethodPost, "/v1/chat/completions", map[string]any{"model": called, "messages": []map[string]string{{"role": "user", "content": "hello"}}}, http.StatusOK)
 	carl := all[6].Operator(t, "carl")
-	named := "guide@" + all[6].Host
+	named := carl.Agent("public", agents.Endpoint(agenttest.Echo)) + "@" + all[6].Host
 	id := lookups(t, carl, named, func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 }).Name
 	lookups(t, olga, id, func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
 	if to := ada.Must(http.MethodGet, "/agents/"+url.PathEscape(id), nil, http.StatusFound).Header.Get("Location"); to != "/agents/"+named {

@@ -20,6 +20,7 @@ func TestMetrics_TellOfTheFederation(t *testing.T) {
 	b := apptest.Start(t)
 	a := apptest.Start(t, func(c *app.Config) { c.MetricsListen = "127.0.0.1:0" })
 	olga := a.Operator(t, "olga")
+	b.User(t, "bob").Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "far", "description": "An agent of a test.", "kind": "link", "visibility": "public"}, http.StatusCreated)
 	if err := a.Greet(t.Context(), b.URL()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ func (s *Service) findRemote(ctx context.Context, h ident.Handle) (Agent, error)
 		return Agent{}, errNoAgent(h.String())
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)
+	if fault.Is(err, fault.NotFound) {
+		a, err = s.remoteBuiltin(ctx, h, err)
+	}
 	if err == nil && a.Portal == "" {
 		err = errNoAgent(h.String()) // the local table is never asked for a handle of others
 	}

@@ -64,10 +64,13 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)
 	if fault.Is(err, fault.NotFound) {
+		a, err = s.remoteBuiltin(ctx, h, err)
+	}
+	if fault.Is(err, fault.NotFound) {
 		a, err = s.findMoved(ctx, h, err)
 	}
 	if fault.Is(err, fault.NotFound) {
-		a, err = s.resolveRemote(ctx, actor, h.String(), err)
+		a, err = s.resolveHandle(ctx, actor, h, err)
 	}
 	if err != nil {
 		return Agent{}, err
@@ -109,7 +112,10 @@ func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (
 	if err != nil || u.Host == h.Portal {
 		return Agent{}, absent
 	}
-	a, err := s.network.Find(ctx, h.Name, u.Host)
+	a, err := s.findRemote(ctx, ident.Handle{Name: h.Name, Portal: u.Host})
+	if err == nil && a.Kind == Builtin && s.portalOf(a) == was.PortalID {
+		a.ID = was.NetworkID // it has no record, so the id that is known stays
+	}
 	if err == nil && (a.ID != was.NetworkID || s.portalOf(a) != was.PortalID) {
 		return Agent{}, absent
 	}

@@ -87,7 +87,7 @@ func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID,
 			of.Portals[i] = "local"
 		}
 	}
-	page, err := s.Search(ctx, of)
+	page, err := s.searchKinds(ctx, of)
 	if err != nil {
 		return nil, err
 	}

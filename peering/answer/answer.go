@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"agentsite/internal/federation"
@@ -52,7 +53,7 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
 		return s.searchAll(ctx, asker, q)
 	}
-	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live,
+	page, err := s.searchKinds(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live,
 		Languages: q.Languages,
 		Limit:     q.Limit, Scope: hub.ScopePortal, Bare: true})
 	if err != nil {
@@ -67,6 +68,23 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 			"The agents here are just changing. Ask again in a moment.")
 	}
 	return a, err
+}
+
+// publishedKinds are the kinds of agents that portals publish: not the built-in ones.
+var publishedKinds = []string{string(hub.A2A), string(hub.MCP), string(hub.OpenAI), string(hub.Prompt),
+	string(hub.Link)}
+
+// searchKinds finds agents of the kinds of a query that portals publish.
+func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, error) {
+	if len(q.Kinds) == 0 {
+		q.Kinds = publishedKinds
+	} else {
+		q.Kinds = slices.DeleteFunc(slices.Clone(q.Kinds), func(k string) bool { return k == string(hub.Builtin) })
+	}
+	if len(q.Kinds) == 0 {
+		return hub.Page{}, nil
+	}
+	return s.Search(ctx, q)
 }
 
 // maxHits bounds the cached agents with record and proof, of some 3 KiB each.

@@ -186,6 +186,44 @@ func TestCatalog_ShowsAgentsBesideOwn(t *testing.T) {
 	}
 }
 
+// TestCatalog_HidesBuiltInAgentsOfOldPortals has a portal of an older version list a built-in agent, which is
+// held with the rest of its log and shown neither in the directory nor in answers.
+func TestCatalog_HidesBuiltInAgentsOfOldPortals(t *testing.T) {
+	t.Parallel()
+	n := newWide(t)
+	held, partial := n.join("held", true), n.beyond("partial", "dan")
+	a := held.Agent("calc")
+	a.Name, a.Title, a.Kind = "calc", "Calc", "builtin"
+	r := held.sign(a)
+	held.list("ann")
+	n.Put(held.ID, []*record.Record{r})
+	b := partial.Agent("calc")
+	b.Name, b.Title, b.Description, b.Kind = "calc", "Calc", "translates words", "builtin"
+	r = partial.Sign(t, b)
+	partial.tree.Set(record.AgentKey(b.AgentID()), r.Hash)
+	partial.records = append(partial.records, r)
+	partial.renew()
+	n.Reconcile(t.Context())
+	n.expect(hub.Query{}, "ann@held.example")
+	n.expect(hub.Query{Kinds: []string{"builtin"}})
+	if got := handlesOf(n.search(hub.Query{Text: "translates", Wide: true})); !slices.Equal(got, []string{"ann@held.example", "dan@partial.example"}) {
+		t.Errorf("found %q", got)
+	}
+	if faults := n.faults(partial); faults != 0 {
+		t.Errorf("%d faults are counted against an old portal", faults)
+	}
+	for _, handle := range []string{"calc@held.example", "calc@partial.example"} {
+		if _, err := n.get(handle); !fault.Is(err, fault.NotFound) { // this portal has none of its own
+			t.Errorf("%s: %v", handle, err)
+		}
+	}
+	// Once it is newer it withdraws the agent.
+	gone := held.Sign(t, held.Gone("calc"))
+	held.keep(gone)
+	n.Put(held.ID, []*record.Record{gone})
+	n.expect(hub.Query{}, "ann@held.example")
+}
+
 func TestCatalog_TombstonesAndRemovalsTakeOut(t *testing.T) {
 	t.Parallel()
 	n := newNet(t)

@@ -240,6 +240,8 @@ func (p *Publisher) hidden(a hub.Agent) string {
 		return "It is a draft."
 	case a.Visibility != hub.Public:
 		return "It is " + string(a.Visibility) + "; only public agents are published."
+	case a.Kind == hub.Builtin:
+		return "It is part of this portal. Every portal has its own built-in agents."
 	case !translate.Exportable(a):
 		return "It is not an agent of this portal."
 	case p.cfg.Exports != nil && !p.cfg.Exports(a.Tags(), a.Languages):

@@ -639,6 +639,50 @@ func TestPublisher_GoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
+// TestPublisher_WithdrawsBuiltInAgentsOnce starts on a log that an older version left, which published the
+// built-in agents too.
+func TestPublisher_WithdrawsBuiltInAgentsOnce(t *testing.T) {
+	bubble(t, func(w *desk) {
+		for i := range 5 {
+			w.source.put(i, nil)
+		}
+		w.start()
+		w.stop()
+		for _, n := range []int{1, 2} { // as in the directory all along
+			a := w.source.agents[id(n)]
+			a.Kind = hub.Builtin
+			w.source.agents[id(n)] = a
+		}
+		w.after(time.Minute)
+		w.start()
+		w.after(10 * time.Second)
+		w.want("agent-0", "agent-3", "agent-4")
+		withdrawn := w.log()
+		for _, n := range []int{1, 2} {
+			if r := withdrawn[strings.ToLower(id(n))]; !r.Tombstone() {
+				t.Errorf("%+v is not withdrawn", r.Body)
+			}
+			if s := w.pub.Published(w.source.agents[id(n)]); !strings.Contains(s.Why, "built-in") {
+				t.Errorf("the reason is %q", s.Why)
+			}
+		}
+		n := w.count()
+		w.stop()
+		w.after(time.Minute)
+		w.source.put(1, func(a *hub.Agent) { a.Description = "Another version of the portal." })
+		w.start()
+		w.after(10 * time.Second)
+		if w.count() != n {
+			t.Errorf("%d heads, though nothing is published", w.count()-n)
+		}
+		for local, r := range w.log() {
+			if r.Hash != withdrawn[local].Hash {
+				t.Errorf("%s is signed again: %+v", local, r.Body)
+			}
+		}
+	})
+}
+
 func TestPublisher_EndsAfterACrashBeforeTheHead(t *testing.T) {
 	bubble(t, func(w *desk) {
 		w.source.put(1, nil)

@@ -24,13 +24,16 @@ import (
 //   - Version is the record's seq: it changes with each record;
 //   - Liveness is unknown.
 //
-// A tombstone, or a record of another portal than the card's, is an Invalid fault.
+// An Invalid fault is returned for a tombstone, for a record of another portal than the card's, and
+// for a built-in agent: portals up to November 2026 publish theirs, but every portal has its own.
 func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	switch {
 	case r.Deleted:
 		return hub.Agent{}, fault.New(fault.Invalid, "The agent was removed from its portal.")
 	case r.Portal != card.Portal:
 		return hub.Agent{}, fault.New(fault.Invalid, "The agent's record is of another portal.")
+	case r.Kind == string(hub.Builtin):
+		return hub.Agent{}, fault.New(fault.Invalid, "The agent is built into its portal. Every portal has its own.")
 	}
 	host := federation.HostOf(card.Origin)
 	a := hub.Agent{
@@ -69,7 +72,7 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 // because each agent of another portal can be called by A2A.
 func agentKind(s string) hub.Kind {
 	switch k := hub.Kind(s); k {
-	case hub.Builtin, hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link:
+	case hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link:
 		return k
 	}
 	return hub.A2A

@@ -28,10 +28,11 @@ const (
 // wayHosted is the Way of a proof that needs no check: the portal runs the agent itself.
 const wayHosted = "hosted"
 
-// Exportable reports whether an agent may be published: it is of this portal and visible to all.
-// The caller checks that the owner's account is active.
+// Exportable reports whether an agent may be published: it was registered at this portal and is
+// visible to all. Built-in agents are not published, because every portal has its own. The caller
+// checks that the owner's account is active.
 func Exportable(a hub.Agent) bool {
-	return a.Portal == "" && a.Kind != hub.Peer && a.Listable() && !a.Status.Held
+	return a.Portal == "" && a.Kind != hub.Peer && a.Kind != hub.Builtin && a.Listable() && !a.Status.Held
 }
 
 // LocalID returns the id of an agent of this portal in records.

@@ -245,7 +245,6 @@ func TestAgent_BelievesNothing(t *testing.T) {
 		"a door elsewhere":          func(r *record.Agent) { r.Endpoints[0].URL = "https://victim.example/agents/agent-x/a2a" },
 		"another agent's door":      func(r *record.Agent) { r.Endpoints[0].URL = origin + "/agents/other/a2a" },
 		"a kind of its own":         func(r *record.Agent) { r.Kind = "king" },
-		"a kind of the portal":      func(r *record.Agent) { r.Kind = "builtin" },
 		"a proof of its own":        func(r *record.Agent) { r.Proof = &record.AgentProof{Way: "proved"} },
 		"no title":                  func(r *record.Agent) { r.Title, r.Description = "", "" },
 		"a title nobody sees":       func(r *record.Agent) { r.Title = "\u200b\u2060" },
@@ -283,7 +282,9 @@ func TestAgent_BelievesNothing(t *testing.T) {
 			t.Errorf("%s: it would be called at %s", name, got.Endpoint)
 		}
 	}
-	for name, r := range map[string]*record.Agent{"a tombstone": p.Gone("x"), "another portal": recordtest.NewPortal("two").Agent("x")} {
+	builtin := p.Agent("x")
+	builtin.Kind = "builtin"
+	for name, r := range map[string]*record.Agent{"a tombstone": p.Gone("x"), "another portal": recordtest.NewPortal("two").Agent("x"), "a built-in agent": builtin} {
 		if _, err := translate.Agent(card, r); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -295,7 +296,8 @@ func TestExportable(t *testing.T) {
 	for want, list := range map[bool][]func(a *hub.Agent){
 		true: {func(*hub.Agent) {}, func(a *hub.Agent) { a.Limits.Callers = hub.AccountCallers }},
 		false: {func(a *hub.Agent) { a.Visibility = hub.Unlisted }, func(a *hub.Agent) { a.Visibility = hub.Private }, func(a *hub.Agent) { a.Status.State = hub.StatusDraft },
-			func(a *hub.Agent) { a.Status.State = hub.Withdrawn }, func(a *hub.Agent) { a.Status.Held = true }, func(a *hub.Agent) { a.Portal = "two.example" }, func(a *hub.Agent) { a.Kind = hub.Peer }},
+			func(a *hub.Agent) { a.Status.State = hub.Withdrawn }, func(a *hub.Agent) { a.Status.Held = true }, func(a *hub.Agent) { a.Portal = "two.example" }, func(a *hub.Agent) { a.Kind = hub.Peer },
+			func(a *hub.Agent) { a.Kind = hub.Builtin }},
 	} {
 		for i, change := range list {
 			a := agent()

@@ -10,6 +10,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/pages"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -21,7 +22,7 @@ import (
 func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text,
 	wrong string) error {
 	evidence, err := d.hub.Evidence(r.Context(), a, false)
-	if err != nil {
+	if err != nil && !(a.Kind == hub.Builtin && fault.Is(err, fault.NotFound)) { // built-in agents have no record
 		return err
 	}
 	now := clock.Now()

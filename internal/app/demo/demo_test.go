@@ -102,7 +102,7 @@ func checkProgress(t *testing.T, stderr string) {
 			t.Errorf("a line of progress reads %q", line)
 		}
 	}
-	if lines[last] != "done: each portal finds all 22 agents" {
+	if lines[last] != "done: each portal finds all 16 agents" {
 		t.Errorf("progress ends with %q", lines[last])
 	}
 }
@@ -114,15 +114,14 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		t.Fatalf("%d portals started: %s", len(f.portals), stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	// 13 of their own, two built-in ones each, two of the portal that goes down
-	// and one of the liar.
-	if len(lines) != 7 || !strings.HasPrefix(lines[6], "ready: 3 portals, 22 agents") {
+	// 13 of their own, two of the portal that goes down and one of the liar.
+	if len(lines) != 7 || !strings.HasPrefix(lines[6], "ready: 3 portals, 16 agents") {
 		t.Errorf("it prints:\n%s", stdout)
 	}
 	checkProgress(t, stderr.String())
 	// A demo whose portals do not find all agents in time is not called ready.
 	var late strings.Builder
-	f.printWelcome(&late, 22, false)
+	f.printWelcome(&late, 16, false)
 	if s := late.String(); strings.Contains(s, "ready") || !strings.Contains(s, "\nstarted: 3 portals, ") {
 		t.Errorf("before all is found it prints:\n%s", s)
 	}
@@ -166,7 +165,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		caught := slices.ContainsFunc(list.Peers, func(p struct{ Name, State, Reason string }) bool {
 			return p.Name == f.wrongs.liar.name && p.State == "quarantined" && strings.Contains(p.Reason, "two different statements")
 		})
-		if caught && n == 21 {
+		if caught && n == 15 {
 			break
 		}
 		if pauseFor(ctx, foundPoll) != nil {

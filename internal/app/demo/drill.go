@@ -104,7 +104,7 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	var page struct{ Total int }
 	err := p.clients[0].callAPI(ctx, http.MethodGet,
-		"/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
+		"/search?limit=1&scope=federation"+registeredKinds+"&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
 	return page.Total, err
 }
 

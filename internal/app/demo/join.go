@@ -126,10 +126,13 @@ func (f *federation) awaitAgents(ctx context.Context) (agents int, err error) {
 	}
 }
 
-// countFound counts the agents that a search finds, of the portal or of all.
+// registeredKinds leaves the built-in agents out of a search: each portal finds its own only.
+const registeredKinds = "&kind=a2a,link,mcp,openai,prompt"
+
+// countFound counts the registered agents that a search finds, of the portal or of all.
 func (p *portal) countFound(ctx context.Context, scope string) (int, error) {
 	var page struct{ Total int }
-	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&copies=true&scope="+scope, nil, &page)
+	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&scope="+scope+registeredKinds, nil, &page)
 	return page.Total, err
 }
 
