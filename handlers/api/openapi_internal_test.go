@@ -1,9 +1,9 @@
 package api
 
 import (
+	"encoding"
 	"encoding/json"
 	"maps"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,7 +39,7 @@ var answerTypes = map[string]any{
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
-	"Part": task.Part{}, "Prefix": netip.Prefix{}, "Peer": peerJSON{}, "PeerPolicy": federation.Policy{}, "PeerProof": peerProofJSON{},
+	"Part": task.Part{}, "Peer": peerJSON{}, "PeerPolicy": federation.Policy{}, "PeerProof": peerProofJSON{},
 	"Proof": proofJSON{}, "Publication": publicationJSON{}, "Push": pushJSON{}, "Reaction": reactionJSON{},
 	"Record": recordJSON{}, "RoomSettings": settingsJSON{}, "SaidTwice": saidTwiceJSON{}, "SavedSearch": savedJSON{},
 	"Sender": senderJSON{}, "Skill": hub.Skill{}, "Source": sourceJSON{}, "Suggestion": suggestionJSON{},
@@ -260,6 +260,9 @@ func (d *description) checkType(t *testing.T, at string, s *schema, typ reflect.
 		want = "number"
 	case reflect.Map, reflect.Struct:
 		want = "object"
+		if typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			want = "string"
+		}
 	case reflect.Slice:
 		want = "array"
 		if typ.Elem().Kind() == reflect.Uint8 {
