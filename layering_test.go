@@ -37,7 +37,7 @@ var may = map[string][]string{
 	// Signed requests, of drivers and peers, know no ids or actors.
 	"internal/ident/httpsig": {},
 	"internal/limit":         {},
-	// What is counted for scrapers: everybody may count.
+	// Every package may count for scrapers.
 	"internal/meter":   {},
 	"internal/egress":  {"internal/fault"},
 	"internal/picture": {},

@@ -57,17 +57,11 @@ func (n *Node) RemoteCalled(a hub.Agent, reached bool) {
 		Called: true}
 	if reached {
 		s.Reach = record.Alive
-		n.calls.reached.Add(1)
+		n.calls.WithLabelValues("reached").Inc()
 	} else {
-		n.calls.missed.Add(1)
+		n.calls.WithLabelValues("unreachable").Inc()
 	}
 	n.Liveness.Observe(s)
-}
-
-// RemoteCalls counts the calls of agents of other portals by whether they reached
-// the agent.
-func (n *Node) RemoteCalls() (reached, missed int64) {
-	return n.calls.reached.Load(), n.calls.missed.Load()
 }
 
 // livenessOf returns the liveness of an agent by its id in the network.

@@ -5,9 +5,9 @@ import (
 	"crypto/ed25519"
 	"log/slog"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"agentsite/internal/egress"
@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/peering/answer"
 	"agentsite/peering/catalog"
@@ -121,16 +122,14 @@ type Node struct {
 	handshaker *client.Handshaker
 	summaries  *catalog.Summaries
 	policy     *policyWatch
-	calls      remoteCalls
+	calls      *prometheus.CounterVec // of agents of other portals, by outcome
 }
-
-// remoteCalls counts calls of other portals' agents.
-type remoteCalls struct{ reached, missed atomic.Int64 }
 
 // Open builds a Node. Functions that refer to a part built later are called only after Run or a
 // request of another portal has started.
 func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
-	n := &Node{cfg: cfg, ports: ports, ID: record.PortalOf(record.Public(ports.Keys.Public()))}
+	n := &Node{cfg: cfg, ports: ports, calls: meter.NewCounters("agentsite_calls_out_total",
+		"Calls of agents of other portals, by whether they were reached.", "outcome", "reached", "unreachable"), ID: record.PortalOf(record.Public(ports.Keys.Public()))}
 	for _, open := range []func(context.Context) error{
 		n.openPeers, n.openClient, n.openPublisher, n.openCatalog, n.openReplication, n.openOverlay, n.openGossip,
 		n.openSearch,

@@ -8,8 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
@@ -56,28 +57,33 @@ type CallsConfig struct {
 // portals that has been shut out. Create it with NewCalls.
 type Calls struct {
 	cfg     CallsConfig
-	allowed atomic.Int64
-	refused meter.Kinds
+	allowed prometheus.Counter
+	refused *prometheus.CounterVec // by reason
 }
 
 var _ request.Portals = (*Calls)(nil)
 
 // NewCalls returns Calls. Keep Run running.
-func NewCalls(cfg CallsConfig) *Calls { return &Calls{cfg: cfg} }
+func NewCalls(cfg CallsConfig) *Calls {
+	return &Calls{cfg: cfg,
+		allowed: prometheus.NewCounter(prometheus.CounterOpts{Name: "agentsite_calls_in_total",
+			Help: "Accepted requests about calls of other portals' people."}),
+		refused: meter.NewCounters("agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason",
+			string(federation.ReasonDenied))}
+}
 
 // count counts a call of another portal's people.
 func (c *Calls) count(err error) {
 	if err == nil {
-		c.allowed.Add(1)
+		c.allowed.Inc()
 		return
 	}
-	c.refused.Add(string(federation.RefusalOf(err).Reason), 1)
+	c.refused.WithLabelValues(string(federation.RefusalOf(err).Reason)).Inc()
 }
 
-// Tally counts the calls of other portals' people that were let in, and those
-// that were refused by reason.
-func (c *Calls) Tally() (allowed int64, refused map[string]int64) {
-	return c.allowed.Load(), c.refused.All()
+// Collectors returns the metrics of Calls.
+func (c *Calls) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.allowed, c.refused}
 }
 
 // Asks implements request.Portals.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +10,15 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"runtime"
-	"runtime/debug"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"agentsite/handlers/respond"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
-	"agentsite/internal/meter"
 	"agentsite/internal/settings"
-	"agentsite/peering"
 	"agentsite/web"
 )
 
@@ -43,34 +44,48 @@ func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor iden
 	if err != nil {
 		return err
 	}
-	var t meter.Text
-	p.writeGauges(&t)
+	// A registry for each request, because the samples are of this request. The default registry is not used: it
+	// would add families of the runtime and the process.
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p.portalSamples())
 	if p.node != nil {
-		p.networkGauges(&t, stats)
+		registry.MustRegister(p.networkSamples(stats), stats.Faults)
+		registry.MustRegister(p.node.Collectors()...)
+		registry.MustRegister(p.portalCalls.Collectors()...)
 	}
-	w.Header().Set("Content-Type", meter.ContentType)
+	families, err := registry.Gather()
+	if err != nil {
+		return fmt.Errorf("collect the metrics: %w", err)
+	}
+	var b bytes.Buffer
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, family); err != nil {
+			return fmt.Errorf("write the metric %s: %w", family.GetName(), err)
+		}
+	}
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	w.Header().Set("Cache-Control", "no-store")
-	w.Write(t.Bytes())
+	w.Write(b.Bytes())
 	return nil
 }
 
-// writeGauges writes the metrics of every portal.
-func (p *Portal) writeGauges(t *meter.Text) {
-	t.Gauge("agentsite_info", "Which portal this is; always 1.")
-	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.NetworkName)
-	t.One(t.Gauge, "agentsite_start_time_seconds", "When the portal started, in seconds since 1970.",
+// portalSamples returns the metrics of every portal.
+func (p *Portal) portalSamples() samples {
+	var s samples
+	info := prometheus.NewDesc("agentsite_info", "Which portal this is; always 1.", nil,
+		prometheus.Labels{"version": Version(), "url": p.URL(), "network": p.set.NetworkName})
+	s = append(s, prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1))
+	s.gauge("agentsite_start_time_seconds", "When the portal started, in seconds since 1970.",
 		float64(p.started.UnixMilli())/1000)
-	t.One(t.Gauge, "agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
-	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.",
-		gaugeBool(p.db.Err() != nil))
+	s.gauge("agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
+	s.gauge("agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.One(t.Gauge, "go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
-	t.One(t.Gauge, "go_memstats_heap_alloc_bytes", "Heap in use.", float64(m.HeapAlloc))
-	t.One(t.Gauge, "go_memstats_sys_bytes", "Memory taken from the system.", float64(m.Sys))
-	var gc debug.GCStats
-	debug.ReadGCStats(&gc)
-	t.One(t.Counter, "go_gc_cycles_total", "Garbage collections.", float64(gc.NumGC))
+	s.gauge("go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
+	s.gauge("go_memstats_heap_alloc_bytes", "Heap in use.", float64(m.HeapAlloc))
+	s.gauge("go_memstats_sys_bytes", "Memory taken from the system.", float64(m.Sys))
+	s.counter("go_gc_cycles_total", "Garbage collections.", float64(m.NumGC))
+	return s
 }
 
 func gaugeBool(b bool) float64 {
@@ -80,131 +95,36 @@ func gaugeBool(b bool) float64 {
 	return 0
 }
 
-// networkGauges writes the metrics of the federation.
-func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
+// networkSamples returns the metrics of the federation that its parts do not count themselves.
+func (p *Portal) networkSamples(stats federation.Stats) samples {
+	var s samples
 	n := p.node
 	states := map[string]int64{}
 	for _, state := range []federation.State{federation.Joining, federation.Pending, federation.Active,
 		federation.Silent, federation.Stale, federation.Denied, federation.Quarantined} {
-		states[string(state)] = int64(s.States[state])
+		states[string(state)] = int64(stats.States[state])
 	}
-	t.Each(t.Gauge, "agentsite_peers", "Other portals, by how they are.", "state", states)
-	t.Each(t.Gauge, "agentsite_peer_heads", "Heads of other portals that are known, by whether they still hold.",
-		"state", map[string]int64{"current": int64(s.CurrentHeads), "stale": int64(s.StaleHeads)})
-	t.One(t.Gauge, "agentsite_peer_oldest_head_seconds", "Age of the oldest head that holds.", s.OldestHead.Seconds())
-	t.One(t.Gauge, "agentsite_peer_agents_held", "Agents of other portals that are held.", float64(s.Held))
-	t.One(t.Gauge, "agentsite_peer_agents_listed", "Agents that other portals list.", float64(s.Listed))
-	t.One(t.Gauge, "agentsite_peers_truncated", "Portals over their quota.", float64(s.Truncated))
-	t.One(t.Gauge, "agentsite_peers_lagging", "Portals of which a newer state waits.", float64(s.Lagging))
-	t.Each(t.Counter, "agentsite_peer_faults_total",
-		"What portals sent that was refused, by reason; fork, inconsistent and omitted are lies.", "reason", s.Faults)
-
-	gate := n.Gate.Tally()
-	t.Each(t.Counter, "agentsite_records_total", "Records that were looked at, by what became of them.", "outcome",
-		map[string]int64{"admitted": gate.Admitted, "known": gate.Known})
-	t.Each(t.Counter, "agentsite_records_refused_total", "Records that were refused, by reason.", "reason",
-		gate.Refused)
-
-	guard := n.Guard.Tally()
-	t.One(t.Counter, "agentsite_peer_requests_total", "Accepted requests of other portals.", float64(guard.Verified))
-	t.Each(t.Counter, "agentsite_peer_requests_refused_total",
-		"Requests of other portals that were refused, by reason.", "reason", guard.Refused)
-	t.One(t.Gauge, "agentsite_peer_requests_busy", "Requests of other portals that are worked on now.",
-		float64(guard.Busy))
-	t.One(t.Gauge, "agentsite_nonces", "Nonces that are remembered.", float64(guard.Nonces))
-	t.One(t.Gauge, "agentsite_nonces_max", "Nonces that there is room for.", float64(guard.MaxNonces))
-
-	client := n.Client.Tally()
-	t.Each(t.Counter, "agentsite_peer_asked_total", "Requests to other portals, by outcome.", "outcome", client.Asked)
-	t.One(t.Counter, "agentsite_peer_received_bytes_total", "Bytes of other portals' answers, decompressed.",
-		float64(client.Received))
+	s.gauges("agentsite_peers", "Other portals, by how they are.", "state", states)
+	s.gauges("agentsite_peer_heads", "Heads of other portals that are known, by whether they still hold.",
+		"state", map[string]int64{"current": int64(stats.CurrentHeads), "stale": int64(stats.StaleHeads)})
+	s.gauge("agentsite_peer_oldest_head_seconds", "Age of the oldest head that holds.", stats.OldestHead.Seconds())
+	s.gauge("agentsite_peer_agents_held", "Agents of other portals that are held.", float64(stats.Held))
+	s.gauge("agentsite_peer_agents_listed", "Agents that other portals list.", float64(stats.Listed))
+	s.gauge("agentsite_peers_truncated", "Portals over their quota.", float64(stats.Truncated))
+	s.gauge("agentsite_peers_lagging", "Portals of which a newer state waits.", float64(stats.Lagging))
 	off, wrong := n.Client.ClockOff()
-	t.One(t.Gauge, "agentsite_clock_behind_seconds",
+	s.gauge("agentsite_clock_behind_seconds",
 		"By how much this clock is behind the median of others; 0 while fewer than three portals report it.",
 		off.Seconds())
-	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
-
-	overlayGauges(t, n)
+	s.gauge("agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
+	s.addOverlay(n.Overlay.Standing())
 	if n.Gossip != nil {
-		poolGauges(t, n.Gossip.Standing())
+		s.addGossip(n.Gossip.Standing())
 	}
-	wide := n.Searcher.Tally()
-	t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.",
-		"outcome", map[string]int64{"asked": wide.Asked, "answered": wide.Answered})
-	t.Each(t.Counter, "agentsite_searches_wide_total",
-		"Searches that asked other portals: all, those that ended before all had answered, and those that could not ask all.", "outcome", map[string]int64{"all": wide.Searches, "late": wide.Late, "limited": wide.Limited})
-	allowed, refused := p.portalCalls.Tally()
-	t.One(t.Counter, "agentsite_calls_in_total", "Accepted requests about calls of other portals' people.",
-		float64(allowed))
-	t.Each(t.Counter, "agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason", refused)
-	reached, missed := n.RemoteCalls()
-	out := map[string]int64{"reached": reached, "unreachable": missed}
-	t.Each(t.Counter, "agentsite_calls_out_total", "Calls of agents of other portals, by whether they were reached.",
-		"outcome", out)
-	peerGauges(t, s.Each)
-}
-
-// poolGauges writes the metrics of the gossip pool.
-func poolGauges(t *meter.Text, g federation.GossipStanding) {
-	t.Each(t.Gauge, "agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.",
-		"state", map[string]int64{"alive": int64(g.Members), "gone": int64(g.Gone)})
-	t.One(t.Gauge, "agentsite_gossip_queue", "Messages that wait to be handed on.", float64(g.Queued))
-	t.Each(t.Counter, "agentsite_gossip_hints_total", "Hints of new heads.", "way",
-		map[string]int64{"told": g.Told, "heard": g.Heard})
-	t.One(t.Counter, "agentsite_gossip_lost_total", "Members that went, or that others missed.", float64(g.Lost))
-	t.Each(t.Counter, "agentsite_gossip_requests_total",
-		"Requests of gossip: sent, those of them that failed, and those of others.", "outcome",
-		map[string]int64{"sent": g.Sent, "failed": g.Failed, "asked": g.Asked})
-	t.Each(t.Counter, "agentsite_gossip_bytes_total", "Bytes of their bodies.", "way",
-		map[string]int64{"in": g.In, "out": g.Out})
-	t.Each(t.Counter, "agentsite_gossip_messages_refused_total",
-		"Messages that were not taken in: those no honest member sends, and those there was no room for.", "reason",
-		map[string]int64{"unfit": g.Refused, "full": g.Dropped})
-}
-
-// overlayGauges writes the metrics of the DHT.
-func overlayGauges(t *meter.Text, n *peering.Node) {
-	d := n.Overlay.Standing()
-	t.One(t.Gauge, "agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
-	t.One(t.Gauge, "agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
-	t.One(t.Gauge, "agentsite_dht_keys", "Entries that this portal stores in the DHT.", float64(d.Keys))
-	t.One(t.Gauge, "agentsite_dht_round_seconds", "Interval at which these are refreshed.", d.RoundS)
-	t.One(t.Gauge, "agentsite_dht_records", "Records of the DHT that are kept for others.", float64(d.Held))
-	t.One(t.Gauge, "agentsite_dht_records_bytes", "Their size.", float64(d.Bytes))
-	t.Each(t.Counter, "agentsite_dht_lookups_total",
-		"Lookups in the DHT by outcome; second_path are those that took another path.", "outcome",
-		map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
-	t.Each(t.Counter, "agentsite_dht_requests_total",
-		"Requests to nodes of the DHT: all, those without an answer, and those so late that another node was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
-	t.Each(t.Counter, "agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.",
-		"reason", d.Refused)
-	r := n.Resolver.Tally()
-	t.Each(t.Counter, "agentsite_agents_sought_total",
-		"Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because a caller exceeded the limit.", "outcome",
-		map[string]int64{"found": r.Found, "absent": r.Absent, "failed": r.Failed, "limited": r.Limited})
-}
-
-// peerGauges writes the metrics of some portals, each by its host.
-func peerGauges(t *meter.Text, list []federation.PeerStats) {
-	for _, m := range []struct {
-		kind       func(name, help string)
-		name, help string
-		of         func(federation.PeerStats) float64
-	}{
-		{t.Gauge, "agentsite_peer_rtt_seconds", "Round trip to a portal, smoothed; for at most 64 portals.",
-			func(s federation.PeerStats) float64 { return s.RTT.Seconds() }},
-		{t.Gauge, "agentsite_peer_failures", "How often in a row a portal has not answered.",
-			func(s federation.PeerStats) float64 { return float64(s.Failures) }},
-		{t.Gauge, "agentsite_peer_lag_seconds", "For how long a newer state of a portal has waited.",
-			func(s federation.PeerStats) float64 { return s.Lag.Seconds() }},
-		{t.Counter, "agentsite_peer_refused_total", "What a portal sent that was refused.",
-			func(s federation.PeerStats) float64 { return float64(s.Faults) }},
-	} {
-		m.kind(m.name, m.help)
-		for _, s := range list {
-			t.Value(m.name, m.of(s), "portal", s.Host)
-		}
+	for _, peer := range stats.Each {
+		s.addPeer(peer)
 	}
+	return s
 }
 
 // listenMetrics opens the address for scrapers, if there is one.

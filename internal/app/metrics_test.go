@@ -2,11 +2,15 @@ package app_test
 
 import (
 	"context"
+	_ "embed"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"agentsite/internal/app"
 	"agentsite/internal/federation"
@@ -34,6 +38,9 @@ func TestMetrics_TellOfTheFederation(t *testing.T) {
 	olga.NewToken("agents:read").Must(http.MethodGet, "/metrics", nil, http.StatusForbidden)
 	own := olga.NewToken("admin").Must(http.MethodGet, "/metrics", nil, http.StatusOK).Body
 	scraped := scrape(t, a.MetricsAddr(), "localhost")
+	if diff := cmp.Diff(listed, listFamilies(scraped)); diff != "" {
+		t.Errorf("other families than testdata/metrics.txt:\n%s", diff)
+	}
 	for _, text := range []string{own, scraped} {
 		for _, want := range []string{
 			`agentsite_peers{state="active"} 1`, `agentsite_peers{state="quarantined"} 0`, `agentsite_peer_heads{state="current"} 1`, `agentsite_records_total{outcome="admitted"} `,
@@ -51,6 +58,31 @@ func TestMetrics_TellOfTheFederation(t *testing.T) {
 		t.Errorf("a foreign name gets %.200q", got)
 	}
 }
+
+// listed are the families that programs of operators read: help, type and labels.
+//
+//go:embed testdata/metrics.txt
+var listed string
+
+// listFamilies returns the help, the type and the labels of each family of a text for scrapers.
+func listFamilies(text string) string {
+	var out strings.Builder
+	last := ""
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			out.WriteString(line)
+			continue
+		}
+		family := labelValue.ReplaceAllString(line[:strings.LastIndex(line, " ")], "$1")
+		if family != last {
+			out.WriteString(family + "\n")
+			last = family
+		}
+	}
+	return out.String()
+}
+
+var labelValue = regexp.MustCompile(`([a-z]+)="[^"]*"`)
 
 func scrape(t *testing.T, addr, host string) string {
 	t.Helper()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentsite/internal/clock"
 	"agentsite/internal/meter"
 	"agentsite/internal/record"
@@ -45,7 +47,7 @@ type Peers struct {
 	liars    tally         // of portals that were proved to lie
 	crowds   tally         // of those that were let go because there were too many
 
-	faulted meter.Kinds // refused records and answers of portals
+	faulted *prometheus.CounterVec // refused records and answers of portals, by reason
 
 	attesting sync.Mutex // held from the choice of a version until it is stored
 
@@ -91,18 +93,15 @@ type PeersConfig struct {
 // PeerStore keeps portals, and the operators' decisions with their reasons.
 type PeerStore interface {
 	Peers(ctx context.Context) ([]Facts, error)
-	// SavePeers replaces the facts of portals, forgets keys, and adds changes
-	// of states.
+	// SavePeers replaces the facts of portals, deletes keys, and adds changes of states.
 	SavePeers(ctx context.Context, save []Facts, forget []string, changes []Change) error
 	// PeerChanges returns the latest changes of a portal's state, newest first.
 	PeerChanges(ctx context.Context, key string, limit int) ([]Change, error)
 	// PeerPolicy returns the policy, false when none was ever set.
 	PeerPolicy(ctx context.Context) (Policy, bool, error)
-	// DecidePeers stores a decision of an operator together with its entry in the log of
-	// decisions.
+	// DecidePeers stores a decision of an operator together with its entry in the log of decisions.
 	DecidePeers(ctx context.Context, d Decided) error
-	// Decisions returns entries of that log about the federation, newest
-	// first, those before an id if that is not 0.
+	// Decisions returns entries of that log about the federation, newest first, those before an id if that is not 0.
 	Decisions(ctx context.Context, before int64, limit int) ([]Entry, error)
 }
 
@@ -124,8 +123,7 @@ const (
 	// addressLife is how long one is kept that does not answer.
 	addressLife = 24 * time.Hour
 	saveEvery   = 5 * time.Second
-	// saveSeenEvery is for portals that were seen, and nothing else: one that is
-	// killed begins with when it saw them a minute before.
+	// saveSeenEvery is for portals with a new last sight and no other change. After a crash the last sight is older.
 	saveSeenEvery = time.Minute
 	// reviewShare spreads the reviews of states that change with time, such as at the expiry of a
 	// head: up to twenty portals are reviewed every second, more than that less often.
@@ -149,7 +147,8 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 		sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word),
 		wanted:  make(map[record.PortalID]time.Time),
 		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256),
-		wake: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), faulted: meter.NewCounters("agentsite_peer_faults_total",
+			"What portals sent that was refused, by reason; fork, inconsistent and omitted are lies.", "reason", "malformed")}
 	pol, ok, err := store.PeerPolicy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)

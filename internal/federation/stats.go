@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 )
@@ -14,16 +16,14 @@ import (
 type Stats struct {
 	// States is how many portals there are in each state.
 	States map[State]int
-	// Heads are those that are known, CurrentHeads and StaleHeads which of them
-	// hold and which have ended. OldestHead is the age of the oldest that
-	// holds, Lagging of how many portals a newer one waits.
+	// Heads counts the known heads, CurrentHeads the valid and StaleHeads the expired ones. OldestHead is the age
+	// of the oldest valid head. Lagging counts the portals with a newer head that is not pulled yet.
 	Heads, CurrentHeads, StaleHeads, Lagging int
 	OldestHead                               time.Duration
 	// Held and Listed are agents of the portals that are let in.
 	Held, Listed int
 	Truncated    int // portals over their quota
-	// Faults counts the refused records and answers of portals since the start, by reason.
-	Faults map[string]int64
+	Faults prometheus.Collector // counts refused records and answers of portals, by reason
 	// Each are some portals: see maxEach.
 	Each []PeerStats
 }
@@ -47,7 +47,7 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 		return Stats{}, err
 	}
 	now := clock.Now()
-	out := Stats{States: make(map[State]int), Faults: p.faulted.All()}
+	out := Stats{States: make(map[State]int), Faults: p.faulted}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	var each []*entry

@@ -204,7 +204,7 @@ func (e *entry) recordFailure(err error, now time.Time) {
 
 // Fault implements Registry.
 func (p *Peers) Fault(portal record.PortalID, reason string) {
-	p.faulted.Add(reason, 1)
+	p.faulted.WithLabelValues(reason).Inc()
 	p.changeFacts(portal, func(e *entry, now time.Time) {
 		if e.countFault(reason, now) {
 			p.cfg.Log.Warn("a portal is refused for an hour", "portal", portal, "reason", reason)

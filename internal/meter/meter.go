@@ -1,46 +1,14 @@
-// Package meter counts events and writes the counts for scrapers, in the text form of Prometheus.
-// There is no registry: the counting package holds the counters, and the scraped page reads them. The
-// number of labels is bounded, because callers can choose them.
+// Package meter makes the counters of the metrics that client_golang serves.
 package meter
 
-import "sync"
+import "github.com/prometheus/client_golang/prometheus"
 
-const (
-	// maxKinds bounds the values of a label: values that a guest can choose must not grow without end.
-	maxKinds = 64
-	// maxKind bounds a value, in bytes.
-	maxKind = 64
-	// Other is the label of all values beyond them.
-	Other = "other"
-)
-
-// Kinds counts by one label. Its zero value is ready; it is safe for concurrent
-// use.
-type Kinds struct {
-	mu     sync.Mutex // guards counts
-	counts map[string]int64
-}
-
-// Add counts n of a kind.
-func (k *Kinds) Add(kind string, n int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.counts == nil {
-		k.counts = make(map[string]int64)
+// NewCounters returns counters by the values of one label. The given values are served from the start with 0. Values
+// must be constants of the program, never texts of a caller or another portal, because each takes memory.
+func NewCounters(name, help, label string, values ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	for _, value := range values {
+		v.WithLabelValues(value)
 	}
-	if _, known := k.counts[kind]; !known && (len(k.counts) >= maxKinds || len(kind) > maxKind) {
-		kind = Other
-	}
-	k.counts[kind] += n
-}
-
-// All returns the counts.
-func (k *Kinds) All() map[string]int64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	out := make(map[string]int64, len(k.counts))
-	for kind, n := range k.counts {
-		out[kind] = n
-	}
-	return out
+	return v
 }

@@ -1,34 +1,31 @@
 package meter_test
 
 import (
-	"strconv"
-	"strings"
+	"bytes"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"agentsite/internal/meter"
 )
 
-func TestKinds_AreBounded(t *testing.T) {
+func TestNewCounters_StartAtZeroAndEscape(t *testing.T) {
 	t.Parallel()
-	var k meter.Kinds
-	for i := range 1000 {
-		k.Add("kind"+strconv.Itoa(i), 1)
+	v := meter.NewCounters("a_total", "One\nline.", "by", "zero")
+	v.WithLabelValues("a\"\\\n").Inc()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(v)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(len(families), err)
 	}
-	k.Add(strings.Repeat("x", 1000), 5)
-	k.Add("kind0", 1)
-	all := k.All()
-	if len(all) > 65 || all["kind0"] != 2 || all[meter.Other] != 1000-64+5 {
-		t.Errorf("%d kinds, %d others, %d of the first", len(all), all[meter.Other], all["kind0"])
+	var b bytes.Buffer
+	if _, err := expfmt.MetricFamilyToText(&b, families[0]); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestText_EscapesWhatStrangersChose(t *testing.T) {
-	t.Parallel()
-	var x meter.Text
-	x.One(x.Gauge, "a_gauge", "One\nline.", 1.5)
-	x.Each(x.Counter, "a_total", "More.", "by", map[string]int64{"b": 2, "a\"\\\n\xff": 1})
-	want := "# HELP a_gauge One\\nline.\n# TYPE a_gauge gauge\na_gauge 1.5\n# HELP a_total More.\n# TYPE a_total counter\na_total{by=\"a\\\"\\\\\\n�\"} 1\na_total{by=\"b\"} 2\n"
-	if got := string(x.Bytes()); got != want {
+	want := "# HELP a_total One\\nline.\n# TYPE a_total counter\na_total{by=\"a\\\"\\\\\\n\"} 1\na_total{by=\"zero\"} 0\n"
+	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

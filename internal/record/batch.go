@@ -69,7 +69,7 @@ func (g *Gate) admitAll(ctx context.Context, claims []claim, now time.Time) ([]R
 		from = to
 	}
 	for i := range results {
-		g.tally.countResult(results[i].Fresh, results[i].Err)
+		g.metrics.countResult(results[i].Fresh, results[i].Err)
 	}
 	return results, nil
 }

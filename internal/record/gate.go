@@ -66,7 +66,7 @@ type Keeping struct {
 type Gate struct {
 	network string
 	mem     Memory
-	tally   tally
+	metrics metrics
 	current current
 }
 
@@ -76,7 +76,7 @@ func NewGate(network string, mem Memory) (*Gate, error) {
 		return nil, fmt.Errorf("%q is not the name of a network: use at most %d of a–z, 0–9 and -", network,
 			maxNetwork)
 	}
-	return &Gate{network: network, mem: mem}, nil
+	return &Gate{network: network, mem: mem, metrics: newMetrics()}, nil
 }
 
 // maxTries bounds the retries of Admit after other calls changed the same slot.
@@ -88,7 +88,7 @@ const maxTries = 8
 // Cheap checks come first: form and size before decoding; time, key and version before the
 // signature, which costs 50 µs. For many records see AdmitAll.
 func (g *Gate) Admit(ctx context.Context, wire []byte, now time.Time) (r *Record, fresh bool, err error) {
-	defer func() { g.tally.countResult(fresh, err) }()
+	defer func() { g.metrics.countResult(fresh, err) }()
 	if r, err = Open(g.network, wire); err != nil {
 		return nil, false, err
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -191,8 +193,8 @@ func TestSeeker_MeetsThePortalOfAHandle(t *testing.T) {
 	if u.book.asked != asked {
 		t.Error("the DHT was asked for a portal that is known")
 	}
-	if tally := u.seeker.Tally(); tally != (search.ResolveTally{Found: 1}) {
-		t.Errorf("%+v", tally)
+	if got := outcomes(t, u.seeker); got["found"] != 1 || got["absent"]+got["failed"]+got["limited"] != 0 {
+		t.Error(got)
 	}
 	// A search for the whole handle finds it, and only where others are asked too.
 	u.strange("other", "one")
@@ -425,8 +427,8 @@ func TestSeeker_BoundsWhatOneAndAllMayAsk(t *testing.T) {
 		if n, _ := began(guest, 5); n != 1 {
 			t.Errorf("after ten seconds a visitor began %d", n)
 		}
-		if tally := u.seeker.Tally(); tally.Absent != 41 || tally.Limited == 0 {
-			t.Errorf("%+v", tally)
+		if got := outcomes(t, u.seeker); got["absent"] != 41 || got["limited"] == 0 {
+			t.Error(got)
 		}
 	})
 }
@@ -527,4 +529,20 @@ func TestSearcher_WaitsForTheDHTNoLongerThanForPortals(t *testing.T) {
 			t.Errorf("%+v", page.Coverage)
 		}
 	})
+}
+
+// outcomes returns the metric of a Resolver, by outcome.
+func outcomes(t *testing.T, k *search.Resolver) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(k.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(len(families), err)
+	}
+	out := make(map[string]float64)
+	for _, m := range families[0].GetMetric() {
+		out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+	}
+	return out
 }

@@ -18,7 +18,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"agentsite/internal/clock"
@@ -27,7 +26,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
-	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/internal/strictjson"
 )
@@ -68,9 +66,8 @@ type Config struct {
 // Client asks other portals, by requests that are signed. It implements
 // federation.Caller and guard.Prover and is safe for concurrent use.
 type Client struct {
-	cfg      Config
-	received atomic.Int64
-	asked    meter.Kinds
+	cfg     Config
+	metrics metrics
 
 	mu      sync.Mutex // guards the rest
 	origins map[string]*place
@@ -88,7 +85,8 @@ type place struct {
 
 // New returns a Client.
 func New(cfg Config) *Client {
-	return &Client{cfg: cfg, origins: make(map[string]*place), skew: make(map[record.PortalID]time.Duration)}
+	return &Client{cfg: cfg, metrics: newMetrics(), origins: make(map[string]*place),
+		skew: make(map[record.PortalID]time.Duration)}
 }
 
 // Do implements federation.Caller. A portal that does not know this one gets our card, and the request
@@ -229,14 +227,14 @@ func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) 
 	began := time.Now()
 	resp, err := c.cfg.RoundTripper.RoundTrip(r)
 	if err != nil {
-		c.asked.Add(outcomeOf(err), 1)
+		c.metrics.asked.WithLabelValues(outcomeOf(err)).Inc()
 		return nil, err
 	}
 	defer resp.Body.Close()
 	took := time.Since(began)
 	b, err := readBody(resp, limit)
-	c.received.Add(int64(len(b)))
-	c.asked.Add(statusOf(resp.StatusCode, err), 1)
+	c.metrics.received.Add(float64(len(b)))
+	c.metrics.asked.WithLabelValues(statusOf(resp.StatusCode, err)).Inc()
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", r.URL.Host, err)
 	}

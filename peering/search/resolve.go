@@ -9,12 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/peering/catalog"
 	"agentsite/peering/client"
@@ -114,11 +117,12 @@ type Resolver struct {
 	ResolverConfig
 	catalog                *catalog.Catalog
 	persons, visitors, all *limit.Keyed
+	// outcomes counts searches; limited ones were refused because one caller, or all together, started too many.
+	outcomes *prometheus.CounterVec
 
 	mu      sync.Mutex // guards the rest
 	flights map[string]*seeking
 	absent  map[string]absence
-	tally   ResolveTally
 }
 
 var _ hub.Seeker = (*Resolver)(nil)
@@ -136,24 +140,16 @@ type absence struct {
 	until time.Time
 }
 
-// ResolveTally counts the results of searches for agents of unknown portals since the start: Limited
-// were refused because one caller, or all together, started too many.
-type ResolveTally struct{ Found, Absent, Failed, Limited int64 }
-
 // NewResolver returns a Resolver. Its searches end with the Searcher's Run.
 func NewResolver(cfg ResolverConfig) *Resolver {
 	return &Resolver{ResolverConfig: cfg, catalog: cfg.Bootstrapper.Catalog, flights: make(map[string]*seeking),
-		absent:   make(map[string]absence),
+		absent: make(map[string]absence),
+		outcomes: meter.NewCounters("agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the "+
+			"DHT, by what came of it; limited are those that were not, because a caller exceeded the limit.",
+			"outcome", "found", "absent", "failed", "limited"),
 		persons:  limit.New(seekEvery, seekBurst, maxSeekers),
 		visitors: limit.New(seekEveryVisitor, seekBurstVisitor, maxSeekers),
 		all:      limit.New(seekEveryAll, seekBurstAll, 1)}
-}
-
-// Tally returns the counts of results.
-func (k *Resolver) Tally() ResolveTally {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.tally
 }
 
 // Seek implements hub.Seeker. All callers that look for the same agent share one search and wait at
@@ -192,13 +188,13 @@ func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking
 		return nil, a.err
 	}
 	if wait, ok := k.asker(actor); !ok {
-		k.tally.Limited++
+		k.outcomes.WithLabelValues("limited").Inc()
 		return nil, fault.Limited(wait, "%s is not known here, and you looked for many such in a short time. Wait %s.",
 			w.text(), max(wait.Round(time.Second), time.Second))
 	}
 	wait, ok := k.all.Allow("")
 	if !ok || len(k.flights) >= maxSeeks {
-		k.tally.Limited++
+		k.outcomes.WithLabelValues("limited").Inc()
 		return nil, &fault.Error{Kind: fault.Unavailable,
 			Safe: w.text() + " is not known here, and too many others are being looked for in the network now. Try again in some seconds.", RetryAfter: max(wait, time.Second)}
 	}
@@ -232,13 +228,13 @@ func (k *Resolver) endSearch(what string, s *seeking) {
 	life := absentFor
 	switch {
 	case s.err == nil:
-		k.tally.Found++
+		k.outcomes.WithLabelValues("found").Inc()
 		close(s.done)
 		return
 	case fault.Is(s.err, fault.NotFound):
-		k.tally.Absent++
+		k.outcomes.WithLabelValues("absent").Inc()
 	default:
-		k.tally.Failed++
+		k.outcomes.WithLabelValues("failed").Inc()
 		life = failedFor
 	}
 	now := time.Now()

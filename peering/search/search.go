@@ -70,16 +70,17 @@ type Searcher struct {
 	// checker caches verified signatures, because the same agents are found again.
 	checker *record.Checker
 	// alive ends with Run; end ends it.
-	alive context.Context
-	end   context.CancelFunc
-	tally searchTally
+	alive   context.Context
+	end     context.CancelFunc
+	metrics metrics
 }
 
 var _ hub.Wider = (*Searcher)(nil)
 
 // New returns the Searcher of a Catalog.
 func New(cfg Config) *Searcher {
-	s := &Searcher{Config: cfg, places: make(chan struct{}, maxAsks), checker: record.NewChecker(cfg.Gate)}
+	s := &Searcher{Config: cfg, places: make(chan struct{}, maxAsks), checker: record.NewChecker(cfg.Gate),
+		metrics: newMetrics()}
 	s.alive, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -252,7 +253,7 @@ func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([
 		}
 	}
 	c.Limited = c.Limited || len(later) > 0
-	s.tally.note(c, late)
+	s.metrics.countSearch(c, late)
 	slices.Sort(c.Silent)
 	return c
 }

@@ -1,14 +1,15 @@
 package guard
 
 import (
-	"agentsite/internal/federation"
 	"net/netip"
+
+	"agentsite/internal/federation"
 )
 
 // Arrive refuses requests from an address, an IP without port, before anything of the request is
 // read. Rules are about the whole address, limits count an IPv6 client as its /64.
 func (g *Guard) Arrive(addr string) (err error) {
-	defer func() { g.countRefusal(err) }()
+	defer func() { g.metrics.countRefusal(err) }()
 	a, parsed := netip.ParseAddr(addr)
 	if parsed == nil {
 		a = a.Unmap().WithZone("")

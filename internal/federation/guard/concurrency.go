@@ -81,6 +81,13 @@ type places struct {
 
 func newPlaces() *places { return &places{busy: make(map[record.PortalID]int)} }
 
+// total returns the number of requests that are worked on.
+func (p *places) total() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
+}
+
 // enter takes a place for a portal; done gives it back and may be called again.
 func (p *places) enter(id record.PortalID, unproved bool) (done func(), err error) {
 	most := maxAtOnce

@@ -11,14 +11,12 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/limit"
-	"agentsite/internal/meter"
 	"agentsite/internal/record"
 )
 
@@ -105,8 +103,7 @@ type Guard struct {
 	near bool
 	// strangers limits portals that sent a handshake and did not answer at their origin.
 	strangers *limit.Keyed
-	verified  atomic.Int64
-	refused   meter.Kinds
+	metrics   metrics
 
 	target httpsig.Target
 	checks *checks
@@ -128,8 +125,8 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
 		addrs:  limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs),
 		hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals),
-		strangers: limit.New(strangerEvery, strangerBurst, 1),
-		target:    targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
+		strangers: limit.New(strangerEvery, strangerBurst, 1), metrics: newMetrics(),
+		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
 // Run writes the used nonces to disk until ctx ends.
@@ -145,8 +142,8 @@ type ReadBody func(asker Asker) ([]byte, error)
 // or those of the database and of read.
 func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker, body []byte, done func(), err error) {
 	defer func() {
-		if g.countRefusal(err); err == nil {
-			g.verified.Add(1)
+		if g.metrics.countRefusal(err); err == nil {
+			g.metrics.verified.Inc()
 		}
 	}()
 	ctx, now := r.Context(), clock.Now()

@@ -53,6 +53,13 @@ type used struct {
 	full      chan struct{} // wakes the writer when many wait
 }
 
+// total returns the number of nonces that are remembered.
+func (u *used) total() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.count
+}
+
 // bucket holds the nonces that expire in one nonceSpan.
 type bucket struct {
 	nonces map[[16]byte]struct{}
