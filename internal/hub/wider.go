@@ -95,6 +95,9 @@ func (s *Service) searchOverlay(few []Agent, q Query) (Page, error) {
 			fresh = append(fresh, a)
 		}
 	}
+	if len(fresh) == 0 { // nearly always: the asked portals are held, or there are none
+		return Page{}, nil
+	}
 	q.Limit = 100
 	return s.index.Beside(fresh, q)
 }
