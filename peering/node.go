@@ -144,11 +144,21 @@ func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 	return n, nil
 }
 
-// Run takes part in the network until ctx ends.
-func (n *Node) Run(ctx context.Context) error {
+// Run takes part in the network until ctx ends. The portal's agents are published once filled is
+// closed: the first round signs all of them when the address of the portal is new, which would
+// double the time until a search finds all agents.
+func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	group, ctx := errgroup.WithContext(ctx)
+	publish := func(ctx context.Context) error {
+		select {
+		case <-filled:
+			return n.Publisher.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	loops := []func(context.Context) error{
-		n.Peers.Run, n.Tiers.Run, n.Self.Run, n.Guard.Run, n.handshaker.Run, n.sweepReplica, n.Publisher.Run,
+		n.Peers.Run, n.Tiers.Run, n.Self.Run, n.Guard.Run, n.handshaker.Run, n.sweepReplica, publish,
 		n.WatchPolicy,
 		n.Catalog.Run, n.summaries.Run, n.Syncer.Run, n.Overlay.Run, n.watchNodes, n.Searcher.Run, n.Liveness.Run,
 	}

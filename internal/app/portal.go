@@ -346,7 +346,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if p.node == nil {
 		workers.Go(func() error { return p.peers.Run(work) })
 	} else {
-		workers.Go(func() error { return p.node.Run(work) })
+		workers.Go(func() error { return p.node.Run(work, p.loaded) })
 		workers.Go(func() error { return p.portalCalls.Run(work) })
 	}
 
