@@ -146,9 +146,10 @@ func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 
 // Run takes part in the network until ctx ends. The portal's agents are published once filled is
 // closed: the first round signs all of them when the address of the portal is new, which would
-// double the time until a search finds all agents.
+// double the time until a search finds all agents. Their liveness is listed then too.
 func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	group, ctx := errgroup.WithContext(ctx)
+	observe := func(ctx context.Context) error { return n.Liveness.Run(ctx, filled) }
 	publish := func(ctx context.Context) error {
 		select {
 		case <-filled:
@@ -160,7 +161,7 @@ func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	loops := []func(context.Context) error{
 		n.Peers.Run, n.Tiers.Run, n.Self.Run, n.Guard.Run, n.handshaker.Run, n.sweepReplica, publish,
 		n.WatchPolicy,
-		n.Catalog.Run, n.summaries.Run, n.Syncer.Run, n.Overlay.Run, n.watchNodes, n.Searcher.Run, n.Liveness.Run,
+		n.Catalog.Run, n.summaries.Run, n.Syncer.Run, n.Overlay.Run, n.watchNodes, n.Searcher.Run, observe,
 	}
 	if n.Gossip != nil {
 		loops = append(loops, n.Gossip.Run, n.Gossip.watchPeers)

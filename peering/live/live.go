@@ -97,8 +97,9 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Run signs, sends and pulls until ctx ends. It returns after its goroutines have ended.
-func (s *Service) Run(ctx context.Context) error {
+// Run signs, sends and pulls until ctx ends. It returns after its goroutines have ended. It lists
+// the own agents once filled is closed, or at once if it is nil: a start fills the search index first.
+func (s *Service) Run(ctx context.Context, filled <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var listed, swept time.Time
@@ -110,11 +111,11 @@ func (s *Service) Run(ctx context.Context) error {
 		s.loadPeers(ctx)
 		s.readRecords(ctx)
 		now := time.Now()
-		if s.ready && now.Sub(listed) >= listEvery {
+		if s.ready && filled == nil && now.Sub(listed) >= listEvery {
 			listed = now
 			s.listAgents(ctx)
 		}
-		if s.ready {
+		if !listed.IsZero() {
 			s.signReports(ctx)
 			s.signProofs(ctx)
 			s.readRecords(ctx) // reads the records just signed
@@ -131,6 +132,9 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
+				break wait
+			case <-filled:
+				filled = nil
 				break wait
 			case <-s.nudge:
 				s.readRecords(ctx)

@@ -308,7 +308,7 @@ func TestRun_ReadsAnewWhoLostItsReplica(t *testing.T) {
 		run(t, b)
 		ctx, stop := within(t)
 		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
+		go func() { done <- a.Run(ctx, nil) }()
 		wait(10 * time.Minute)
 		stop()
 		<-done
@@ -337,7 +337,7 @@ func TestRun_ABackupThatIsRestoredConvictsNobody(t *testing.T) {
 		a.lists("x")
 		ctx, stop := within(t)
 		done := make(chan error, 1)
-		go func() { done <- a.Run(ctx) }()
+		go func() { done <- a.Run(ctx, nil) }()
 		run(t, b)
 		wait(soon)
 		backup := a.spoken(a.ID)

@@ -294,7 +294,7 @@ func run(t *testing.T, nodes ...*node) {
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		wg.Go(func() {
-			if err := n.Run(ctx); err != nil {
+			if err := n.Run(ctx, nil); err != nil {
 				t.Error(err)
 			}
 		})
