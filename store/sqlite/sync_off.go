@@ -1,10 +1,10 @@
 //go:build unsafesync
 
-package store
+package sqlite
 
 // For one purpose only: bench/nightly shows with it that its power-cut test
 // notices lost writes.
 const (
-	synchronous      = "OFF"
+	Synchronous      = "OFF"
 	synchronousValue = "0"
 )
