@@ -54,7 +54,7 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 // insertAgent stores an agent after its name was reserved. It is due for a check at once, or at the
 // time of the verdict it comes with.
 func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
-	if _, err := t.Exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
+	if err := t.InsertRows(agentInsert, [][]any{agentValues(a, spec, sealed)}); err != nil {
 		return err
 	}
 	d.agentAdded(t, a.OwnerID)
@@ -65,7 +65,7 @@ func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []by
 }
 
 const agentInsert = `INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, secret, status, status_message, held,
-	live_state, live_reason, live_at, check_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	live_state, live_reason, live_at, check_at, created_at, updated_at) VALUES`
 
 func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 	at, checked := clock.Milli(a.CreatedAt), clock.Milli(a.Liveness.CheckedAt)
@@ -90,11 +90,10 @@ func (d *Agents) AgentsChanged(t *sqlite.Tx) {
 
 // insertVersion stores an agent's current content as one of its versions.
 func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
-	_, err := t.Exec(versionInsert, versionValues(a, spec, author)...)
-	return err
+	return t.InsertRows(versionInsert, [][]any{versionValues(a, spec, author)})
 }
 
-const versionInsert = `INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at, kind, note, status, icon) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const versionInsert = `INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at, kind, note, status, icon) VALUES`
 
 func versionValues(a hub.Agent, spec, author string) []any {
 	return []any{a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt), string(a.Kind),
@@ -136,23 +135,21 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	// In the order of the tree, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		for _, n := range names {
-			_, err := t.Exec(rows.NameInsert, n...)
-			if sqlite.IsDuplicate(err) {
-				return findTaken(t, list, at)
-			}
-			if err != nil {
-				return err
-			}
+		err := t.InsertRows(rows.NameInsert, names)
+		if sqlite.IsDuplicate(err) {
+			return findTaken(t, list, at)
 		}
-		for i, a := range list {
-			if _, err := t.Exec(agentInsert, agents[i]...); err != nil {
-				return err
-			}
+		if err == nil {
+			err = t.InsertRows(agentInsert, agents)
+		}
+		if err == nil {
+			err = t.InsertRows(versionInsert, versions)
+		}
+		if err != nil {
+			return err
+		}
+		for _, a := range list {
 			d.agentAdded(t, a.OwnerID)
-			if _, err := t.Exec(versionInsert, versions[i]...); err != nil {
-				return err
-			}
 			if err := d.hooks.NotifyRegistration(t, a); err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 				return err
 			}
 			d.publishing.Raise(t)
-			if _, err := t.Exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
+			if err := t.InsertRows(agentInsert, [][]any{agentValues(row, peerSpec, nil)}); err != nil {
 				return err
 			}
 			if err := insertVersion(t, row, peerSpec, ""); err != nil {

@@ -22,10 +22,6 @@ const slotColumns = `akey, epoch, seq, until, hash, gone, size, n, turn`
 
 func (a *slotRow) seen() record.Seen { return seenOf(a.Epoch, a.Seq, a.Until, a.Hash, a.N != nil) }
 
-// steps are how many rows the statements for many take at once, so that there
-// are few statements.
-var steps = [...]int{64, 8, 1}
-
 // agentKey is the key of a record of an agent, which its slot is found by.
 func agentKey(slot record.Slot) record.Hash {
 	return record.AgentKey(record.AgentID(slot.Portal, slot.About))
@@ -43,7 +39,7 @@ func lookUp(portal int64, keys []record.Hash,
 	list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
 	found := make(map[record.Hash]slotRow)
 	for len(keys) > 0 {
-		n := stepOf(len(keys))
+		n := sqlite.RowStep(len(keys))
 		args := make([]any, 0, n+1)
 		args = append(args, portal)
 		for _, k := range keys[:n] {
@@ -59,16 +55,6 @@ func lookUp(portal int64, keys []record.Hash,
 		keys = keys[n:]
 	}
 	return found, nil
-}
-
-// stepOf returns the largest step that does not go beyond n, which is not 0.
-func stepOf(n int) int {
-	for _, s := range steps {
-		if s <= n {
-			return s
-		}
-	}
-	return 1
 }
 
 // loadAgents returns the rows of some agents of a portal.
@@ -131,14 +117,7 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 	if err := setAside(t, p, aside); err != nil {
 		return err
 	}
-	for len(wait) > 0 {
-		n := stepOf(len(wait))
-		if err := placeAgents(t, p, wait[:n]); err != nil {
-			return err
-		}
-		wait = wait[n:]
-	}
-	return nil
+	return placeAgents(t, p, wait)
 }
 
 // countReplaced counts a record in the place of a row.
@@ -166,26 +145,22 @@ type placed struct {
 }
 
 const (
-	wireInsert   = `INSERT OR REPLACE INTO wires (n, gone, wire) VALUES `
-	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES `
+	wireInsert   = `INSERT OR REPLACE INTO wires (n, gone, wire) VALUES`
+	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES`
 )
 
-// placeAgents stores records, as many as a step.
+// placeAgents stores records.
 func placeAgents(t *sqlite.Tx, p *portalRow, list []placed) error {
-	wires := make([]any, 0, 3*len(list))
-	rows := make([]any, 0, 12*len(list))
+	wires, rows := make([][]any, len(list)), make([][]any, len(list))
 	for i := range list {
 		rec := list[i].Record
 		gone := rec.Tombstone()
-		wires = append(wires, list[i].n, gone, rec.Wire)
-		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires,
-			string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn)
+		wires[i] = []any{list[i].n, gone, rec.Wire}
+		rows[i] = []any{p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires,
+			string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn}
 	}
-	if _, err := t.Exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
+	if err := t.InsertRows(wireInsert, wires); err != nil {
 		return err
 	}
-	_, err := t.Exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
-	return err
+	return t.InsertRows(agentReplace, rows)
 }
-
-func tuples(n int, one string) string { return strings.Repeat(one+", ", n-1) + one }

@@ -19,7 +19,7 @@ const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kep
 // setAside keeps the covered records of some agents that are about to be replaced.
 func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
-		n := stepOf(len(keys))
+		n := sqlite.RowStep(len(keys))
 		args := make([]any, 0, n+2)
 		args = append(args, p.Turn, p.ID)
 		for i := range keys[:n] {

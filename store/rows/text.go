@@ -29,11 +29,11 @@ func ClipText(s string, n int) string {
 
 // TakeName reserves a name for ever; a Conflict fault when it is taken.
 func TakeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
-	_, err := t.Exec(NameInsert, name, kind, ref, at)
-	return sqlite.MapError(err)
+	return sqlite.MapError(t.InsertRows(NameInsert, [][]any{{name, kind, ref, at}}))
 }
 
-const NameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`
+// NameInsert is the statement of TakeName up to its values.
+const NameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES`
 
 // NullText is NULL for an empty text.
 func NullText(s string) any {
