@@ -82,8 +82,6 @@ type AgentCard struct {
 	Examples    []string // prompts to ask with one click
 	Matched     string   // "name, tags"; "" outside of search results
 	Why         string   // the correction of a misspelt word, may be empty
-	Copies      string   // "3 other portals" that list the same agent, may be empty
-	CopiesHref  string   // lists those
 }
 
 // Skill is one thing an agent can do.

@@ -349,7 +349,6 @@ func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return err
 	}
-	q.Copies = true // it lists all there are
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err

@@ -83,10 +83,6 @@ func (d *agentAPI) appendResult(b []byte, r *hub.Result) ([]byte, error) {
 	b = appendFlag(b, `,"verified":`, a.Verified)
 	source := d.source(&r.Agent)
 	b = source.append(append(b, `,"source":`...))
-	if r.Copies > 0 {
-		b = appendNumber(b, `,"copies":{"portals":`, int64(r.Copies))
-		b = append(appendTexts(append(b, `,"at":`...), orEmpty(r.CopiesAt)), '}')
-	}
 	return append(b, '}'), nil
 }
 

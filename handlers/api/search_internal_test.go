@@ -34,11 +34,6 @@ type (
 		Liveness livenessJSON `json:"liveness"`
 		Verified bool         `json:"verified"`
 		Source   sourceJSON   `json:"source"`
-		Copies   *copiesShape `json:"copies,omitempty"`
-	}
-	copiesShape struct {
-		Portals int      `json:"portals"`
-		At      []string `json:"at"`
 	}
 	whyShape struct {
 		Word  string `json:"word"`
@@ -62,11 +57,7 @@ func (d *agentAPI) shape(page *hub.Page) pageShape {
 		for _, m := range r.Why {
 			why = append(why, whyShape(m))
 		}
-		var copies *copiesShape
-		if r.Copies > 0 {
-			copies = &copiesShape{r.Copies, orEmpty(r.CopiesAt)}
-		}
-		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, d.source(&r.Agent), copies})
+		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, d.source(&r.Agent)})
 	}
 	return s
 }

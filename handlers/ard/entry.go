@@ -55,8 +55,6 @@ type entryMetadata struct {
 	Liveness  string `json:"liveness"`
 	Proof     string `json:"proof"`
 	Publisher string `json:"publisher,omitempty"`
-	// Copies is the number of other portals with the same built-in agent.
-	Copies int `json:"copies,omitempty"`
 }
 
 // The namespaces of identifiers. An agent has an entry for each protocol that it has a card of,
@@ -96,7 +94,7 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 		Description: cutText(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version),
 		UpdatedAt: formatTime(a.UpdatedAt),
 		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind),
-			string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher, 0},
+			string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher},
 	}
 	tags := a.Tags()
 	e.Tags = tags[:min(len(tags), maxTags)]

@@ -30,7 +30,6 @@ func (d *Handler) serveList(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	q.Copies = true // the list is complete
 	page, err := d.cfg.Directory.Search(r.Context(), actor, q)
 	if err != nil {
 		return err

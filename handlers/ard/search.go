@@ -97,7 +97,6 @@ func (d *Handler) serveSearch(w http.ResponseWriter, r *http.Request, actor iden
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)
 		e.Queries = nil // they are for indexing, §5.3.2
-		e.Metadata.Copies = page.Results[i].Copies
 		out.Results[i] = resultJSON{e, scaleScore(page.Results[i].Score, best), d.homeOf(&page.Results[i].Agent) + base}
 	}
 	if s.referrals {

@@ -34,8 +34,7 @@ const searchOutput = `{"type":"object","properties":{
 "agents":{"type":"array","items":{"type":"object","properties":{
 "agent":{"type":"string","description":"The handle"},"title":{"type":"string"},"description":{"type":"string"},"kind":{"type":"string"},"portal":{"type":"string"},
 "skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"url":{"type":"string"},
-"source":{"type":"object","description":"Which portal lists it, and whether that portal's domain was seen to serve the key that signed it","properties":{"portal":{"type":"string"},"url":{"type":"string"},"verified":{"type":"boolean"},"head_age":{"type":"integer"},"record":{"type":"string"}}},
-"copies":{"type":"integer","description":"How many other portals have the very same built-in agent; name portals to list theirs"}},
+"source":{"type":"object","description":"Which portal lists it, and whether that portal's domain was seen to serve the key that signed it","properties":{"portal":{"type":"string"},"url":{"type":"string"},"verified":{"type":"boolean"},"head_age":{"type":"integer"},"record":{"type":"string"}}}},
 "required":["agent","description","kind","live"]}},
 "portals":{"type":"object","description":"How much of the network was looked through","properties":{"known":{"type":"integer"},"asked":{"type":"integer"},"answered":{"type":"integer"},"silent":{"type":"array","items":{"type":"string"}},"oldest_head_age":{"type":"integer"}}},
 "total":{"type":"integer"},"next_cursor":{"type":"string"},"suggestions":{"type":"array","items":{"type":"string"}}
@@ -55,8 +54,6 @@ type foundJSON struct {
 	URL         string   `json:"url"`
 	// Source is the origin of an agent of another portal.
 	Source *sourceJSON `json:"source,omitempty"`
-	// Copies is the number of other portals with the same agent, which are not listed.
-	Copies int `json:"copies,omitempty"`
 }
 
 type sourceJSON struct {
@@ -109,11 +106,7 @@ func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.
 	for i := range page.Results {
 		r := &page.Results[i]
 		list[i] = d.foundAgent(&r.Agent, r.Score)
-		list[i].Copies = r.Copies
 		fmt.Fprintf(&b, "\n- %s (%s, %s): %s", list[i].Agent, list[i].Kind, list[i].Live, list[i].Description)
-		if r.Copies > 0 {
-			fmt.Fprintf(&b, " Other portals have it too: %d.", r.Copies)
-		}
 	}
 	if len(list) == 0 && len(page.Suggestions) > 0 {
 		b.WriteString(" Perhaps you mean: " + a2a.Line(strings.Join(page.Suggestions, ", "), maxFoundText) + ".")

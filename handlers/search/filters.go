@@ -96,13 +96,8 @@ func (f Filters) Values() url.Values {
 	if f.Q.Sort != "" {
 		v.Set("sort", f.Q.Sort)
 	}
-	for name, value := range map[string]string{"scope": f.Q.Scope, "same": f.Q.Same} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if f.Q.Copies {
-		v.Set("copies", "true")
+	if f.Q.Scope != "" {
+		v.Set("scope", f.Q.Scope)
 	}
 	return v
 }
@@ -157,11 +152,6 @@ func (f Filters) Here() string {
 func (f Filters) everywhereAddress() string {
 	f.Q.Scope = ""
 	return f.Address()
-}
-
-// SameAs returns the search for the duplicates of an agent.
-func SameAs(handle string) string {
-	return Filters{hub.Query{Same: handle}}.Address()
 }
 
 // Address returns the address of the filters' page.
@@ -238,11 +228,6 @@ func (f Filters) Active() []templates.ActiveFilter {
 				RemoveHref: f.toggledAddress(n.Param, value)})
 		}
 	}
-	if f.Q.Same != "" {
-		other := f
-		other.Q.Same = ""
-		out = append(out, templates.ActiveFilter{Name: "The same as", Value: f.Q.Same, RemoveHref: other.Address()})
-	}
 	if f.Q.Scope == hub.ScopePortal {
 		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only",
 			RemoveHref: f.everywhereAddress()})
@@ -257,8 +242,7 @@ func (f Filters) Kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.Param, Value: value})
 		}
 	}
-	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope},
-		{Name: "same", Value: f.Q.Same}} {
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.Q.Sort}, {Name: "scope", Value: f.Q.Scope}} {
 		if h.Value != "" {
 			out = append(out, h)
 		}

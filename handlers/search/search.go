@@ -9,7 +9,6 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/request"
-	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
@@ -104,13 +103,6 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 				string(hub.Unknown)}
 		}
 	}
-	q.Scope, q.Same = v.Get("scope"), v.Get("same")
-	switch v.Get("copies") {
-	case "", "false", "0", "no":
-	case "true", "1", "yes":
-		q.Copies = true
-	default:
-		return hub.Query{}, fault.New(fault.Invalid, "copies: use true or false")
-	}
+	q.Scope = v.Get("scope")
 	return q, nil
 }

@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -117,10 +119,16 @@ func TestAdminPeers_FollowsAnAgent(t *testing.T) {
 	t.Parallel()
 	a, b := apptest.Start(t), apptest.Start(t)
 	op := a.Operator(t, "olga")
+	op.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "ferry", "description": "Knows every ferry.", "kind": "link", "visibility": "public"}, http.StatusCreated)
 	if err := b.Greet(t.Context(), a.URL()); err != nil {
 		t.Fatal(err)
 	}
 	lookups(t, op, b.NetworkID(), func(a federation.DHTAnswer) bool { return len(a.Portals) == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := b.Until(ctx, a.NetworkID(), func(p federation.Peer) bool { return p.Listed == 1 }); err != nil {
+		t.Fatal(err)
+	}
 	steps := func(agent, at string, want int) string {
 		t.Helper()
 		page := op.Must(http.MethodGet, "/admin/peers?"+url.Values{"agent": {agent}, "at": {at}}.Encode(), nil, want).Body
@@ -152,13 +160,14 @@ func TestAdminPeers_FollowsAnAgent(t *testing.T) {
 			}
 		}
 	}
-	has(steps("guide", b.URL(), http.StatusOK), "ok: The agent guide is registered here", "ok: It is published")
-	has(steps("@guide", "", http.StatusOK), "Name another portal")
+	has(steps("guide", b.URL(), http.StatusOK), "ok: The agent guide is registered here", "fault: It is not published: It is part of this portal.")
+	has(steps("ferry", b.URL(), http.StatusOK), "ok: The agent ferry is registered here", "ok: It is published")
+	has(steps("@ferry", "", http.StatusOK), "Name another portal")
 	has(steps("nobody", b.Host, http.StatusOK), "fault: There is no agent \"nobody\"", "Check the spelling")
-	has(steps("guide", "elsewhere.example", http.StatusOK), `fault: The portal "elsewhere.example" is not known here`, "agentsite peers add https://elsewhere.example")
+	has(steps("ferry", "elsewhere.example", http.StatusOK), `fault: The portal "elsewhere.example" is not known here`, "agentsite peers add https://elsewhere.example")
 	has(steps(" ", b.Host, http.StatusBadRequest), "Write the name of an agent of this portal.")
 	op.Must(http.MethodPatch, "/api/v1/peers/"+b.NetworkID(), map[string]any{"policy": "deny", "note": "spam"}, http.StatusOK)
-	has(steps("guide", b.Host, http.StatusOK), "fault: "+b.Host+" is denied here")
+	has(steps("ferry", b.Host, http.StatusOK), "fault: "+b.Host+" is denied here")
 	// Its agents are not looked for; only an operator is told that it is not a
 	// matter of spelling.
 	has(op.Must(http.MethodGet, "/agents/guide@"+b.Host, nil, http.StatusNotFound).Body, "Its portal is not let in here: An operator of this portal shut it out.")

@@ -253,8 +253,6 @@ func searchFlags(fs *flags) {
 		fs.filters[name] = new(list)
 		fs.Var(fs.filters[name], name, "only agents of this "+what)
 	}
-	fs.filters["same"] = new(list)
-	fs.Var(fs.filters["same"], "same", "only agents equal to the built-in one with this `HANDLE`")
 	fs.filters["portal"] = new(list) // --portal is the portal that answers
 	fs.Var(fs.filters["portal"], "on", "only agents of the portal with this `HOST`")
 }

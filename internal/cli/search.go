@@ -31,9 +31,6 @@ type found struct {
 			State string `json:"state"`
 		} `json:"liveness"`
 		Verified bool `json:"verified"`
-		Copies   struct {
-			Portals int `json:"portals"`
-		} `json:"copies"`
 	} `json:"results"`
 	Portals struct {
 		Known, Answered int
@@ -129,12 +126,6 @@ func printFound(w io.Writer, page found) {
 		}
 		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", cleanText(r.Agent.Handle), cleanText(r.Agent.Title),
 			cleanText(r.Agent.Kind), cleanText(r.Liveness.State), proved, cleanText(about))
-		switch n := r.Copies.Portals; {
-		case n == 1:
-			fmt.Fprintln(w, "    also at 1 other portal")
-		case n > 1:
-			fmt.Fprintf(w, "    also at %d other portals; --same %s lists them\n", n, cleanText(r.Agent.Handle))
-		}
 		for _, y := range r.Why {
 			if y.How == "typo" || y.How == "form" { // matches that are not obvious
 				fmt.Fprintf(w, "    %q read as %q, in its %s\n", cleanText(y.Word), cleanText(y.Found),

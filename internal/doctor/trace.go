@@ -28,6 +28,10 @@ func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
 	}
 	p := s.publishedState(ctx, a)
 	switch {
+	case a.Kind == hub.Builtin:
+		r.Add(Agent, Fault, "People of other portals call it by its address: its name, @ and the host of this portal",
+			"It is not published: It is part of this portal. Every portal has its own built-in agents.")
+		return
 	case p.Why != "":
 		r.Add(Agent, Fault, "Make it public, and look at `agentsite peers policy` and its tags (local-only "+
 			"keeps it here)", "It is not published: %s", p.Why)

@@ -166,13 +166,6 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	if err := c.Err(); err != nil {
 		return Page{}, err
 	}
-	if q.Same != "" {
-		a, err := s.Listed(ctx, actor, q.Same)
-		if err != nil {
-			return Page{}, err
-		}
-		q.Same = a.ID
-	}
 	coverage := s.Coverage(q)
 	if q.Scope == ScopePortal {
 		if len(q.Portals) > 0 && !slices.Contains(q.Portals, "") && !slices.Contains(q.Portals, localPortal) {

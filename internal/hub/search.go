@@ -45,12 +45,6 @@ type Query struct {
 	// Wide adds a remote search of portals that are not fully held here, if there is a query: it
 	// takes as long as Wider does. It affects the first page only.
 	Wide bool
-	// Copies shows duplicates as results of their own; see Result.Copies. A query with Portals
-	// does so too.
-	Copies bool
-	// Same restricts to the equals of one agent, given by name or handle; that
-	// one is among them. An Index takes its id.
-	Same string
 	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
 	Limit  int
 	Cursor string
@@ -65,16 +59,7 @@ type Result struct {
 	Matched []string
 	// Why lists the matches of query words, best first, at most 8; empty for a listing.
 	Why []Match
-	// Copies is how many other portals have the very same built-in agent, which
-	// is not shown beside this one unless the query asks for Copies; CopiesAt
-	// are their hosts, at most MaxCopiesAt. The one that is shown is this
-	// portal's own if there is one.
-	Copies   int
-	CopiesAt []string
 }
-
-// MaxCopiesAt is how many portals a result names that have its equals.
-const MaxCopiesAt = 20
 
 // Match is one word of a query found in an agent.
 type Match struct {

@@ -85,7 +85,7 @@ func (s *Service) exactMatch(ctx context.Context, actor ident.Actor, q Query) *A
 // network, and nothing else is asked.
 func (q Query) handleText() (string, bool) {
 	text := strings.TrimSpace(q.Text)
-	if q.Cursor != "" || q.Same != "" || q.Scope == ScopePortal || len(text) > 300 ||
+	if q.Cursor != "" || q.Scope == ScopePortal || len(text) > 300 ||
 		strings.ContainsAny(text, " \t\n\"") ||
 		len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Portals)+len(q.Live)+len(q.Languages)+len(q.Modalities)+
 			len(q.Signed)+len(q.Proofs)+len(q.Publishers) > 0 {

@@ -41,7 +41,7 @@ func (s *Service) Asks(q Query) int {
 
 // asksOthers reports whether others are asked for a query.
 func (s *Service) asksOthers(q Query) bool {
-	return q.Wide && s.wider != nil && q.Cursor == "" && q.Same == "" && q.Scope != ScopePortal &&
+	return q.Wide && s.wider != nil && q.Cursor == "" && q.Scope != ScopePortal &&
 		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
 }
 

@@ -8,9 +8,7 @@ func (x *Index) Beside(few []hub.Agent, q hub.Query) (hub.Page, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, a := range few {
-		if !hidesCopies(&q) || !x.copies.wouldHide(&a) {
-			aside.Put(a)
-		}
+		aside.Put(a)
 	}
 	aside.words.Like(x.words)
 	return aside.Search(q)

@@ -34,7 +34,7 @@ const (
 // when the key would be too long.
 func countedKey(q *hub.Query, plan []byte) string {
 	asked := filtersOf(q)
-	size := len(q.Text) + len(plan) + len(q.Same)
+	size := len(q.Text) + len(plan)
 	for _, values := range asked {
 		for _, v := range values {
 			size += 1 + len(v)
@@ -47,9 +47,8 @@ func countedKey(q *hub.Query, plan []byte) string {
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
 	add(q.Text)
 	add(string(plan))
-	add(q.Same)
-	if q.Copies || q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
-		add(fmt.Sprint(q.Copies, q.CountMatches, timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)))
+	if q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
+		add(fmt.Sprint(q.CountMatches, timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)))
 	} else {
 		add("")
 	}

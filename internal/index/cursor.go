@@ -175,9 +175,5 @@ func queryHash(q hub.Query) uint64 {
 	if after := [2]int64{timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)}; after != [2]int64{never, never} {
 		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
-	if q.Copies || q.Same != "" { // likewise
-		write(fmt.Sprint(q.Copies))
-		write(q.Same)
-	}
 	return h.Sum64()
 }

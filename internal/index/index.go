@@ -36,7 +36,6 @@ type Index struct {
 	free   []uint32 // numbers of documents
 	facets [facetCount]*facet
 	up     bm25.Bits // documents that are up, see document.isUp
-	copies *copies
 
 	state   atomic.Uint64 // counts changes that a search may show
 	counted counted
@@ -50,7 +49,7 @@ type docTimes struct{ created, updated int64 }
 
 // New returns an empty index.
 func New() *Index {
-	x := &Index{words: bm25.New(fields...), copies: newCopies()}
+	x := &Index{words: bm25.New(fields...)}
 	for f := range x.facets {
 		x.facets[f] = newFacet()
 	}
@@ -107,7 +106,6 @@ type prepared struct {
 	doc      document
 	times    docTimes
 	values   []facetValue
-	copy     *candidate
 	words    bm25.Doc
 	analyzed bool // words is set
 }
@@ -115,7 +113,7 @@ type prepared struct {
 func prepareAgent(a *hub.Agent) *prepared {
 	return &prepared{
 		agent: a, key: keyOf(a), doc: newDocument(a), times: timesOf(a),
-		values: facetValues(make([]facetValue, 0, 16), a), copy: candidateOf(a),
+		values: facetValues(make([]facetValue, 0, 16), a),
 	}
 }
 
@@ -162,7 +160,6 @@ func (x *Index) setDocument(doc uint32, p *prepared) {
 	} else {
 		x.up.Drop(int(doc))
 	}
-	x.copies.putCandidate(doc, p.copy)
 }
 
 // Remove implements hub.Index.
@@ -178,7 +175,6 @@ func (x *Index) Remove(id string) {
 func (x *Index) removeDoc(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
-	x.copies.removeDoc(doc)
 	x.setValues(doc, nil)
 	x.docs[doc], x.times[doc] = document{}, docTimes{}
 	x.up.Drop(int(doc))

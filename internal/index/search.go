@@ -22,7 +22,6 @@ type scratch struct {
 	rest    bm25.Bits             // matches under all filters but one
 	class   bm25.Bits             // matches of one rank
 	less    bm25.Bits             // matches without those of some portals
-	whole   bm25.Bits             // matches with their copies
 	counts  [facetCount][]uint32  // by number of a value, all 0 between uses
 	seen    []valueID             // values that are not 0 in counts
 	best    []ranked
@@ -97,9 +96,6 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			if !q.Bare {
 				r.Why, _ = explainMatch(m, h.ID)
 			}
-			if hidesCopies(&q) {
-				x.addCopies(r, uint32(h.ID))
-			}
 		}
 	} else {
 		hits := x.listOrdered(o, m.Bits, page.Total, q.Limit+1, at, s)
@@ -115,9 +111,6 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			if !m.Any {
 				r.Why, r.Score = explainMatch(m, h.doc)
 				r.Matched = m.Fields(h.doc)
-			}
-			if hidesCopies(&q) {
-				x.addCopies(r, uint32(h.doc))
 			}
 		}
 	}
@@ -162,7 +155,6 @@ func explainMatch(m *bm25.Match, id int) ([]hub.Match, float64) {
 // The caller must hold mu; the matches are those of the text of q by plan.
 func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	x.dropOlder(match, q)
-	whole := x.collapseDuplicates(match, q, s)
 	asked := filtersOf(q)
 	var free [facetCount]bool // facets without a filter
 	for f, values := range asked {
@@ -211,16 +203,6 @@ func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scra
 	if known {
 		out = *kept
 	} else {
-		if whole != nil && !q.CountMatches {
-			// A search in one portal shows all of its agents.
-			for f := range asked {
-				if !free[f] {
-					whole.And(s.filters[f])
-				}
-			}
-			x.countFacets(whole, whole.Count(), [facetCount]bool{portalFacet: true}, s, &out)
-			free[portalFacet] = false
-		}
 		x.countFacets(match, total, free, s, &out)
 		x.counted.putFacets(key, state, &out)
 	}

@@ -15,7 +15,6 @@ const (
 	maxSuggestText = 100
 	frequentValues = 512 // tags, and skills, looked at from the frequent end
 	sampledAgents  = 16  // agents looked at for rarer ones
-	suggestTries   = 8   // times as many agents are looked at: some are copies
 )
 
 // Suggest implements hub.Index. Tags and skills are those in which a word
@@ -34,8 +33,7 @@ func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	values := x.valuesLike(text, words, n)
-	docs := x.words.Begins(text, []int{nameField, titleField}, x.up, suggestTries*n)
-	docs = slices.DeleteFunc(docs, func(doc int) bool { return x.copies.hidden.Has(doc) })
+	docs := x.words.Begins(text, []int{nameField, titleField}, x.up, n)
 	places := max(n-len(values), n-n/3)
 	list := make([]hub.Suggestion, 0, n)
 	for _, doc := range docs[:min(len(docs), places)] {

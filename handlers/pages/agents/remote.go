@@ -72,10 +72,6 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	for i, res := range list {
 		out[i] = d.site.Card(res.Agent, res.Matched...)
 		out[i].Why = matchReason(res.Why)
-		if res.Copies > 0 {
-			out[i].Copies, out[i].CopiesHref = pages.FormatCounted(res.Copies, "other portal", "other portals"),
-				search.SameAs(res.Agent.Handle())
-		}
 	}
 	return out
 }
