@@ -18,9 +18,11 @@ func (h *Routes) Foreign(w http.ResponseWriter, r *http.Request) {
 	case pageDoor:
 		h.site.PageError(w, r, ident.Actor{Kind: ident.Guest}, err)
 	case rpcDoor: // the body, which has the id, was not read
-		h.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": err.Safe}})
+		h.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil,
+			"error": map[string]any{"code": -32600, "message": err.Safe}})
 	case peerDoor:
-		h.foreign(w, r, err, map[string]any{"error": map[string]string{"kind": string(err.Kind), "reason": "denied", "message": err.Safe}})
+		h.foreign(w, r, err, map[string]any{"error": map[string]string{"kind": string(err.Kind), "reason": "denied",
+			"message": err.Safe}})
 	case ardDoor:
 		h.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
 	default:

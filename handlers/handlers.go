@@ -77,8 +77,10 @@ type Routes struct {
 }
 
 // New builds the handlers of all pages and of the API over the services.
-func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, stats admin.Stats, cfg Config) *Routes {
-	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version, PublicKey: cfg.PublicKey, Started: cfg.Started}
+func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, stats admin.Stats,
+	cfg Config) *Routes {
+	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
+		PublicKey: cfg.PublicKey, Started: cfg.Started}
 	renderer := markup.New()
 	sessions := request.NewSessions(accounts, cfg.CookieName, cfg.Secure, cfg.Log)
 	site := pages.NewSite(portal, accounts, directory, sessions, renderer, cfg.Log)
@@ -86,17 +88,19 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	attachments := files.New(chats, site)
 	messages := message.New(directory, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Log)
-	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers, Servers: cfg.Servers,
-		Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Published)
+	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
+		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Published)
 	return &Routes{
 		site: site, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
-		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory, Chat: chats, Tasks: tasks,
-			Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches, Files: attachments, Log: cfg.Log}, cfg.Published),
-		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats, Tasks: tasks,
-			Sessions: sessions, Site: site, Messages: messages, Markup: renderer, Profile: agentPages.Profile, Log: cfg.Log}),
+		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
+			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches,
+			Files: attachments, Log: cfg.Log}, cfg.Published),
+		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
+			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
+			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
-		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers, Stats: stats,
-			Site: site}, cfg.Examine),
+		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
+			Stats: stats, Site: site}, cfg.Examine),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}

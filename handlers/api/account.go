@@ -33,7 +33,8 @@ func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.A
 	if !actor.Narrowed {
 		scopes = ident.Scopes()
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes, "portal": d.portal.Host})
+	respond.JSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes,
+		"portal": d.portal.Host})
 	return nil
 }
 
@@ -53,7 +54,8 @@ func (d *accountAPI) apiTokens(w http.ResponseWriter, r *http.Request, actor ide
 	}
 	out := make([]tokenJSON, len(list))
 	for i, c := range list {
-		out[i] = tokenJSON{c.ID, c.Label, c.Scopes, respond.FormatTime(c.CreatedAt), respond.FormatTime(c.UsedAt), respond.FormatTime(c.ExpiresAt)}
+		out[i] = tokenJSON{c.ID, c.Label, c.Scopes, respond.FormatTime(c.CreatedAt), respond.FormatTime(c.UsedAt),
+			respond.FormatTime(c.ExpiresAt)}
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"tokens": out, "next_cursor": ""})
 	return nil
@@ -73,7 +75,8 @@ func (d *accountAPI) apiCreateToken(w http.ResponseWriter, r *http.Request, acto
 	if in.ExpiresDays < 0 || in.ExpiresDays > 366 {
 		return fault.Field("expires_days", "use 1 to 366")
 	}
-	secret, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: in.Label, Scopes: in.Scopes, Life: time.Duration(in.ExpiresDays) * 24 * time.Hour})
+	secret, err := d.accounts.CreateToken(r.Context(), actor,
+		account.NewToken{Label: in.Label, Scopes: in.Scopes, Life: time.Duration(in.ExpiresDays) * 24 * time.Hour})
 	if err != nil {
 		return err
 	}

@@ -90,13 +90,15 @@ type livenessJSON struct {
 
 func (d *agentAPI) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	j := agentJSON{
-		Handle: a.Handle(), Name: a.Name, Portal: a.Portal, Title: a.Title, Description: a.Description, Kind: a.Kind, Skills: a.Skills,
-		Visibility: a.Visibility, Owner: a.OwnerName, Version: a.Version, Status: statusJSON{a.Status.State, a.Status.Message, a.Status.Held},
-		Liveness: livenessJSON{State: a.Liveness.State, CheckedAt: respond.FormatTime(a.Liveness.CheckedAt), LatencyMS: a.Liveness.Latency.Milliseconds(), Reason: a.Liveness.Reason},
+		Handle: a.Handle(), Name: a.Name, Portal: a.Portal, Title: a.Title, Description: a.Description, Kind: a.Kind,
+		Skills: a.Skills, Visibility: a.Visibility, Owner: a.OwnerName, Version: a.Version,
+		Status: statusJSON{a.Status.State, a.Status.Message, a.Status.Held},
+		Liveness: livenessJSON{State: a.Liveness.State, CheckedAt: respond.FormatTime(a.Liveness.CheckedAt),
+			LatencyMS: a.Liveness.Latency.Milliseconds(), Reason: a.Liveness.Reason},
 		Verified: a.Signed(), CreatedAt: respond.FormatTime(a.CreatedAt), UpdatedAt: respond.FormatTime(a.UpdatedAt),
 		Proof:     proofJSON{a.Proof.State, a.Proof.Method, a.Proof.Origin, respond.FormatTime(a.Proof.At)},
-		Publisher: a.Publisher, Languages: orEmpty(a.Languages), InputModes: orText(a.InputModes), OutputModes: orText(a.OutputModes),
-		Limits: a.Limits, Note: a.Note,
+		Publisher: a.Publisher, Languages: orEmpty(a.Languages), InputModes: orText(a.InputModes),
+		OutputModes: orText(a.OutputModes), Limits: a.Limits, Note: a.Note,
 	}
 	if a.Icon != "" {
 		j.Icon = d.portal.URL + address.IconPath(a)
@@ -170,9 +172,10 @@ type DraftJSON struct {
 // Draft takes the credential out of the settings: "key" (openai) or "token"
 // (a2a) is sealed, never stored or shown among them.
 func (j DraftJSON) Draft() (hub.Draft, error) {
-	out := hub.Draft{Name: j.Name, Title: j.Title, Description: j.Description, Kind: j.Kind, Endpoint: j.Endpoint, Skills: j.Skills,
-		Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version, InputModes: j.InputModes, OutputModes: j.OutputModes,
-		Languages: j.Languages, Publisher: j.Publisher, Limits: j.Limits, EmbedOrigins: j.EmbedOrigins, Note: j.Note}
+	out := hub.Draft{Name: j.Name, Title: j.Title, Description: j.Description, Kind: j.Kind, Endpoint: j.Endpoint,
+		Skills: j.Skills, Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version, InputModes: j.InputModes,
+		OutputModes: j.OutputModes, Languages: j.Languages, Publisher: j.Publisher, Limits: j.Limits,
+		EmbedOrigins: j.EmbedOrigins, Note: j.Note}
 	for _, name := range []string{"key", "token"} {
 		raw, ok := j.Config[name]
 		if !ok {
@@ -238,7 +241,8 @@ func (d *agentAPI) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	out.Liveness.Voices = voicesJSON(list)
 	if a.Elsewhere() {
 		if len(list) > 0 {
-			out.Liveness.State, out.Liveness.CheckedAt, out.Liveness.Reason = l.State, respond.FormatTime(l.CheckedAt), l.Reason
+			out.Liveness.State, out.Liveness.CheckedAt, out.Liveness.Reason = l.State, respond.FormatTime(l.CheckedAt),
+				l.Reason
 		}
 		source := d.source(&a)
 		out.Source = &source
@@ -309,7 +313,8 @@ func (d *agentAPI) apiVersions(w http.ResponseWriter, r *http.Request, actor ide
 	}
 	out := make([]versionJSON, len(list))
 	for i, a := range list {
-		out[i] = versionJSON{a.Version, a.Title, a.Description, skillsJSON(a.Skills), a.Visibility, a.Kind, a.Status.State, a.Note, a.Author, respond.FormatTime(a.UpdatedAt)}
+		out[i] = versionJSON{a.Version, a.Title, a.Description, skillsJSON(a.Skills), a.Visibility, a.Kind,
+			a.Status.State, a.Note, a.Author, respond.FormatTime(a.UpdatedAt)}
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"versions": out, "next_cursor": cursor})
 	return nil

@@ -121,12 +121,15 @@ func (d *agentAPI) apiStats(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	days, calls := make([]dayJSON, len(s.Days)), make([]callJSON, len(s.Calls))
 	for i, x := range s.Days {
-		days[i] = dayJSON{x.Day.UTC().Format("2006-01-02"), x.Calls, x.Completed, x.Failed, x.Canceled, x.Guests, x.Took.Milliseconds()}
+		days[i] = dayJSON{x.Day.UTC().Format("2006-01-02"), x.Calls, x.Completed, x.Failed, x.Canceled, x.Guests,
+			x.Took.Milliseconds()}
 	}
 	for i, c := range s.Calls {
-		calls[i] = callJSON{c.TaskID, c.Own, c.CallerKind, c.Face, c.State, c.Reason, respond.FormatTime(c.At), c.Took.Milliseconds()}
+		calls[i] = callJSON{c.TaskID, c.Own, c.CallerKind, c.Face, c.State, c.Reason, respond.FormatTime(c.At),
+			c.Took.Milliseconds()}
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"days": days, "calls": calls, "p50_ms": s.P50.Milliseconds(), "p95_ms": s.P95.Milliseconds()})
+	respond.JSON(w, http.StatusOK, map[string]any{"days": days, "calls": calls, "p50_ms": s.P50.Milliseconds(),
+		"p95_ms": s.P95.Milliseconds()})
 	return nil
 }
 
@@ -189,7 +192,8 @@ func (d *agentAPI) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return tryField(err)
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"state": t.State, "text": t.Text, "reason": t.Reason, "took_ms": t.Took.Milliseconds()})
+	respond.JSON(w, http.StatusOK, map[string]any{"state": t.State, "text": t.Text, "reason": t.Reason,
+		"took_ms": t.Took.Milliseconds()})
 	return nil
 }
 

@@ -63,7 +63,8 @@ func New(cfg Config, published func(a hub.Agent) federation.Published) *API {
 		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, sessions: cfg.Sessions,
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, published: published,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
-		chats:   &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks, sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
+		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
+			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
 		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks},
 	}
 }
@@ -139,7 +140,8 @@ func (d *API) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) e
 	w.Header().Set("Cache-Control", "no-store")
 	var b respond.ErrorBody
 	b.Error.RequestID = middleware.GetReqID(r.Context())
-	b.Error.Kind, b.Error.Message = fault.Invalid, r.Method+" is not possible here. The API is described at "+d.portal.URL+"/docs/api."
+	b.Error.Kind, b.Error.Message = fault.Invalid,
+		r.Method+" is not possible here. The API is described at "+d.portal.URL+"/docs/api."
 	respond.JSON(w, http.StatusMethodNotAllowed, b)
 	return nil
 }

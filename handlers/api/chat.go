@@ -85,9 +85,11 @@ type ConversationJSON struct {
 }
 
 func newConversationJSON(c chat.Conversation) ConversationJSON {
-	j := ConversationJSON{ID: c.ID, Title: c.Title, Private: c.Private(), Members: newMembersJSON(c.Members), LastSeq: c.LastSeq, ReadSeq: c.ReadSeq, Snippet: c.Snippet,
+	j := ConversationJSON{ID: c.ID, Title: c.Title, Private: c.Private(), Members: newMembersJSON(c.Members),
+		LastSeq: c.LastSeq, ReadSeq: c.ReadSeq, Snippet: c.Snippet,
 		Mine:         mineJSON{c.Mine.Role, c.Mine.Pinned, c.Mine.Archived, c.Mine.Notify, c.Mine.FromSeq},
-		BranchedFrom: c.BranchedFrom, BranchedSeq: c.BranchedSeq, CreatedAt: respond.FormatTime(c.CreatedAt), UpdatedAt: respond.FormatTime(c.UpdatedAt)}
+		BranchedFrom: c.BranchedFrom, BranchedSeq: c.BranchedSeq, CreatedAt: respond.FormatTime(c.CreatedAt),
+		UpdatedAt: respond.FormatTime(c.UpdatedAt)}
 	if s := c.Settings; s.Speaks != "" {
 		j.Settings = &settingsJSON{Speaks: s.Speaks, Past: s.Past, Hops: s.Hops, Turns: s.Turns, Budget: s.Budget}
 		for _, m := range c.Agents() {
@@ -240,8 +242,10 @@ func (d *chatAPI) apiSetConversation(w http.ResponseWriter, r *http.Request, act
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	c, err := d.chat.Set(r.Context(), actor, chi.URLParam(r, "id"), chat.Change{Title: in.Title, Speaks: in.Speaks, Speaker: in.Speaker, Past: in.Past,
-		Hops: in.Hops, Turns: in.Turns, Budget: in.Budget, Pinned: in.Pinned, Archived: in.Archived, Notify: in.Notify})
+	c, err := d.chat.Set(r.Context(), actor, chi.URLParam(r, "id"),
+		chat.Change{Title: in.Title, Speaks: in.Speaks, Speaker: in.Speaker, Past: in.Past,
+			Hops: in.Hops, Turns: in.Turns, Budget: in.Budget, Pinned: in.Pinned, Archived: in.Archived,
+			Notify: in.Notify})
 	if err != nil {
 		return err
 	}
@@ -286,7 +290,8 @@ func (d *chatAPI) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 // StopAnswers ends whatever is answering in a conversation the actor may write in.
-func StopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, actor ident.Actor, id string) (int, error) {
+func StopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, actor ident.Actor, id string) (int,
+	error) {
 	if !actor.May(ident.ChatWrite) {
 		return 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
 	}

@@ -62,13 +62,15 @@ func (d *agentAPI) apiImport(w http.ResponseWriter, r *http.Request, actor ident
 			}
 			var in DraftJSON
 			if err := json.Unmarshal(line, &in); err != nil {
-				return hub.Draft{}, fault.New(fault.Invalid, "Line %d is not an agent as JSON: %s. The agents before it were registered.", n, err)
+				return hub.Draft{}, fault.New(fault.Invalid,
+					"Line %d is not an agent as JSON: %s. The agents before it were registered.", n, err)
 			}
 			return in.Draft()
 		}
 		if err := lines.Err(); err != nil {
 			if errors.Is(err, bufio.ErrTooLong) {
-				return hub.Draft{}, fault.New(fault.Invalid, "Line %d is longer than %d KiB. The agents before it were registered.", n+1, maxImportLine>>10)
+				return hub.Draft{}, fault.New(fault.Invalid,
+					"Line %d is longer than %d KiB. The agents before it were registered.", n+1, maxImportLine>>10)
 			}
 			return hub.Draft{}, err
 		}

@@ -131,7 +131,8 @@ func (e *markdownExport) begin(c chat.Conversation) error {
 	for _, m := range c.Members {
 		who = append(who, m.Handle)
 	}
-	_, err := fmt.Fprintf(e.w, "# %s\n\nOn %s, begun %s. Members: %s.\n", inline(cmp.Or(c.Title, "Conversation")), e.portal,
+	_, err := fmt.Fprintf(e.w, "# %s\n\nOn %s, begun %s. Members: %s.\n", inline(cmp.Or(c.Title, "Conversation")),
+		e.portal,
 		exportTime(c.CreatedAt), inline(strings.Join(who, ", ")))
 	return err
 }
@@ -206,7 +207,8 @@ func (e *markdownExport) text(parts []task.Part) string {
 			if _, ours := message.OwnFile(url); ours {
 				url = e.url + url
 			}
-			out = append(out, fmt.Sprintf("File: [%s](<%s>)", linkText(cmp.Or(p.Filename, url)), strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(url)))
+			out = append(out, fmt.Sprintf("File: [%s](<%s>)", linkText(cmp.Or(p.Filename, url)),
+				strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(url)))
 		case len(p.Data) > 0:
 			out = append(out, "```json\n"+strings.ReplaceAll(string(p.Data), "```", "`\u200b``")+"\n```")
 		default:

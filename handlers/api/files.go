@@ -48,7 +48,8 @@ func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident
 		if draft, err = formFile(r); err != nil {
 			return err
 		}
-	} else if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Disposition")); err == nil && draft.Name == "" {
+	} else if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Disposition")); err == nil &&
+		draft.Name == "" {
 		draft.Name = params["filename"]
 	}
 	f, err := d.chat.PutFile(r.Context(), actor, draft)

@@ -33,8 +33,8 @@ type linkJSON struct {
 }
 
 func newLinkJSON(l chat.Link) linkJSON {
-	return linkJSON{ID: l.ID, Kind: l.Kind, Role: l.Role, UpToSeq: l.UpToSeq, By: l.Creator.Handle, Uses: l.Uses, MaxUses: l.MaxUses,
-		CreatedAt: respond.FormatTime(l.CreatedAt), ExpiresAt: respond.FormatTime(l.ExpiresAt)}
+	return linkJSON{ID: l.ID, Kind: l.Kind, Role: l.Role, UpToSeq: l.UpToSeq, By: l.Creator.Handle, Uses: l.Uses,
+		MaxUses: l.MaxUses, CreatedAt: respond.FormatTime(l.CreatedAt), ExpiresAt: respond.FormatTime(l.ExpiresAt)}
 }
 
 func (d *chatAPI) apiLinks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -90,7 +90,8 @@ func (d *chatAPI) apiInvitation(w http.ResponseWriter, r *http.Request, actor id
 	if err != nil {
 		return err
 	}
-	answer := map[string]any{"title": inv.Title, "role": inv.Role, "by": inv.Inviter, "members": newMembersJSON(inv.Members), "past": inv.Past, "member": inv.Member}
+	answer := map[string]any{"title": inv.Title, "role": inv.Role, "by": inv.Inviter,
+		"members": newMembersJSON(inv.Members), "past": inv.Past, "member": inv.Member}
 	if inv.Member {
 		answer["conversation_id"] = inv.ConversationID
 	}
@@ -126,7 +127,8 @@ func (d *chatAPI) apiShared(w http.ResponseWriter, r *http.Request, _ ident.Acto
 	for i := range s.Messages {
 		s.Messages[i].Parts = sharedParts(secret, s.Messages[i].Parts)
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"title": s.Title, "by": s.By, "shared_at": respond.FormatTime(s.SharedAt), "members": newMembersJSON(s.Members),
+	respond.JSON(w, http.StatusOK, map[string]any{"title": s.Title, "by": s.By,
+		"shared_at": respond.FormatTime(s.SharedAt), "members": newMembersJSON(s.Members),
 		"messages": newMessagesJSON(s.Messages), "earlier_seq": s.EarlierSeq})
 	return nil
 }

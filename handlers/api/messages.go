@@ -54,8 +54,9 @@ type MessageJSON struct {
 }
 
 func NewMessageJSON(m chat.Message) MessageJSON {
-	j := MessageJSON{Seq: m.Seq, ID: m.ID, Sender: senderJSON{m.Sender.Kind, m.Sender.Handle, true}, Kind: m.Kind, Parts: m.Parts, Target: m.Target,
-		EditedAt: respond.FormatTime(m.Now.EditedAt), NewerSeq: m.Now.NewerSeq, CreatedAt: respond.FormatTime(m.CreatedAt)}
+	j := MessageJSON{Seq: m.Seq, ID: m.ID, Sender: senderJSON{m.Sender.Kind, m.Sender.Handle, true}, Kind: m.Kind,
+		Parts: m.Parts, Target: m.Target, EditedAt: respond.FormatTime(m.Now.EditedAt), NewerSeq: m.Now.NewerSeq,
+		CreatedAt: respond.FormatTime(m.CreatedAt)}
 	if j.Parts == nil {
 		j.Parts = []task.Part{}
 	}
@@ -150,8 +151,9 @@ func (d *chatAPI) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"), chat.Draft{ClientID: in.ClientID, Parts: parts, Face: doorOf(r),
-		Quotes: in.ReplyTo, Told: in.Told, Share: in.Share, MustTell: byBrowser(r)})
+	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"),
+		chat.Draft{ClientID: in.ClientID, Parts: parts, Face: doorOf(r),
+			Quotes: in.ReplyTo, Told: in.Told, Share: in.Share, MustTell: byBrowser(r)})
 	if err != nil {
 		return err
 	}
@@ -241,7 +243,8 @@ func (d *chatAPI) apiReact(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, request.PathParam(r, "emoji"), r.Method == http.MethodPut)
+	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, request.PathParam(r, "emoji"),
+		r.Method == http.MethodPut)
 	return shownMessage(w, m, err)
 }
 
@@ -255,7 +258,8 @@ func (d *chatAPI) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusAccepted, map[string]any{"task": taskRefJSON{ID: t.ID, Agent: t.AgentHandle, State: t.State}})
+	respond.JSON(w, http.StatusAccepted, map[string]any{"task": taskRefJSON{ID: t.ID, Agent: t.AgentHandle,
+		State: t.State}})
 	return nil
 }
 

@@ -27,7 +27,8 @@ func (d *accountAPI) apiNotices(w http.ResponseWriter, r *http.Request, actor id
 	out := make([]noticeJSON, len(list))
 	unread := 0
 	for i, n := range list {
-		out[i] = noticeJSON{n.ID, n.Kind, n.Subject, n.Text, d.portal.URL + n.Href, !n.ReadAt.IsZero(), respond.FormatTime(n.CreatedAt)}
+		out[i] = noticeJSON{n.ID, n.Kind, n.Subject, n.Text, d.portal.URL + n.Href, !n.ReadAt.IsZero(),
+			respond.FormatTime(n.CreatedAt)}
 		if n.ReadAt.IsZero() {
 			unread++
 		}

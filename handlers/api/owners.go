@@ -161,7 +161,8 @@ func (d *agentAPI) apiProof(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	v := addressProofJSON{a.Proof.State, a.Proof.Method, "", hub.ProofPath, a.Proof.Origin, respond.FormatTime(a.Proof.At)}
+	v := addressProofJSON{a.Proof.State, a.Proof.Method, "", hub.ProofPath, a.Proof.Origin,
+		respond.FormatTime(a.Proof.At)}
 	if d.hub.MayEdit(actor, a) {
 		if v.Origin == "" {
 			v.Origin = Origin(a.Endpoint)
@@ -192,7 +193,8 @@ func VisibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, b
 	all, mine := hub.Diff(*before, at), agents.MayEdit(actor, now)
 	out := all[:0]
 	for _, c := range all {
-		if mine || c.Field != "Address" && c.Field != "Limits" && c.Field != hub.EmbedField && !strings.HasPrefix(c.Field, "Setting ") {
+		if mine || c.Field != "Address" && c.Field != "Limits" && c.Field != hub.EmbedField &&
+			!strings.HasPrefix(c.Field, "Setting ") {
 			out = append(out, c)
 		}
 	}

@@ -66,10 +66,14 @@ type listSaidJSON struct {
 }
 
 func newPeerJSON(p federation.Peer) peerJSON {
-	j := peerJSON{ID: address.PeerRef(p), URL: p.URL, Name: p.Name, Operator: p.Operator, Contact: p.Contact, State: p.State, Reason: p.Reason, Version: p.Version, Tier: p.Tier,
-		RTTMS: float64(p.RTT.Microseconds()) / 1000, Agents: p.Agents, Listed: p.Listed, Truncated: p.Truncated, KnownAt: respond.FormatTime(p.Known), ProvedAt: respond.FormatTime(p.Proved),
-		LastSeen: respond.FormatTime(p.LastSeen), Lag: float64(p.Lag.Milliseconds()) / 1000, HeadAt: respond.FormatTime(p.HeadIssued), HeadEndsAt: respond.FormatTime(p.HeadExpires),
-		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes, Faults: p.Faults, Refuses: p.Bars, RefusesWhy: p.BarsWhy, Follow: p.Rule.Follow}
+	j := peerJSON{ID: address.PeerRef(p), URL: p.URL, Name: p.Name, Operator: p.Operator, Contact: p.Contact,
+		State: p.State, Reason: p.Reason, Version: p.Version, Tier: p.Tier,
+		RTTMS: float64(p.RTT.Microseconds()) / 1000, Agents: p.Agents, Listed: p.Listed, Truncated: p.Truncated,
+		KnownAt: respond.FormatTime(p.Known), ProvedAt: respond.FormatTime(p.Proved),
+		LastSeen: respond.FormatTime(p.LastSeen), Lag: float64(p.Lag.Milliseconds()) / 1000,
+		HeadAt: respond.FormatTime(p.HeadIssued), HeadEndsAt: respond.FormatTime(p.HeadExpires),
+		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes,
+		Faults: p.Faults, Refuses: p.Bars, RefusesWhy: p.BarsWhy, Follow: p.Rule.Follow}
 	for _, s := range p.Said {
 		j.Said = append(j.Said, listSaidJSON{s.Host, s.Verdict, s.Reason, s.Denies})
 	}
@@ -89,7 +93,8 @@ type peerBody struct {
 }
 
 func (b peerBody) change() federation.RuleChange {
-	return federation.RuleChange{Stand: b.Policy, Note: b.Note, MaxAgents: b.MaxAgents, MaxBytes: b.MaxBytes, Follow: b.Follow}
+	return federation.RuleChange{Stand: b.Policy, Note: b.Note, MaxAgents: b.MaxAgents, MaxBytes: b.MaxBytes,
+		Follow: b.Follow}
 }
 
 type addPeerBody struct {
@@ -335,8 +340,10 @@ func (p Peers) proof(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, peerProofJSON{f.Type, f.About, f.Version.Epoch, f.Version.Seq, f.Mark, []saidTwiceJSON{
-		{f.HashA, f.A, f.WireA, respond.FormatTime(f.Issued), respond.FormatTime(f.Expires)}, {f.HashB, f.B, f.WireB, respond.FormatTime(f.IssuedB), respond.FormatTime(f.ExpireB)}}})
+	respond.JSON(w, http.StatusOK, peerProofJSON{f.Type, f.About, f.Version.Epoch, f.Version.Seq, f.Mark,
+		[]saidTwiceJSON{
+			{f.HashA, f.A, f.WireA, respond.FormatTime(f.Issued), respond.FormatTime(f.Expires)},
+			{f.HashB, f.B, f.WireB, respond.FormatTime(f.IssuedB), respond.FormatTime(f.ExpireB)}}})
 	return nil
 }
 
@@ -449,7 +456,8 @@ type networkLinkJSON struct {
 
 func newNetworkPeerJSON(p federation.Peer) networkPeerJSON {
 	j := newPeerJSON(p)
-	return networkPeerJSON{ID: string(p.ID), URL: j.URL, Name: j.Name, State: j.State, Reason: j.Reason, Version: j.Version, Tier: j.Tier, Agents: j.Agents,
+	return networkPeerJSON{ID: string(p.ID), URL: j.URL, Name: j.Name, State: j.State, Reason: j.Reason,
+		Version: j.Version, Tier: j.Tier, Agents: j.Agents,
 		RTTMS: j.RTTMS, LastSeen: j.LastSeen, HeadAt: j.HeadAt, Lag: j.Lag}
 }
 

@@ -47,7 +47,8 @@ func memberHandles(w http.ResponseWriter, r *http.Request) ([]string, error) {
 		in.Members = append(in.Members, in.Handle)
 	}
 	if len(in.Members) == 0 || len(in.Members) > chat.MaxMembers {
-		return nil, &fault.Error{Kind: fault.Invalid, Safe: `members: name whom, for example {"members":["guide"]}`, Fields: map[string]string{"members": "name whom"}}
+		return nil, &fault.Error{Kind: fault.Invalid, Safe: `members: name whom, for example {"members":["guide"]}`,
+			Fields: map[string]string{"members": "name whom"}}
 	}
 	return in.Members, nil
 }
@@ -80,7 +81,8 @@ func (d *chatAPI) apiSetRole(w http.ResponseWriter, r *http.Request, actor ident
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	return nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), request.PathParam(r, "handle"), in.Role))
+	return nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), request.PathParam(r, "handle"),
+		in.Role))
 }
 
 type disclosureJSON struct {
@@ -147,7 +149,8 @@ func (j PrefsJSON) Prefs() (p chat.Prefs, err error) {
 		return n
 	}
 	p.QuietFrom, p.QuietTo = read("quiet_from", j.QuietFrom), read("quiet_to", j.QuietTo)
-	c.Field((strings.TrimSpace(j.QuietFrom) == "") == (strings.TrimSpace(j.QuietTo) == ""), "quiet_to", "give both times, or neither")
+	c.Field((strings.TrimSpace(j.QuietFrom) == "") == (strings.TrimSpace(j.QuietTo) == ""), "quiet_to",
+		"give both times, or neither")
 	return p, c.Err()
 }
 

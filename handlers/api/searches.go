@@ -15,7 +15,8 @@ import (
 
 // apiSearches lists the actor's saved searches.
 func (d *agentAPI) apiSearches(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.SavedSearches(r.Context(), actor, func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
+	list, err := d.hub.SavedSearches(r.Context(), actor,
+		func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,8 @@ type savedJSON struct {
 }
 
 func (d *agentAPI) savedJSON(s hub.Saved) savedJSON {
-	return savedJSON{s.ID, s.Title, s.Query, d.portal.URL + "/agents/feed?" + s.Query, s.New, respond.FormatTime(s.SeenAt), respond.FormatTime(s.CreatedAt)}
+	return savedJSON{s.ID, s.Title, s.Query, d.portal.URL + "/agents/feed?" + s.Query, s.New,
+		respond.FormatTime(s.SeenAt), respond.FormatTime(s.CreatedAt)}
 }
 
 type saveSearchBody struct {

@@ -31,7 +31,8 @@ func (d *agentAPI) source(a *hub.Agent) sourceJSON {
 		return sourceJSON{Portal: d.portal.Host, URL: d.portal.URL, Verified: true}
 	}
 	s := d.hub.Source(*a)
-	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also, respond.FormatTime(s.Sought)}
+	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also,
+		respond.FormatTime(s.Sought)}
 }
 
 func (s *sourceJSON) append(b []byte) []byte {
@@ -93,7 +94,8 @@ func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
 	if s.Why != "" {
 		return &publicationJSON{Reason: s.Why}
 	}
-	return &publicationJSON{Published: true, Hash: s.Hash.String(), Epoch: s.Version.Epoch, Seq: s.Version.Seq, At: respond.FormatTime(s.At), Listed: s.Listed, Cut: s.Cut}
+	return &publicationJSON{Published: true, Hash: s.Hash.String(), Epoch: s.Version.Epoch, Seq: s.Version.Seq,
+		At: respond.FormatTime(s.At), Listed: s.Listed, Cut: s.Cut}
 }
 
 // voiceJSON is the liveness report of one portal about an agent.

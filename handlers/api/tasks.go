@@ -70,7 +70,8 @@ func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) task
 		if err != nil || len(list) != 1 {
 			return nil
 		}
-		return &a2aMessage{MessageID: list[0].ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role, Parts: list[0].Parts}
+		return &a2aMessage{MessageID: list[0].ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role,
+			Parts: list[0].Parts}
 	}
 	if m := read(t.MessageSeq, "ROLE_USER"); m != nil {
 		j.History = append(j.History, *m)
@@ -96,7 +97,8 @@ func (d *chatAPI) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.A
 		limit = -1
 	}
 	q := r.URL.Query()
-	list, next, err := d.tasks.List(r.Context(), actor, q.Get("conversation_id"), task.State(q.Get("state")), q.Get("cursor"), int(limit))
+	list, next, err := d.tasks.List(r.Context(), actor, q.Get("conversation_id"), task.State(q.Get("state")),
+		q.Get("cursor"), int(limit))
 	if err != nil {
 		return err
 	}
@@ -159,7 +161,9 @@ func (d *chatAPI) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ide
 	if in.Text != "" {
 		in.Parts = append([]task.Part{task.TextPart(in.Text)}, in.Parts...)
 	}
-	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: doorOf(r), To: t.AgentID, Told: in.Told, MustTell: byBrowser(r)})
+	done, err := d.chat.Post(r.Context(), actor, t.ConversationID,
+		chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: doorOf(r), To: t.AgentID, Told: in.Told,
+			MustTell: byBrowser(r)})
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,10 @@ type webhookJSON struct {
 }
 
 func newWebhookJSON(h notify.Hook) webhookJSON {
-	j := webhookJSON{ID: h.ID, URL: h.URL, Label: h.Label, Events: h.Events, State: h.State, Reason: h.Reason, Waiting: h.Waiting, Missed: h.Missed,
-		FailingSince: respond.FormatTime(h.FailingSince), CreatedAt: respond.FormatTime(h.CreatedAt), UpdatedAt: respond.FormatTime(h.UpdatedAt)}
+	j := webhookJSON{ID: h.ID, URL: h.URL, Label: h.Label, Events: h.Events, State: h.State, Reason: h.Reason,
+		Waiting: h.Waiting, Missed: h.Missed,
+		FailingSince: respond.FormatTime(h.FailingSince), CreatedAt: respond.FormatTime(h.CreatedAt),
+		UpdatedAt: respond.FormatTime(h.UpdatedAt)}
 	if h.Waiting > 0 && h.State == notify.Active {
 		j.NextAt = respond.FormatTime(h.NextAt)
 	}

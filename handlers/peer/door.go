@@ -164,7 +164,8 @@ func AskerOf(r *http.Request) guard.Asker {
 // requireVerified passes on requests of admitted portals only.
 func (d *Door) requireVerified(next http.Handler) http.Handler {
 	return d.openTo(func(w http.ResponseWriter, r *http.Request) error {
-		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })
+		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),
+			func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,9 @@ func (d *Door) openTo(h func(w http.ResponseWriter, r *http.Request) error) http
 }
 
 func noRoute(http.ResponseWriter, *http.Request) error {
-	return federation.Refuse(federation.ReasonAbsent, "There is no such route between portals. GET %s/status shows the version of this portal, which may be older.", Base)
+	return federation.Refuse(federation.ReasonAbsent,
+		"There is no such route between portals. GET %s/status shows the version of this portal, which may be older.",
+		Base)
 }
 
 // bodyTimeout bounds the time for a portal to send the body of a request.
@@ -244,7 +247,8 @@ func (l Limits) newGate() (enter func(portal string) (leave func(), err error)) 
 			}
 			mu.Unlock()
 			if full {
-				return nil, federation.RefuseFor(federation.ReasonLimit, time.Second, "Your portal has %d such requests under way here. Wait for their answers.", l.AtOnce)
+				return nil, federation.RefuseFor(federation.ReasonLimit, time.Second,
+					"Your portal has %d such requests under way here. Wait for their answers.", l.AtOnce)
 			}
 		}
 		leave := func() {
@@ -259,7 +263,8 @@ func (l Limits) newGate() (enter func(portal string) (leave func(), err error)) 
 		if rate != nil {
 			if wait, ok := rate.Allow(portal); !ok {
 				leave()
-				return nil, federation.RefuseFor(federation.ReasonLimit, wait, "Your portal asks this too often. Ask again later.")
+				return nil, federation.RefuseFor(federation.ReasonLimit, wait,
+					"Your portal asks this too often. Ask again later.")
 			}
 		}
 		return leave, nil

@@ -30,7 +30,8 @@ func SVG(text string) ([]byte, error) {
 	}
 	size := code.Bounds().Dx()
 	side := strconv.Itoa(size + 2*quiet)
-	b := []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ` + side + " " + side + `" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h` + side + "v" + side + `H0z"/><path d="`)
+	b := []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ` + side + " " + side +
+		`" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h` + side + "v" + side + `H0z"/><path d="`)
 	for y := range size {
 		for x := 0; x < size; x++ {
 			from := x
