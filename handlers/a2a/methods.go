@@ -421,8 +421,8 @@ func (q *methodCall) subscribeTask() (any, error) {
 func (q *methodCall) waitTask(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	answer := respond.LiftDeadlines(q.w)
-	defer answer()
+	respond.LiftDeadlines(q.w)
+	defer respond.SetWriteDeadline(q.w)
 	s, err := respond.Follow(ctx, q.handler.cfg.Chat, actor, t)
 	if err != nil {
 		return t, err

@@ -26,7 +26,7 @@ func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)),
 		Website:      d.cfg.URL + "/agents/" + a.Handle(),
 		Instructions: a2a.DescribeRelay(a, d.portalHost()).Description, TTL: keepLists, Private: !a.Listable(),
-		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.openFeed(own),
+		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Feeds: own,
 	}
 	taken := make(map[string]bool)
 	if tools := toolsOf(a); len(tools) > 0 {

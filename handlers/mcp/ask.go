@@ -115,7 +115,7 @@ func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.
 // returns a nil end and the present task: soon for clients that take tasks, otherwise after
 // maxWait.
 func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool,
-	tell func(string)) (*respond.End, task.Task, error) {
+	report func(string)) (*respond.End, task.Task, error) {
 	limit := maxWait
 	if soon {
 		limit = taskAfter
@@ -127,14 +127,16 @@ func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.A
 		return nil, t, err
 	}
 	defer s.Close()
-	g := growing{report: tell, quiet: !c.WantsProgress()}
+	var g growing
 	for {
 		e, err := s.Next(wctx)
 		switch {
 		case err == nil && e.End != nil:
 			return e.End, e.End.Task, nil
 		case err == nil:
-			g.reportEvent(e)
+			if text := g.progressOf(e); text != "" && c.WantsProgress() {
+				report(text)
+			}
 			continue
 		case ctx.Err() != nil:
 			return nil, t, ctx.Err()
@@ -146,24 +148,20 @@ func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.A
 	}
 }
 
-// growing reports the progress of a running task.
+// growing is the progress of a running task.
 type growing struct {
-	report   func(string)
-	quiet    bool
 	status   string
 	text     []byte
 	reported time.Time
 }
 
-func (g *growing) reportEvent(e respond.Event) {
-	if g.quiet {
-		return
-	}
+// progressOf returns a line about the progress after an event, "" if there is nothing to report yet.
+func (g *growing) progressOf(e respond.Event) string {
 	switch {
 	case e.Task != nil:
 		if s := cmp.Or(e.Task.Status, string(e.Task.State)); s != g.status {
 			g.status = s
-			g.report(a2a.Line(s, maxProgress))
+			return a2a.Line(s, maxProgress)
 		}
 	case e.Text != "" || e.Restart:
 		if e.Restart {
@@ -172,9 +170,10 @@ func (g *growing) reportEvent(e respond.Event) {
 		g.text = append(g.text, e.Text...)
 		if now := time.Now(); now.Sub(g.reported) >= progressEvery {
 			g.reported = now
-			g.report(lastLine(g.text))
+			return lastLine(g.text)
 		}
 	}
+	return ""
 }
 
 // lastLine returns the end of a text as one line.
@@ -202,9 +201,9 @@ func (d *Handler) stopTask(ctx context.Context, actor ident.Actor, id string) {
 // still runs.
 func (d *Handler) resultOf(ctx context.Context, c *endpoint.Call, t task.Task, end *respond.End) endpoint.Result {
 	if end == nil {
-		return d.taskResult(ctx, t, nil)
+		return d.taskResult(ctx, t, chat.Message{})
 	}
-	r := d.taskResult(ctx, t, &end.Message)
+	r := d.taskResult(ctx, t, end.Message)
 	if !t.State.Terminal() && c.Client.Elicitation {
 		r.Wants = &endpoint.Wants{Requests: map[string]endpoint.Request{inputKey(end.Message.Seq): elicitInput(t,
 			end.Message)},

@@ -109,14 +109,14 @@ func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifact
 
 // taskResult returns a task as the result of a call; m is the last message of its agent, nil for
 // none.
-func (d *Handler) taskResult(ctx context.Context, t task.Task, m *chat.Message) endpoint.Result {
+func (d *Handler) taskResult(ctx context.Context, t task.Task, m chat.Message) endpoint.Result {
 	v := answerJSON{Agent: t.AgentHandle, TaskID: t.ID, ContextID: t.ConversationID, State: string(t.State),
 		Reason: t.Reason}
 	var r endpoint.Result
 	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.TaskFiles(t2)
-	if m != nil && m.Kind == chat.Text {
+	if m.Kind == chat.Text {
 		v.Answer = task.PlainText(m.Parts)
 		r.Content = contentOf(ctx, files, m.Parts)
 	}
@@ -129,7 +129,7 @@ func (d *Handler) taskResult(ctx context.Context, t task.Task, m *chat.Message) 
 		v.Artifacts = append(v.Artifacts, j)
 	}
 	var answer []task.Part
-	if m != nil && m.Kind == chat.Text {
+	if m.Kind == chat.Text {
 		answer = m.Parts
 	}
 	for _, a := range task.WithoutAnswer(t.Artifacts[:len(v.Artifacts)], answer) {

@@ -198,14 +198,13 @@ func (d *Handler) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint
 		endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
 }
 
-// proposeNames proposes names of agents for the template of their cards.
-func (d *Handler) proposeNames(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion,
-	error) {
+// Complete implements endpoint.Completer: it proposes names of agents for the template of their cards.
+func (s resources) Complete(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
 	if a.URI != agentTemplate || a.Name != "name" {
 		return endpoint.Completion{}, nil
 	}
 	if a.Value == "" {
-		page, err := d.cfg.Hub.Search(ctx, c.Actor,
+		page, err := s.d.cfg.Hub.Search(ctx, c.Actor,
 			hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxProposed})
 		var out endpoint.Completion
 		for _, r := range page.Results {
@@ -217,11 +216,11 @@ func (d *Handler) proposeNames(ctx context.Context, c *endpoint.Call, a endpoint
 	if len(a.Value) > maxQuery {
 		return endpoint.Completion{}, fault.New(fault.Invalid, "argument.value: use at most %d bytes", maxQuery)
 	}
-	list, err := d.cfg.Hub.Suggest(ctx, c.Actor, a.Value)
+	list, err := s.d.cfg.Hub.Suggest(ctx, c.Actor, a.Value)
 	var out endpoint.Completion
-	for _, s := range list {
-		if s.Kind == "agent" {
-			out.Values = append(out.Values, strings.TrimPrefix(s.Handle, "@"))
+	for _, found := range list {
+		if found.Kind == "agent" {
+			out.Values = append(out.Values, strings.TrimPrefix(found.Handle, "@"))
 		}
 	}
 	return out, err

@@ -51,7 +51,8 @@ type Handler struct {
 // New returns a Handler on the services.
 func New(cfg Config) (*Handler, error) {
 	d := &Handler{cfg: cfg, agents: newServerCache()}
-	d.serve = endpoint.New(endpoint.Config{Callers: cfg.Callers, Key: cfg.Key, Metadata: d.metadataURL, Log: cfg.Log})
+	d.serve = endpoint.New(endpoint.Config{Callers: cfg.Callers, Key: cfg.Key, MetadataURL: cfg.URL + metadataPath,
+		Log: cfg.Log})
 	var err error
 	d.portal, err = endpoint.NewServer(d.portalOffer())
 	return d, err

@@ -18,38 +18,37 @@ import (
 // maxFeeds bounds the conversations of one feed.
 const maxFeeds = 20
 
-// openFeed returns the function that opens feeds of tasks and conversations. Changes of an agent's
-// lists are not reported: clients may cache these for a few minutes.
-func (d *Handler) openFeed(own tasks) func(context.Context, *endpoint.Call, endpoint.Watch) (endpoint.Feed, error) {
-	return func(ctx context.Context, c *endpoint.Call, w endpoint.Watch) (endpoint.Feed, error) {
-		f := &feed{d: d, c: c, changes: make(chan endpoint.Change), rooms: make(map[string]*watched)}
-		agreed, err := f.findWatched(ctx, own, w)
-		if err != nil {
-			return endpoint.Feed{}, err
-		}
-		actor := c.Actor
-		for _, r := range f.rooms {
-			actor = r.actor
-		}
-		ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), actor)
-		if err != nil {
-			return endpoint.Feed{}, err
-		}
-		ctx, f.cancel = context.WithCancel(ctx)
-		for id, r := range f.rooms {
-			sub, err := d.cfg.Chat.Subscribe(ctx, r.actor, id, r.after)
-			if err != nil {
-				f.closeFeed()
-				leave()
-				return endpoint.Feed{}, err
-			}
-			f.readers.Go(func() {
-				defer sub.Close()
-				f.readConversation(ctx, r, sub)
-			})
-		}
-		return endpoint.Feed{Agreed: agreed, Next: f.nextChange(ctx), Close: func() { f.closeFeed(); leave() }}, nil
+// OpenFeed implements endpoint.Feeds with feeds of tasks and conversations. Changes of an agent's lists are not
+// reported: clients may cache these for a few minutes.
+func (s tasks) OpenFeed(ctx context.Context, c *endpoint.Call, w endpoint.Watch) (endpoint.Watch, endpoint.Feed, error) {
+	f := &feed{d: s.d, c: c, changes: make(chan endpoint.Change), rooms: make(map[string]*watched)}
+	agreed, err := f.findWatched(ctx, s, w)
+	if err != nil {
+		return agreed, nil, err
 	}
+	actor := c.Actor
+	for _, r := range f.rooms {
+		actor = r.actor
+	}
+	ctx, leave, err := s.d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), actor)
+	if err != nil {
+		return agreed, nil, err
+	}
+	f.leave = leave
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.ended = ctx.Done()
+	for id, r := range f.rooms {
+		sub, err := s.d.cfg.Chat.Subscribe(ctx, r.actor, id, r.after)
+		if err != nil {
+			f.Close()
+			return agreed, nil, err
+		}
+		f.readers.Go(func() {
+			defer sub.Close()
+			f.readConversation(ctx, r, sub)
+		})
+	}
+	return agreed, f, nil
 }
 
 // feed reports changes in conversations.
@@ -60,6 +59,8 @@ type feed struct {
 	changes chan endpoint.Change
 
 	cancel  context.CancelFunc // of the readers
+	leave   context.CancelFunc // ends the wait that BeginWait began
+	ended   <-chan struct{}    // closed when the readers end, which they also do with the caller's credential
 	readers sync.WaitGroup
 }
 
@@ -124,24 +125,23 @@ func (f *feed) findWatched(ctx context.Context, own tasks, w endpoint.Watch) (ag
 	return agreed, nil
 }
 
-// nextChange returns the Next function of the feed. The feed ends with the caller's credential:
-// then the context readers ends.
-func (f *feed) nextChange(readers context.Context) func(context.Context) (endpoint.Change, error) {
-	return func(ctx context.Context) (endpoint.Change, error) {
-		select {
-		case ch := <-f.changes:
-			return ch, nil
-		case <-ctx.Done():
-			return endpoint.Change{}, ctx.Err()
-		case <-readers.Done():
-			return endpoint.Change{}, io.EOF
-		}
+// Next implements endpoint.Feed.
+func (f *feed) Next(ctx context.Context) (endpoint.Change, error) {
+	select {
+	case ch := <-f.changes:
+		return ch, nil
+	case <-ctx.Done():
+		return endpoint.Change{}, ctx.Err()
+	case <-f.ended:
+		return endpoint.Change{}, io.EOF
 	}
 }
 
-func (f *feed) closeFeed() {
+// Close implements endpoint.Feed.
+func (f *feed) Close() {
 	f.cancel()
 	f.readers.Wait()
+	f.leave()
 }
 
 // readConversation reports the changes of one conversation, after the present state of its tasks.

@@ -108,9 +108,9 @@ func (d *Handler) askOne(ctx context.Context, c *endpoint.Call, asker request.Ca
 		o.task = asked.Task
 		var end *respond.End
 		if end, o.task, err = d.watchTask(ctx, c, asker.Actor, asked.Task, false, func(string) {}); err == nil {
-			var m *chat.Message
+			var m chat.Message
 			if end != nil {
-				m = &end.Message
+				m = end.Message
 			}
 			r := d.taskResult(ctx, o.task, m)
 			o.answerJSON = r.Structured.(answerJSON)

@@ -11,11 +11,6 @@ import (
 // before the path of each server.
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// metadataURL returns the address of the metadata of a request's server.
-func (d *Handler) metadataURL(r *http.Request) string {
-	return d.cfg.URL + metadataPath + r.URL.EscapedPath()
-}
-
 // serveMetadata describes the credentials that a server accepts: API tokens of this portal, which
 // users create on their account page. No authorization server issues them, so none is named. The
 // answer is the same for unknown names.

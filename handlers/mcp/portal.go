@@ -45,9 +45,9 @@ func (d *Handler) portalOffer() endpoint.Offer {
 				Run: d.followTask},
 		},
 		Resources: resources{d: d},
-		Complete:  d.proposeNames,
+		Completer: resources{d: d},
 		Tasks:     tasks{d: d},
-		Listen:    d.openFeed(tasks{d: d}),
+		Feeds:     tasks{d: d},
 		Changes:   endpoint.Changes{Subscribe: true},
 	}
 }

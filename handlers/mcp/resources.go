@@ -89,7 +89,7 @@ func cardOf(a *hub.Agent) endpoint.Resource {
 // Templates implements endpoint.Resources.
 func (s resources) Templates(context.Context, *endpoint.Call) ([]endpoint.Template, error) {
 	if s.agent != "" {
-		return nil, nil
+		return []endpoint.Template{}, nil
 	}
 	return []endpoint.Template{
 		{URITemplate: agentTemplate, Name: "agent", Title: "Agent card", Description: "The A2A card of an agent.",

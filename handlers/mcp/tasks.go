@@ -99,8 +99,8 @@ func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor iden
 		return out, err
 	}
 	if out.Status == endpoint.TaskInputRequired {
-		if c.Client.Elicitation && m != nil {
-			out.Requests = map[string]endpoint.Request{inputKey(m.Seq): elicitInput(t, *m)}
+		if c.Client.Elicitation && m.Seq != 0 {
+			out.Requests = map[string]endpoint.Request{inputKey(m.Seq): elicitInput(t, m)}
 			return out, nil
 		}
 		out.Message = cmp.Or(t.Reason, "The agent waits for input.") + ` Answer by another call, with context_id "` +
@@ -112,14 +112,14 @@ func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor iden
 	return out, nil
 }
 
-// lastMessage returns the last message of a task's agent, nil for none.
-func (d *Handler) lastMessage(ctx context.Context, actor ident.Actor, t task.Task) (*chat.Message, error) {
+// lastMessage returns the last message of a task's agent, or a message without a Seq if there is none.
+func (d *Handler) lastMessage(ctx context.Context, actor ident.Actor, t task.Task) (chat.Message, error) {
 	if t.AnswerSeq == 0 {
-		return nil, nil
+		return chat.Message{}, nil
 	}
 	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, t.AnswerSeq)
 	if fault.Is(err, fault.NotFound) { // a member that has left cannot read further messages
-		return nil, nil
+		return chat.Message{}, nil
 	}
-	return &m, err
+	return m, err
 }

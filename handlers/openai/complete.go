@@ -192,9 +192,9 @@ func taskError(end respond.End) error {
 
 // sendWhole answers with one object when the task has ended.
 func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
-	ready := respond.LiftDeadlines(w)
+	respond.LiftDeadlines(w)
 	end, err := s.Wait(ctx)
-	ready()
+	respond.SetWriteDeadline(w)
 	if err != nil {
 		return c.endError(ctx, r, err)
 	}

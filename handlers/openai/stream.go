@@ -26,7 +26,7 @@ type writer struct {
 
 // sendStream answers with chunks while the text grows.
 func (c *call) sendStream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
-	ready := respond.LiftDeadlines(w)
+	respond.LiftDeadlines(w)
 	out := &writer{call: c, w: w}
 	anew := false // the text sent so far is void, and cannot be taken back
 	for {
@@ -39,14 +39,14 @@ func (c *call) sendStream(ctx context.Context, w http.ResponseWriter, r *http.Re
 				err = out.open.KeepAlive()
 			}
 		case err != nil:
-			ready()
+			respond.SetWriteDeadline(w)
 			return out.sendError(r, c.endError(ctx, r, err))
 		case e.Restart:
 			anew = true
 		case e.Text != "" && !anew:
 			err = out.sendText(e.Text)
 		case e.End != nil:
-			ready()
+			respond.SetWriteDeadline(w)
 			c.over = true
 			if err := taskError(*e.End); err != nil {
 				return out.sendError(r, err)

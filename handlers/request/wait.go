@@ -21,7 +21,8 @@ const (
 // work. It counts the request among the waiting ones of its caller, and returns a context that ends with the
 // request and with the caller's credential. The credential is checked again, because it may have ended while the
 // body was received. The caller must call leave.
-func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Context, leave func(), err error) {
+func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Context, leave context.CancelFunc,
+	err error) {
 	key, most := actor.ID, mostAttending
 	if actor.Kind == ident.Guest {
 		key, most = "addr "+actor.Addr, mostGuestAttending

@@ -68,13 +68,17 @@ func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, er
 	}
 }
 
-// LiftDeadlines removes the server's deadlines from a request whose single answer may take minutes. The returned
-// function sets a deadline for writing the answer.
-func LiftDeadlines(w http.ResponseWriter) (answer func()) {
+// LiftDeadlines removes the server's deadlines from a request whose single answer may take minutes. Call
+// SetWriteDeadline before the answer is written.
+func LiftDeadlines(w http.ResponseWriter) {
 	rc := http.NewResponseController(w)
 	rc.SetReadDeadline(time.Time{}) // else it would end the request's context
 	rc.SetWriteDeadline(time.Time{})
-	return func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+}
+
+// SetWriteDeadline sets a deadline for writing an answer.
+func SetWriteDeadline(w http.ResponseWriter) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // IgnoreGone returns err unless the answer has begun. After that the client has gone, or sees the end of the

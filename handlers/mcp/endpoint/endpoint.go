@@ -24,9 +24,9 @@ type Config struct {
 	Callers *request.Callers
 	// Key is the secret that signs states and session ids.
 	Key []byte
-	// Metadata returns the address of the metadata on the accepted credentials (RFC 9728).
-	Metadata func(r *http.Request) string
-	Log      *slog.Logger
+	// MetadataURL is the address of the metadata on the accepted credentials (RFC 9728). The path of a server follows it.
+	MetadataURL string
+	Log         *slog.Logger
 }
 
 // Endpoint serves the protocol at any number of addresses. Create it with New.

@@ -21,14 +21,18 @@ type Watch struct {
 // maxWatched bounds the resources and the tasks of one Watch.
 const maxWatched = 50
 
-// Feed reports changes. Agreed is the part of the Watch that it covers; its fields never exceed the
-// Watch.
-type Feed struct {
-	Agreed Watch
+// Feeds opens feeds of changes.
+type Feeds interface {
+	// OpenFeed opens a feed. agreed is the part of w that it covers; its fields never exceed those of w.
+	OpenFeed(ctx context.Context, c *Call, w Watch) (agreed Watch, feed Feed, err error)
+}
+
+// Feed reports changes.
+type Feed interface {
 	// Next waits for a change. io.EOF is the end of the feed.
-	Next func(ctx context.Context) (Change, error)
+	Next(ctx context.Context) (Change, error)
 	// Close ends the feed.
-	Close func()
+	Close()
 }
 
 // Change is a notification: exactly one of its fields is set.
@@ -63,7 +67,7 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 		return nil, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable,
 			Message: "Accept: a feed is a stream, so take text/event-stream."}
 	}
-	feed, err := s.offer.Listen(ctx, c, w)
+	agreed, feed, err := s.offer.Feeds.OpenFeed(ctx, c, w)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 	c.reply.keepAlive()
 	meta := map[string]json.RawMessage{metaSubscription: m.id}
 	if !c.reply.sendEvent(encodeNotice(nil, "notifications/subscriptions/acknowledged",
-		map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
+		map[string]any{"_meta": meta, "notifications": agreed})) {
 		return nil, errSilent
 	}
 	for {
@@ -96,10 +100,4 @@ func (ch Change) asNotice(version string, meta map[string]json.RawMessage) []byt
 		return encodeNotice(nil, "notifications/resources/updated", map[string]any{"_meta": meta, "uri": ch.URI})
 	}
 	return encodeNotice(nil, "notifications/"+ch.List+"/list_changed", map[string]any{"_meta": meta})
-}
-
-// Never is the Next function of a feed without changes.
-func Never(ctx context.Context) (Change, error) {
-	<-ctx.Done()
-	return Change{}, ctx.Err()
 }

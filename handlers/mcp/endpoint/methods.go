@@ -102,11 +102,11 @@ func (s *Server) hasMethod(c *Call) bool {
 	case "resources/list", "resources/templates/list", "resources/read":
 		return o.Resources != nil
 	case "completion/complete":
-		return o.Complete != nil
+		return o.Completer != nil
 	case "tasks/get", "tasks/update", "tasks/cancel":
 		return c.Modern() && o.Tasks != nil
 	case "subscriptions/listen":
-		return c.Modern() && o.Listen != nil
+		return c.Modern() && o.Feeds != nil
 	}
 	return !c.Modern() && o.Handshake[c.Method] != nil
 }
@@ -176,7 +176,7 @@ func (s *Server) completeArgument(ctx context.Context, c *Call) (json.RawMessage
 			a.Context[m.Name] = v
 		}
 	}
-	list, err := s.offer.Complete(ctx, c, a)
+	list, err := s.offer.Completer.Complete(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}

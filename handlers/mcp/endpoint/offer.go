@@ -23,12 +23,12 @@ type Offer struct {
 	Prompts []Prompt
 	// Resources lists and reads the resources.
 	Resources Resources
-	// Complete proposes values for an argument.
-	Complete func(ctx context.Context, c *Call, a Argument) (Completion, error)
+	// Completer proposes values for an argument.
+	Completer Completer
 	// Tasks are the tasks with which tools answer; nil if none does.
 	Tasks Tasks
-	// Listen opens a feed of changes. Changes are the declared kinds of changes.
-	Listen  func(ctx context.Context, c *Call, w Watch) (Feed, error)
+	// Feeds opens feeds of changes. Changes are the declared kinds of changes.
+	Feeds   Feeds
 	Changes Changes
 	// Handshake are more methods of the versions before 2026-07-28, and HandshakeCapabilities their
 	// declaration, for example logging.
@@ -53,11 +53,13 @@ type Tool struct {
 	Output      json.RawMessage `json:"outputSchema,omitempty"`
 	Hints       *Hints          `json:"annotations,omitempty"`
 	// TaskOnly is set for a tool that answers only with a task.
-	TaskOnly bool `json:"-"`
-	// Run calls the tool. An error for the model is a Result with Failed; a Go error is for the
-	// client's program.
-	Run func(ctx context.Context, c *Call) (Result, error) `json:"-"`
+	TaskOnly bool     `json:"-"`
+	Run      ToolFunc `json:"-"`
 }
+
+// ToolFunc runs a tool. An error for the model is a Result with Failed; a Go error is for the
+// client's program.
+type ToolFunc func(ctx context.Context, c *Call) (Result, error)
 
 // Hints describe the effects of a tool.
 type Hints struct {
@@ -80,9 +82,11 @@ type Prompt struct {
 	Title       string           `json:"title,omitempty"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
-	// Get returns the prompt. It may ask for input in the same way as a tool.
-	Get func(ctx context.Context, c *Call) (PromptResult, error) `json:"-"`
+	Get         PromptFunc       `json:"-"`
 }
+
+// PromptFunc returns a prompt with its values. It may ask for input in the same way as a tool.
+type PromptFunc func(ctx context.Context, c *Call) (PromptResult, error)
 
 // PromptArgument is an argument of a prompt.
 type PromptArgument struct {
@@ -102,6 +106,11 @@ type PromptResult struct {
 type PromptMessage struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
+}
+
+// Completer proposes values for the arguments of prompts and of templates of resources.
+type Completer interface {
+	Complete(ctx context.Context, c *Call, a Argument) (Completion, error)
 }
 
 // Resources lists and reads the resources of a server.

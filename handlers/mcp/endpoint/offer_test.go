@@ -75,20 +75,37 @@ func offer() Offer {
 			who, _ := c.Arguments.Text("who")
 			return PromptResult{Messages: []PromptMessage{{"user", TextContent("Hi, " + who)}}}, nil
 		}}},
-		Changes: Changes{Tools: true},
-		Listen: func(_ context.Context, _ *Call, w Watch) (Feed, error) {
-			left := 1
-			return Feed{Agreed: Watch{Tools: w.Tools}, Close: func() {}, Next: func(context.Context) (Change, error) {
-				if left--; left < 0 || !w.Tools {
-					return Change{}, io.EOF
-				}
-				return Change{List: "tools"}, nil
-			}}, nil
-		},
+		Changes:               Changes{Tools: true},
+		Feeds:                 oneChange{},
 		Handshake:             map[string]func(context.Context, *Call) (any, error){"logging/setLevel": func(context.Context, *Call) (any, error) { return struct{}{}, nil }},
 		HandshakeCapabilities: map[string]any{"logging": struct{}{}},
 	}
 }
+
+// oneChange opens feeds that report one change of the tools.
+type oneChange struct{}
+
+func (oneChange) OpenFeed(_ context.Context, _ *Call, w Watch) (Watch, Feed, error) {
+	agreed := Watch{Tools: w.Tools}
+	if !w.Tools {
+		return agreed, &changeList{}, nil
+	}
+	return agreed, &changeList{{List: "tools"}}, nil
+}
+
+// changeList is a feed of the changes in it.
+type changeList []Change
+
+func (l *changeList) Next(context.Context) (Change, error) {
+	if len(*l) == 0 {
+		return Change{}, io.EOF
+	}
+	next := (*l)[0]
+	*l = (*l)[1:]
+	return next, nil
+}
+
+func (l *changeList) Close() {}
 
 // serve serves the offer to everybody.
 func serve(t *testing.T) *httptest.Server {
@@ -98,7 +115,7 @@ func serve(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Config{Callers: request.NewCallers(accounts, nil), Key: []byte("key"), Metadata: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)})
+	e := New(Config{Callers: request.NewCallers(accounts, nil), Key: []byte("key"), Log: slog.New(slog.DiscardHandler)})
 	srv := httptest.NewServer(e.Post(func(context.Context, *http.Request, ident.Actor) (*Server, error) { return s, nil }))
 	t.Cleanup(srv.Close)
 	return srv

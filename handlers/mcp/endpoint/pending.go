@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,7 +43,10 @@ func newPending() *pending {
 		calls: make(map[string]context.CancelCauseFunc)}
 }
 
-// askClient sends a question on the stream and returns the client's answer.
+// errClientRefused is the error of a question that the client answered with an error.
+var errClientRefused = errors.New("the client refused to answer")
+
+// askClient sends a question on the stream and returns the client's answer, or errClientRefused.
 func (p *pending) askClient(ctx context.Context, out *reply, caller string, q Request) (json.RawMessage, error) {
 	id := `"agentsite-` + strings.ToLower(rand.Text()) + `"`
 	w := &question{caller, make(chan message, 1)}
@@ -58,7 +62,7 @@ func (p *pending) askClient(ctx context.Context, out *reply, caller string, q Re
 	select {
 	case m := <-w.answer:
 		if m.err != nil {
-			return nil, nil // the client refused
+			return nil, errClientRefused
 		}
 		return m.result, nil
 	case <-ctx.Done():

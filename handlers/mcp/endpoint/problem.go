@@ -111,9 +111,9 @@ func (e *Endpoint) setErrorHeaders(w http.ResponseWriter, r *http.Request, p *Pr
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token", resource_metadata="`+
-			e.cfg.Metadata(r)+`"`)
+			e.cfg.MetadataURL+r.URL.EscapedPath()+`"`)
 	case http.StatusForbidden:
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="insufficient_scope", resource_metadata="`+
-			e.cfg.Metadata(r)+`"`)
+			e.cfg.MetadataURL+r.URL.EscapedPath()+`"`)
 	}
 }

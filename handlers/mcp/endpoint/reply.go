@@ -24,8 +24,8 @@ type reply struct {
 	open  *respond.Events
 	over  bool
 	timer *time.Timer
-	// hurry restores the write deadline of the server; nil if it was not changed.
-	hurry func()
+	// lifted is set if the server's deadlines were lifted, so that the answer needs one of its own.
+	lifted bool
 }
 
 // newReply reads the accepted forms. Without the header it is JSON; ok is false for a client that
@@ -56,7 +56,8 @@ func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 func (p *reply) keepAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hurry = respond.LiftDeadlines(p.w)
+	respond.LiftDeadlines(p.w)
+	p.lifted = true
 	if !p.events {
 		return
 	}
@@ -120,8 +121,8 @@ func (p *reply) stopTimers() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	if p.hurry != nil {
-		p.hurry()
+	if p.lifted {
+		respond.SetWriteDeadline(p.w)
 	}
 }
 

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"agentsite/internal/strictjson"
@@ -14,9 +15,10 @@ const maxRounds = 32
 // maxInputs bounds the answers in one call.
 const maxInputs = 32
 
-// outcome is the result of a function of an Offer, in the form of its method.
+// outcome is the result of a function of an Offer: the answer in the form of its method, or the input that is needed
+// first, or the task that goes on.
 type outcome struct {
-	body  func() json.RawMessage
+	body  json.RawMessage
 	wants *Wants
 	task  *Task
 }
@@ -50,7 +52,7 @@ func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m 
 			t.ResultType, t.Meta = "task", s.serverMeta
 			return encodeJSON(t), nil
 		case out.wants == nil:
-			return out.body(), nil
+			return out.body, nil
 		}
 		for _, q := range out.wants.Requests {
 			if !c.Client.Can(q.Method) {
@@ -67,12 +69,14 @@ func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m 
 		}
 		c.State, c.Inputs = out.wants.State, make(map[string]json.RawMessage)
 		for key, q := range out.wants.Requests {
-			if c.Inputs[key], err = x.endpoint.pending.askClient(ctx, c.reply, callerKey(c.Actor), q); err != nil {
+			answer, err := x.endpoint.pending.askClient(ctx, c.reply, callerKey(c.Actor), q)
+			switch {
+			case errors.Is(err, errClientRefused) && q.Method == "elicitation/create":
+				answer = json.RawMessage(`{"action":"cancel"}`)
+			case err != nil && !errors.Is(err, errClientRefused):
 				return nil, err
 			}
-			if c.Inputs[key] == nil && q.Method == "elicitation/create" {
-				c.Inputs[key] = json.RawMessage(`{"action":"cancel"}`)
-			}
+			c.Inputs[key] = answer
 		}
 	}
 	return nil, &Problem{Code: CodeInternal, Message: "The call asked for input " + strconv.Itoa(maxRounds) +
@@ -147,7 +151,10 @@ func (s *Server) callTool(ctx context.Context, c *Call) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	return outcome{func() json.RawMessage { return res.encodeBody(c.Version, s.metaOf(c)) }, res.Wants, res.Task}, nil
+	if res.Wants != nil || res.Task != nil {
+		return outcome{wants: res.Wants, task: res.Task}, nil
+	}
+	return outcome{body: res.encodeBody(c.Version, s.metaOf(c))}, nil
 }
 
 // metaOf returns the _meta of results, which identifies the server since 2026-07-28.
@@ -175,10 +182,13 @@ func (s *Server) getPrompt(ctx context.Context, c *Call) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	if res.Wants != nil {
+		return outcome{wants: res.Wants}, nil
+	}
 	for i := range res.Messages {
 		res.Messages[i].Content = fitContent([]Content{res.Messages[i].Content}, c.Version)[0]
 	}
-	return outcome{func() json.RawMessage { return s.encodeResult(c.Version, res) }, res.Wants, nil}, nil
+	return outcome{body: s.encodeResult(c.Version, res)}, nil
 }
 
 func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
@@ -186,11 +196,12 @@ func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	if res.Wants != nil {
+		return outcome{wants: res.Wants}, nil
+	}
 	ttl := res.TTL
 	if c.Inputs != nil || c.State != "" {
 		ttl = 0 // the content depends on more than the address
 	}
-	return outcome{func() json.RawMessage {
-		return s.encodeCached(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)
-	}, res.Wants, nil}, nil
+	return outcome{body: s.encodeCached(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)}, nil
 }

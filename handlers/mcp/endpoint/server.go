@@ -149,7 +149,7 @@ func (s *Server) capabilitiesOf(era int) map[string]any {
 		}
 		caps["resources"] = m
 	}
-	if o.Complete != nil {
+	if o.Completer != nil {
 		caps["completions"] = struct{}{}
 	}
 	if era == eraHandshake {
