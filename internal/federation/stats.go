@@ -22,8 +22,8 @@ type Stats struct {
 	OldestHead                               time.Duration
 	// Held and Listed are agents of the portals that are let in.
 	Held, Listed int
-	Truncated    int // portals over their quota
-	Faults prometheus.Collector // counts refused records and answers of portals, by reason
+	Truncated    int                  // portals over their quota
+	Faults       prometheus.Collector // counts refused records and answers of portals, by reason
 	// Each are some portals: see maxEach.
 	Each []PeerStats
 }
