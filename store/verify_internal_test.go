@@ -348,7 +348,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	seed(t, d)
 	seedRooms(t, d)
 	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
-		_, err := tasks.ClaimFirstAsk(t, &chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+		_, err := tasks.ClaimFirstAsk(t, chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -252,11 +252,7 @@ func (s *session) readMessages(ctx context.Context) error {
 		if err := pace.WaitN(ctx, max(len(b), leastCost)); err != nil {
 			return err
 		}
-		answer, err := s.handleMessage(m, b)
-		if err != nil {
-			return err
-		}
-		if answer != nil {
+		if answer := s.handleMessage(m, b); answer != nil {
 			if err := s.stream.Send(ctx, answer); err != nil {
 				return err
 			}
@@ -265,25 +261,25 @@ func (s *session) readMessages(ctx context.Context) error {
 }
 
 // handleMessage handles one message and returns the immediate answer, or nil.
-func (s *session) handleMessage(m linkwire.Message, b []byte) ([]byte, error) {
+func (s *session) handleMessage(m linkwire.Message, b []byte) []byte {
 	a := s.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s.over {
-		return nil, nil // another session has replaced this one
+		return nil // another session has replaced this one
 	}
 	a.seen = time.Now()
-	bad := func() ([]byte, error) {
+	bad := func() []byte {
 		if m.ID == nil {
-			return nil, nil
+			return nil
 		}
 		return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrParams,
-			Message: m.Method + ": the params are not as they should be"}), nil
+			Message: m.Method + ": the params are not as they should be"})
 	}
 	switch m.Method {
 	case "":
 		s.takeAnswer(m, b)
-		return nil, nil
+		return nil
 	case linkwire.MethodDelta:
 		var p linkwire.Delta
 		if json.Unmarshal(m.Params, &p) != nil {
@@ -317,14 +313,14 @@ func (s *session) handleMessage(m linkwire.Message, b []byte) ([]byte, error) {
 		if m.ID == nil || json.Unmarshal(m.Params, &p) != nil {
 			return bad()
 		}
-		return s.takeDone(m, p, b), nil
+		return s.takeDone(m, p, b)
 	default:
 		if m.ID != nil {
 			return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod,
-				Message: "there is no method " + strconv.Quote(linkwire.Line(m.Method, 40))}), nil
+				Message: "there is no method " + strconv.Quote(linkwire.Line(m.Method, 40))})
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // activeRun returns the run of a task on this session; the caller holds agent.mu. Messages about other

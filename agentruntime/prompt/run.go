@@ -42,7 +42,9 @@ type run struct {
 	// pictures are sent with the conversation, whose text numbers them.
 	pictures []string
 	over     bool // the answer is longer than model.MaxText
-	gap      bool // the next text starts a paragraph
+	// result is set once the task has ended.
+	result *task.Result
+	gap    bool // the next text starts a paragraph
 }
 
 // Run implements task.Agent.
@@ -77,21 +79,18 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		}
 		r.offer = newOffer(list)
 	}
-	for {
-		if res, err := r.answerCalls(ctx); res != nil || err != nil {
-			return derefResult(res), err
+	for r.result == nil {
+		if err := r.answerCalls(ctx); err != nil {
+			return task.Result{}, err
 		}
-		if res, err := r.askModel(ctx); res != nil || err != nil {
-			return derefResult(res), err
+		if r.result != nil {
+			break
+		}
+		if err := r.askModel(ctx); err != nil {
+			return task.Result{}, err
 		}
 	}
-}
-
-func derefResult(r *task.Result) task.Result {
-	if r == nil {
-		return task.Result{}
-	}
-	return *r
+	return *r.result, nil
 }
 
 // loadState returns the state of the task. Stored steps are never repeated.
@@ -142,53 +141,53 @@ func (r *run) takeAnswer(st *state) {
 	}
 }
 
-// answerCalls answers the open calls of the model.
-func (r *run) answerCalls(ctx context.Context) (*task.Result, error) {
-	for {
+// answerCalls answers the open calls of the model, until one ends the run.
+func (r *run) answerCalls(ctx context.Context) error {
+	for r.result == nil {
 		c, ok := r.st.openCall()
 		if !ok {
-			return nil, nil
+			return nil
 		}
-		if res, err := r.answerCall(ctx, c); res != nil || err != nil {
-			return res, err
+		if err := r.answerCall(ctx, c); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // answerCall answers one call: by making it, by refusing it with a reason, or by asking the person,
 // which ends the run.
-func (r *run) answerCall(ctx context.Context, c openai.ToolCall) (*task.Result, error) {
+func (r *run) answerCall(ctx context.Context, c openai.ToolCall) error {
 	t, ok := r.offer.tools[c.Function.Name]
 	if !ok {
 		r.st.addResult(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", cleanName(c.Function.Name),
 			strings.Join(r.offer.names, ", ")))
-		return nil, nil
+		return nil
 	}
 	args, err := parseArguments(c)
 	if err != nil {
 		r.st.addResult(c.ID, "Not called: the arguments cannot be used: "+err.Error()+".")
-		return nil, nil
+		return nil
 	}
 	if why := schemaProblem(t, args); why != "" {
 		r.st.addResult(c.ID, "Not called: the arguments do not fit the tool: "+clipText(why, maxAbout))
-		return nil, nil
+		return nil
 	}
 	if !t.ReadOnly {
 		return r.callWithEffect(ctx, c, t, args)
 	}
 	text, err := r.useTool(ctx, t, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.st.addResult(c.ID, text)
-	return nil, nil
+	return nil
 }
 
 // callWithEffect makes a call that may change something, at most once. It needs a yes for this very
 // call or the owner's general permission. The owner's permission does not cover the repetition of an
 // interrupted call.
-func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) (*task.Result,
-	error) {
+func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) error {
 	g := r.st.Granted
 	granted := g != nil && g.ID == c.ID && g.Agent == t.Agent && g.Tool == t.Name
 	r.st.Granted = nil
@@ -197,11 +196,11 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, arg
 	case !mayConsent(r.call.Caller):
 		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is "+
 			"not a person who asks.")
-		return nil, nil
+		return nil
 	case len(args) > maxShown:
 		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check "+
 			"arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
-		return nil, nil
+		return nil
 	default:
 		w := askConsent(c, t, args)
 		r.st.Waiting = w
@@ -210,25 +209,27 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, arg
 		r.showText(w.Question)
 		if r.over {
 			r.st.Said = before
-			return r.failResult("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+			r.fail("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+			return nil
 		}
 		if err := r.st.saveState(ctx, r.out); err != nil {
-			return nil, err
+			return err
 		}
 		res := r.waitingResult()
-		return &res, nil
+		r.result = &res
+		return nil
 	}
 	r.st.Making = c.ID
 	if err := r.st.saveState(ctx, r.out); err != nil {
-		return nil, err
+		return err
 	}
 	text, err := r.useTool(ctx, t, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.st.Making = ""
 	r.st.addResult(c.ID, text)
-	return nil, r.st.saveState(ctx, r.out)
+	return r.st.saveState(ctx, r.out)
 }
 
 // waitingResult is the result of a task that asked the person.
@@ -237,13 +238,14 @@ func (r *run) waitingResult() task.Result {
 }
 
 // askModel asks the model once and takes its answer.
-func (r *run) askModel(ctx context.Context) (*task.Result, error) {
-	reply, res, err := r.chatWithModel(ctx)
-	if res != nil || err != nil {
-		return res, err
+func (r *run) askModel(ctx context.Context) error {
+	reply, err := r.chatWithModel(ctx)
+	if err != nil || r.result != nil {
+		return err
 	}
 	if len(reply.Calls) == 0 {
-		return r.finalResult(reply)
+		r.endWithReply(reply)
+		return nil
 	}
 	rounds, before := r.st.countRounds()
 	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clipText(reply.Text, maxAside)),
@@ -262,18 +264,22 @@ func (r *run) askModel(ctx context.Context) (*task.Result, error) {
 		size += len(c.Function.Arguments)
 		key := c.Function.Name + "\x00" + string(c.Function.Arguments)
 		if same[key]++; same[key] >= maxSame {
-			return r.failResult("The model asked %d times for the same call of %s and was stopped.", maxSame,
+			r.fail("The model asked %d times for the same call of %s and was stopped.", maxSame,
 				cleanName(c.Function.Name))
+			return nil
 		}
 	}
 	switch {
 	case rounds >= maxRounds:
-		return r.failResult("The model used tools %d times in a row without coming to an answer and was stopped.",
+		r.fail("The model used tools %d times in a row without coming to an answer and was stopped.",
 			maxRounds)
+		return nil
 	case len(all) > maxCalls:
-		return r.failResult("The model asked for more than %d calls of tools and was stopped.", maxCalls)
+		r.fail("The model asked for more than %d calls of tools and was stopped.", maxCalls)
+		return nil
 	case size > maxAsked:
-		return r.failResult("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
+		r.fail("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
+		return nil
 	}
 	r.st.Turns = append(r.st.Turns, turn)
 	for _, c := range turn.ToolCalls {
@@ -281,7 +287,7 @@ func (r *run) askModel(ctx context.Context) (*task.Result, error) {
 			r.st.addResult(c.ID, why)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // uniqueID gives a call another id if the model used it before, because a call is asked about, made and
@@ -295,26 +301,28 @@ func uniqueID(c openai.ToolCall, before, now []openai.ToolCall) openai.ToolCall 
 	return c
 }
 
-// finalResult makes the result of a last answer.
-func (r *run) finalResult(reply model.Reply) (*task.Result, error) {
+// endWithReply ends the task with the last answer of the model.
+func (r *run) endWithReply(reply model.Reply) {
 	parts := r.shownParts()
 	switch {
 	case reply.Finish == openai.FinishFilter:
-		return r.failResult("The model's provider withheld the answer or the rest of it (content filter).")
+		r.fail("The model's provider withheld the answer or the rest of it (content filter).")
 	case len(parts) == 0 && reply.Finish == openai.FinishLength:
-		return r.failResult("The model came to its length limit before it said anything.")
+		r.fail("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
-		return r.failResult("The model answered with nothing.")
+		r.fail("The model answered with nothing.")
 	case reply.Finish == openai.FinishLength:
-		return &task.Result{State: task.Completed, Parts: parts,
-			Reason: "The answer ends at the model's length limit."}, nil
+		r.result = &task.Result{State: task.Completed, Parts: parts,
+			Reason: "The answer ends at the model's length limit."}
+	default:
+		r.result = &task.Result{State: task.Completed, Parts: parts}
 	}
-	return &task.Result{State: task.Completed, Parts: parts}, nil
 }
 
-func (r *run) failResult(format string, args ...any) (*task.Result, error) {
+// fail ends the task as failed, with the shown text and a reason.
+func (r *run) fail(format string, args ...any) {
 	res := failedResult(r.shownParts(), fmt.Sprintf(format, args...))
-	return &res, nil
+	r.result = &res
 }
 
 // showText shows text and stores it. The texts of two answers of the model are separate paragraphs.
@@ -341,8 +349,9 @@ func (r *run) shownParts() []task.Part {
 	return []task.Part{task.TextPart(r.st.Said)}
 }
 
-// chatWithModel sends the conversation to the model, within the budget.
-func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, error) {
+// chatWithModel sends the conversation to the model, within the budget. A refusal or an error of the model ends the
+// task.
+func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
 		Tools: r.offer.listed}
 	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
@@ -353,7 +362,7 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, err
 	req.Messages = append(req.Messages, r.st.Turns...)
 	body, err := json.Marshal(req)
 	if err != nil {
-		return model.Reply{}, nil, err
+		return model.Reply{}, err
 	}
 	in := len(body)/3 + len(r.pictures)*pictureTokens
 	req.Messages[last].Pictures = r.pictures
@@ -361,14 +370,14 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, err
 	if r.ask.portal && r.d.cfg.Budget != nil {
 		if settle, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+r.ask.max); err != nil {
 			if ctx.Err() != nil {
-				return model.Reply{}, nil, context.Cause(ctx)
+				return model.Reply{}, context.Cause(ctx)
 			}
 			f := fault.As(err)
 			if f.Kind == fault.Internal {
-				return model.Reply{}, nil, err
+				return model.Reply{}, err
 			}
-			res, _ := r.failResult("%s", f.Safe)
-			return model.Reply{}, res, nil
+			r.fail("%s", f.Safe)
+			return model.Reply{}, nil
 		}
 	}
 	r.traceMessage(true, r.traceHead(), string(body))
@@ -380,20 +389,19 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, err
 	}
 	settle(tokensUsed(ctx, reply, err, in))
 	if ctx.Err() != nil {
-		return reply, nil, context.Cause(ctx)
+		return reply, context.Cause(ctx)
 	}
 	if err != nil {
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)
-		res, _ := r.failResult("%s", why)
-		return reply, res, nil
+		r.fail("%s", why)
+		return reply, nil
 	}
 	r.traceReply(reply)
 	if r.over {
-		res, _ := r.failResult("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
-		return reply, res, nil
+		r.fail("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
-	return reply, nil, nil
+	return reply, nil
 }
 
 // tokensUsed returns the cost of a question: the number given by the server, or else an estimate by

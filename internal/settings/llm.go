@@ -11,45 +11,45 @@ import (
 	"agentsite/agentruntime/prompt"
 )
 
-// parseLLM reads the settings of the portal's own model; without any of them
-// the portal has none and the result is nil. The address may be on this
-// machine or in a private network: the operator chose it.
-func parseLLM(address, key, model string) (*prompt.Model, error) {
+// parseLLM reads the settings of the portal's own model; given
+// is false without any of them. The address may be on this machine or in a private network, because the operator chose
+// it.
+func parseLLM(address, key, model string) (m prompt.Model, given bool, err error) {
 	if address == "" {
 		switch {
 		case model != "":
-			return nil, fmt.Errorf("--llm-model %q: say where the model is with --llm-url, for example --llm-url http://127.0.0.1:11434/v1", model)
+			return m, false, fmt.Errorf("--llm-model %q: say where the model is with --llm-url, for example --llm-url http://127.0.0.1:11434/v1", model)
 		case key != "":
-			return nil, fmt.Errorf("--llm-key: say what the key is for with --llm-url, for example --llm-url https://api.openai.com/v1")
+			return m, false, fmt.Errorf("--llm-key: say what the key is for with --llm-url, for example --llm-url https://api.openai.com/v1")
 		}
-		return nil, nil
+		return m, false, nil
 	}
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--llm-url: is not an address; write it like http://127.0.0.1:11434/v1")
+		return m, false, fmt.Errorf("--llm-url: is not an address; write it like http://127.0.0.1:11434/v1")
 	case u.User != nil:
-		return nil, fmt.Errorf("--llm-url: leave user and password out and give the key with --llm-key")
+		return m, false, fmt.Errorf("--llm-url: leave user and password out and give the key with --llm-key")
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return nil, fmt.Errorf("--llm-url %q: write it like http://127.0.0.1:11434/v1", address)
+		return m, false, fmt.Errorf("--llm-url %q: write it like http://127.0.0.1:11434/v1", address)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fmt.Errorf("--llm-url: give the base of the API, usually ending in /v1, without query or fragment")
+		return m, false, fmt.Errorf("--llm-url: give the base of the API, usually ending in /v1, without query or fragment")
 	case strings.HasSuffix(u.Path, "/chat/completions"):
-		return nil, fmt.Errorf("--llm-url %q: give the base of the API: leave /chat/completions out", address)
+		return m, false, fmt.Errorf("--llm-url %q: give the base of the API: leave /chat/completions out", address)
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fmt.Errorf("--llm-key: a key has no spaces, line breaks or special letters")
+		return m, false, fmt.Errorf("--llm-key: a key has no spaces, line breaks or special letters")
 	}
 	if key != "" && u.Scheme == "http" && !nearHost(u.Hostname()) {
-		return nil, fmt.Errorf("--llm-url %q: the key would go over the network in plain text; use https", address)
+		return m, false, fmt.Errorf("--llm-url %q: the key would go over the network in plain text; use https", address)
 	}
 	if model == "" {
-		return nil, fmt.Errorf("--llm-model: name the model that agents use when they name none")
+		return m, false, fmt.Errorf("--llm-model: name the model that agents use when they name none")
 	}
 	if len(model) > 200 || strings.ContainsFunc(model, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, fmt.Errorf("--llm-model: use at most 200 characters on one line")
+		return m, false, fmt.Errorf("--llm-model: use at most 200 characters on one line")
 	}
-	return &prompt.Model{URL: u.String(), Key: key, Name: model}, nil
+	return prompt.Model{URL: u.String(), Key: key, Name: model}, true, nil
 }
 
 // nearHost reports whether a name or address looks like this machine, a

@@ -33,15 +33,15 @@ func TestParseLLM(t *testing.T) {
 		{"https://x/v1", "", "a\nb", prompt.Model{}, "--llm-model"},
 		{"https://x/v1", "", strings.Repeat("m", 201), prompt.Model{}, "--llm-model"},
 	} {
-		got, err := parseLLM(tt.url, tt.key, tt.model)
+		got, given, err := parseLLM(tt.url, tt.key, tt.model)
 		switch {
-		case tt.says == "" && (err != nil || *got != tt.want):
+		case tt.says == "" && (err != nil || !given || got != tt.want):
 			t.Errorf("%q: %+v %v", tt.url, got, err)
 		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret")):
 			t.Errorf("%q %q %q: %+v %v", tt.url, tt.key, tt.model, got, err)
 		}
 	}
-	if got, err := parseLLM("", "", ""); got != nil || err != nil {
+	if got, given, err := parseLLM("", "", ""); given || err != nil {
 		t.Errorf("nothing set: %+v %v", got, err)
 	}
 }

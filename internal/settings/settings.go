@@ -180,8 +180,12 @@ func (c Config) Parse() (Settings, error) {
 	if s.Proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
 		return s, err
 	}
-	if s.Model, err = parseLLM(c.LLMURL, c.LLMKey, c.LLMModel); err != nil {
+	model, given, err := parseLLM(c.LLMURL, c.LLMKey, c.LLMModel)
+	if err != nil {
 		return s, err
+	}
+	if given {
+		s.Model = &model
 	}
 	if s.Budget, err = parseBudget(c.ModelBudget); err != nil {
 		return s, err

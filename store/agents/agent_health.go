@@ -170,8 +170,8 @@ func (d *Health) DueAt(ctx context.Context, agentID string, at time.Time) error 
 func (d *Health) History(ctx context.Context, agentID string) ([]hub.Contact, error) {
 	var history []byte
 	err := d.db.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, sqlite.MapError(err)
 	}
-	return unpackHistory(history), sqlite.MapError(err)
+	return unpackHistory(history), nil
 }

@@ -156,7 +156,7 @@ func publishedQuery(f registry.Filter) (string, []any) {
 func (d *Registry) listRegistered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := registeredQuery(f)
 	if query == "" {
-		return nil, nil
+		return []registry.Release{}, nil
 	}
 	var rows []struct {
 		releaseRow

@@ -38,10 +38,12 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
-	var before *chat.AskedBefore
+	var opened string // the conversation that the message opened
 	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
-		if before, err = tasks.ClaimFirstAsk(t, a.First); before != nil || err != nil {
-			return err
+		if a.First != nil {
+			if opened, err = tasks.ClaimFirstAsk(t, *a.First); err != nil || opened != a.First.ConversationID {
+				return err
+			}
 		}
 		if err := insertRoom(t, c, at, ended, answer.Seq, head); err != nil {
 			return err
@@ -76,8 +78,8 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	if err != nil {
 		return nil, err
 	}
-	if before != nil {
-		return nil, before
+	if a.First != nil && opened != a.First.ConversationID {
+		return nil, &chat.AskedBefore{ConversationID: opened}
 	}
 	d.words.wordless.addRoom(c.ID)
 	return said, nil

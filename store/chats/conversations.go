@@ -46,10 +46,12 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	var before *chat.AskedBefore
+	var opened string // the conversation that the message opened
 	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
-		if before, err = tasks.ClaimFirstAsk(t, first); before != nil || err != nil {
-			return err
+		if first != nil {
+			if opened, err = tasks.ClaimFirstAsk(t, *first); err != nil || opened != first.ConversationID {
+				return err
+			}
 		}
 		if err := d.beginRoom(t, c, said); err != nil {
 			return err
@@ -57,8 +59,8 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
-	if err == nil && before != nil {
-		return out, before
+	if err == nil && first != nil && opened != first.ConversationID {
+		return out, &chat.AskedBefore{ConversationID: opened}
 	}
 	if err == nil {
 		d.words.wordless.addRoom(c.ID)

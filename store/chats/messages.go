@@ -114,12 +114,11 @@ func (r MessageRow) message() (chat.Message, error) {
 	return m, nil
 }
 
-// partsOf reads a body; one that was taken away is empty.
+// partsOf reads a body. A deleted body is empty and has no parts.
 func partsOf(body string) (parts []task.Part, err error) {
-	if body == "" {
-		return nil, nil
+	if body != "" {
+		err = json.Unmarshal([]byte(body), &parts)
 	}
-	err = json.Unmarshal([]byte(body), &parts)
 	return parts, err
 }
 
@@ -255,14 +254,14 @@ func (d *Chats) about(ctx context.Context, conversationID string, rows []Message
 			seqs = append(seqs, seq)
 		}
 	}
+	out := make(map[int64]MessageRow, len(seqs))
 	if len(seqs) == 0 {
-		return nil, nil
+		return out, nil
 	}
 	list, err := d.rowsOf(ctx, conversationID, seqs)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int64]MessageRow, len(list))
 	for _, r := range list {
 		out[r.Seq] = r
 	}
@@ -292,7 +291,7 @@ func (d *Chats) reactions(ctx context.Context, conversationID string, rows []Mes
 		}
 	}
 	if len(seqs) == 0 {
-		return nil, nil
+		return map[int64][]chat.Reaction{}, nil
 	}
 	in, err := json.Marshal(seqs)
 	if err != nil {

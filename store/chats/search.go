@@ -59,7 +59,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	words := queryWords(query)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
-		return nil, nil
+		return []chat.Found{}, nil
 	}
 	var list []searchedRoom
 	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind

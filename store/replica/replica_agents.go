@@ -60,7 +60,7 @@ func lookUp(portal int64, keys []record.Hash,
 // loadAgents returns the rows of some agents of a portal.
 func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
 	if p.Slots == 0 {
-		return nil, nil // as in the most of a first sync
+		return map[record.Hash]slotRow{}, nil // most calls of a first sync end here
 	}
 	return lookUp(p.ID, keys, func(dest *[]slotRow, query string,
 		args ...any) error {
@@ -70,8 +70,8 @@ func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash
 
 // keepAgents keeps agents of one portal, in order.
 func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) error {
-	p, err := r.loadPortal(t, list[0].Record.Portal, false)
-	if err != nil || p == nil {
+	p, found, err := r.findPortal(t, list[0].Record.Portal)
+	if err != nil || !found {
 		return err
 	}
 	keys := make([]record.Hash, len(list))

@@ -70,8 +70,8 @@ func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 // Drop implements federation.Replica.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		if _, err := deleteReplaced(t, p, `1`); err != nil {
@@ -89,8 +89,8 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
 	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		done = true
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		p.notWhole()
@@ -133,8 +133,8 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
 		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-			p, err := r.loadPortal(t, portal, false)
-			if err != nil || p == nil {
+			p, found, err := r.findPortal(t, portal)
+			if err != nil || !found {
 				return err
 			}
 			for _, key := range step {
@@ -155,8 +155,8 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 // Release implements federation.Replica.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil || !p.Quarantined {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found || !p.Quarantined {
 			return err
 		}
 		p.Quarantined = false
@@ -240,8 +240,8 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 			return r.notedError(err)
 		}
 		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-			p, err := r.loadPortal(t, portal, false)
-			if err != nil || p == nil {
+			p, found, err := r.findPortal(t, portal)
+			if err != nil || !found {
 				return err
 			}
 			for _, n := range numbers {

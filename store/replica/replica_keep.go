@@ -100,8 +100,13 @@ const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS 
 // keepSaid keeps a record that is no agent's.
 func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
-	p, err := r.loadPortal(t, rec.Portal, rec.Type == record.TypeCard)
-	if err != nil || p == nil || !p.stillAdmits(rec) {
+	if rec.Type == record.TypeCard { // the first record of a portal
+		if _, err := r.ensurePortal(t, rec.Portal); err != nil {
+			return false, err
+		}
+	}
+	p, found, err := r.findPortal(t, rec.Portal)
+	if err != nil || !found || !p.stillAdmits(rec) {
 		return false, err
 	}
 	var row saidRow
@@ -185,7 +190,7 @@ func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 // others and the new one does.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, c.Slot.Portal, true)
+		p, err := r.ensurePortal(t, c.Slot.Portal)
 		if err != nil {
 			return err
 		}

@@ -63,35 +63,48 @@ func (p *portalRow) notWhole() {
 	p.changed = true
 }
 
-// loadPortal returns the row of a portal, nil when there is none and create is
-// false.
-func (r *Replica) loadPortal(t *sqlite.Tx, id record.PortalID, create bool) (*portalRow, error) {
+// findPortal returns the row of a portal. found is false if there is none.
+func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, found bool, err error) {
 	if p, ok := r.open.rows[id]; ok {
-		return p, nil
+		return p, true, nil
 	}
-	p := new(portalRow)
-	err := t.Get(p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, id)
-	switch {
-	case errors.Is(err, sql.ErrNoRows) && !create:
-		return nil, nil
-	case errors.Is(err, sql.ErrNoRows):
-		res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
-		if err != nil {
-			return nil, err
-		}
-		if p.ID, err = res.LastInsertId(); err != nil {
-			return nil, err
-		}
-	case err != nil:
+	p = new(portalRow)
+	err = t.Get(p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if p.ring, err = r.loadRing(t, id, p.ID); err != nil {
+		return nil, false, err
+	}
+	r.openRow(t, id, p)
+	return p, true, nil
+}
+
+// ensurePortal returns the row of a portal, and inserts it if there is none.
+func (r *Replica) ensurePortal(t *sqlite.Tx, id record.PortalID) (*portalRow, error) {
+	p, found, err := r.findPortal(t, id)
+	if err != nil || found {
+		return p, err
+	}
+	res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
+	if err != nil {
 		return nil, err
-	default:
-		if p.ring, err = r.loadRing(t, id, p.ID); err != nil {
-			return nil, err
-		}
 	}
+	p = new(portalRow)
+	if p.ID, err = res.LastInsertId(); err != nil {
+		return nil, err
+	}
+	r.openRow(t, id, p)
+	return p, nil
+}
+
+// openRow keeps a row until the end of the transaction.
+func (r *Replica) openRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
 	r.open.rows[id] = p
 	t.AtEnd(&r.open)
-	return p, nil
 }
 
 // loadRing returns the keys of a portal: the cached ones are those committed last,
@@ -102,10 +115,7 @@ func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record
 	}
 	var card []byte
 	err := t.Get(&card, `SELECT wire FROM said WHERE portal = ? AND type = 'portal/1' AND about = ''`, row)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
 	return ringOf(r.network, card), nil

@@ -86,14 +86,14 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	return nil
 }
 
-// readWire reads one record, nil when there is none.
+// readWire reads one record. It is empty if there is none.
 func (r *Replica) readWire(ctx context.Context, query string, args ...any) ([]byte, error) {
 	var wire []byte
 	err := r.Get(ctx, &wire, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, r.notedError(err)
 	}
-	return wire, r.notedError(err)
+	return wire, nil
 }
 
 // Held implements record.Memory.
@@ -288,8 +288,8 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 // of it keeps nothing.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		p.AtEpoch, p.AtSeq, p.changed = at.Epoch, at.Seq, true

@@ -48,8 +48,8 @@ func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now
 	for {
 		var n int64
 		err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-			p, err := r.loadPortal(t, portal, false)
-			if err != nil || p == nil {
+			p, found, err := r.findPortal(t, portal)
+			if err != nil || !found {
 				n = 0
 				return err
 			}

@@ -161,8 +161,8 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		if gone, err = voidAgents(t, p, `akey = ? AND n = ? AND seq = ?`, key, n, seq); err != nil || gone == 0 {
@@ -215,8 +215,8 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type,
 	report *Report) error {
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		if err := voidSaid(t, p, `number = ?`, number); err != nil {
@@ -244,8 +244,8 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found {
 			return err
 		}
 		var a struct{ Agents, Slots, Bytes int64 }

@@ -18,8 +18,8 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 	head federation.Whole) (turn int64, ok bool, err error) {
 	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		turn, ok = 0, false
-		p, err := r.loadPortal(t, portal, false)
-		if err != nil || p == nil || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {
+		p, found, err := r.findPortal(t, portal)
+		if err != nil || !found || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {
 			return err
 		}
 		newest := record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}

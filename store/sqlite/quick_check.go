@@ -35,7 +35,7 @@ func (f *DB) QuickCheck(ctx context.Context) ([]string, error) {
 func damageOf(lines []string, err error) ([]string, error) {
 	switch {
 	case err == nil && len(lines) == 1 && lines[0] == "ok":
-		return nil, nil
+		return []string{}, nil
 	case err == nil:
 		return lines, nil
 	case IsDamaged(err):

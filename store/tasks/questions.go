@@ -38,20 +38,14 @@ func (d *Tasks) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error)
 	return id, sqlite.MapError(err)
 }
 
-// ClaimFirstAsk notes which conversation a message opened. Where that was another
-// it is returned, which readers see once this transaction is through.
-func ClaimFirstAsk(t *sqlite.Tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
-	if a == nil {
-		return nil, nil
-	}
+// ClaimFirstAsk stores which conversation a message opened, and returns that conversation: another one if the message
+// was sent before. Readers see it once this transaction is committed.
+func ClaimFirstAsk(t *sqlite.Tx, a chat.FirstAsk) (conversationID string, err error) {
 	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID,
 		a.ConversationID); err != nil {
-		return nil, err
+		return "", err
 	}
-	var id string
-	if err := t.Get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil || id == a.ConversationID {
-		return nil, err
-	}
-	return &chat.AskedBefore{ConversationID: id}, nil
+	err = t.Get(&conversationID, firstAsked, a.CallerID, a.AgentID, a.ClientID)
+	return conversationID, err
 }

@@ -283,13 +283,13 @@ func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMes
 // LastCheckpoint implements task.Queue.
 func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage,
 	error) {
-	var s string
-	err := d.db.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
+	var checkpoint []byte
+	err := d.db.Get(ctx, &checkpoint, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
 		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, sqlite.MapError(err)
 	}
-	return json.RawMessage(s), sqlite.MapError(err)
+	return checkpoint, nil
 }
 
 // waitingQuery repeats the condition of the index tasks_waiting word for word.
