@@ -3,8 +3,6 @@ package app
 import (
 	"agentsite/internal/control"
 	"agentsite/internal/doctor"
-	"agentsite/internal/federation"
-	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"context"
 )
@@ -13,17 +11,14 @@ import (
 func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(),
 		Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
-		Own:       p.ownAgents,
-		Databases: func(ctx context.Context, r *doctor.Report) { control.CheckDatabases(ctx, p.db, p.replica, r) }}
+		Agents: p.db.Hub, Databases: control.Databases{DB: p.db, Replica: p.replica}}
 	if n := p.node; n != nil {
 		n.Syncer.Newest(ctx) // after this Standing knows the records that others hold of this portal
-		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers.Exports, n.Client
-		s.Standing, s.Published = p.newKeyring().Keys, n.Publisher.Published
+		s.Network, s.ID, s.Replica, s.Peers, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers, n.Client
+		s.Keyring, s.Publisher, s.DHT = p.newKeyring(), n.Publisher, n.Overlay
 		if n.Gossip != nil {
-			s.Gossip = n.Gossip.Standing
+			s.Gossip = n.Gossip
 		}
-		s.DHT, s.LookUp = n.Overlay.Standing, n.Overlay.Ask
-		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return n.Peers.Portals(ctx), nil }
 	} else {
 		s.Network = p.unjoinedNetwork()
 	}
@@ -36,8 +31,4 @@ func (p *Portal) unjoinedNetwork() string {
 		return ""
 	}
 	return p.set.NetworkName
-}
-
-func (p *Portal) ownAgents(ctx context.Context, yield func(hub.Agent) bool) error {
-	return p.db.Hub.AllAgents(ctx, yield)
 }

@@ -108,8 +108,15 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	return true
 }
 
-// CheckDatabases looks at the databases while they are open.
-func CheckDatabases(ctx context.Context, db *store.DB, replica *replica.Replica, r *Diagnosis) {
+// Databases are the open databases of a portal. Replica is nil without one.
+type Databases struct {
+	DB      *store.DB
+	Replica *replica.Replica
+}
+
+// Check implements doctor.Databases.
+func (d Databases) Check(ctx context.Context, r *Diagnosis) {
+	db, replica := d.DB, d.Replica
 	type checked interface {
 		QuickCheck(ctx context.Context) ([]string, error)
 		Path() string
@@ -157,10 +164,10 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	defer web.CloseIdle()
 	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName,
 		Web: web.RoundTripper(),
-		ID:  record.PortalOf(record.Public(o.keys.Public())), Own: o.db.Hub.AllAgents}
+		ID:  record.PortalOf(record.Public(o.keys.Public())), Agents: o.db.Hub}
 	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
 	if err != nil {
-		s.Standing = func(context.Context) (federation.SelfStanding, error) { return federation.SelfStanding{}, err }
+		s.Keyring = brokenKeyring{err}
 		closing = func() error { return nil }
 	}
 	defer func() { err = errors.Join(err, closing()) }()
@@ -168,20 +175,24 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	var replica *replica.Replica
 	if ring != nil {
 		replica = ring.replica
-		cfg.Replica, s.Replica, s.Standing = replica, replica, ring.Keys
+		cfg.Replica, s.Replica, s.Keyring = replica, replica, ring
 	}
 	peers, perr := federation.NewPeers(ctx, o.db.Peers, cfg)
-	s.Known = func(ctx context.Context) ([]federation.Peer, error) {
-		if perr != nil {
-			return nil, perr
-		}
-		return peers.Portals(ctx), nil
+	if perr != nil {
+		s.PeersError = perr
+	} else {
+		s.Peers = peers
 	}
-	if perr == nil {
-		s.Exports = peers.Exports
-	}
-	s.Databases = func(ctx context.Context, r *doctor.Report) { CheckDatabases(ctx, o.db, replica, r) }
+	s.Databases = Databases{DB: o.db, Replica: replica}
 	return doctor.Examine(ctx, s, q), nil
+}
+
+// brokenKeyring is the keyring of a portal whose keys cannot be read.
+type brokenKeyring struct{ err error }
+
+// Keys implements doctor.Keyring.
+func (b brokenKeyring) Keys(context.Context) (federation.SelfStanding, error) {
+	return federation.SelfStanding{}, b.err
 }
 
 // reachableNets are the private addresses that the portal would call.

@@ -11,7 +11,7 @@ import (
 // checkAgents checks the portal's own agents: it reports those that do not answer and those that are
 // not published to other portals.
 func (s Subject) checkAgents(ctx context.Context, r *Report) {
-	if s.Own == nil {
+	if s.Agents == nil {
 		return
 	}
 	dead := cappedFindings{r: r, check: Agents, level: Fault,
@@ -21,7 +21,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	untold := cappedFindings{r: r, check: Agents, level: Note,
 		do: "Nothing, if intended. agentsite doctor --agent NAME has details"}
 	public, told := 0, 0
-	err := s.Own(ctx, func(a hub.Agent) bool {
+	err := s.Agents.AllAgents(ctx, func(a hub.Agent) bool {
 		if a.Portal != "" || !a.Listable() {
 			return ctx.Err() == nil
 		}
@@ -70,14 +70,14 @@ func deadReason(a hub.Agent) string {
 // publishedState returns the publication state of an agent: from the running portal, or else from its
 // data folder.
 func (s Subject) publishedState(ctx context.Context, a hub.Agent) federation.Published {
-	if s.Published != nil {
-		return s.Published(a)
+	if s.Publisher != nil {
+		return s.Publisher.Published(a)
 	}
 	none := func(why string) federation.Published { return federation.Published{Why: why} }
 	switch {
 	case !a.Listable():
 		return none("Only public agents that are not withdrawn are published.")
-	case s.Exports != nil && !s.Exports(a.Tags(), a.Languages):
+	case s.Peers != nil && !s.Peers.Exports(a.Tags(), a.Languages):
 		return none("The operator of this portal does not publish agents like this one.")
 	case s.Replica == nil:
 		return none("The portal has published nothing yet: it does when it runs.")

@@ -17,7 +17,7 @@ const (
 // countActive counts the other known portals that answer. ok is false if they cannot be read, which
 // another check reports.
 func (s Subject) countActive(ctx context.Context) (n int, ok bool) {
-	list, err := s.Known(ctx)
+	list, err := s.listPeers(ctx)
 	if err != nil {
 		return 0, false
 	}
@@ -31,10 +31,10 @@ func (s Subject) countActive(ctx context.Context) (n int, ok bool) {
 
 // checkDHT checks the portal's participation in the DHT.
 func (s Subject) checkDHT(ctx context.Context, r *Report) {
-	if s.DHT == nil || s.Known == nil {
+	if s.DHT == nil || !s.knowsPeers() {
 		return
 	}
-	d := s.DHT()
+	d := s.DHT.Standing()
 	active, ok := s.countActive(ctx)
 	if !ok {
 		return

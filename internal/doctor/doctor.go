@@ -89,29 +89,61 @@ type Subject struct {
 	Proxies     bool
 	Network     string // empty: none
 	ID          record.PortalID
-	// Standing returns the state of keys and card.
-	Standing func(ctx context.Context) (federation.SelfStanding, error)
-	// Known returns the other portals, as the operator sees them.
-	Known   func(ctx context.Context) ([]federation.Peer, error)
-	Replica federation.Replica
-	// DHT returns the portal's state in the DHT; nil if it does not take part or does not run.
-	DHT func() federation.DHTStanding
-	// Gossip returns the portal's state in the gossip pool; nil if it does not take part.
-	Gossip func() federation.GossipStanding
-	// LookUp looks a key up in the DHT, like federation.DHT's Ask.
-	LookUp  func(ctx context.Context, what string) (federation.DHTAnswer, error)
-	Exports func(tags, languages []string) bool
+	Keyring     Keyring
+	// Peers has the other portals; PeersError is the reason why they cannot be read.
+	Peers      PeerList
+	PeersError error
+	Replica    federation.Replica
+	// DHT is nil if the portal does not take part or does not run.
+	DHT federation.DHT
+	// Gossip is nil if the portal does not take part.
+	Gossip federation.Gossip
 	// Web makes unsigned requests to other portals; Caller makes signed ones, which only a running
 	// portal can.
 	Web    http.RoundTripper
 	Caller federation.Caller
-	// Own calls yield with each agent of the portal.
-	Own func(ctx context.Context, yield func(hub.Agent) bool) error
-	// Published returns the publication state of an agent in the network.
-	Published func(a hub.Agent) federation.Published
-	// Databases checks the database files and adds its findings.
-	Databases func(ctx context.Context, r *Report)
+	Agents AgentList
+	// Publisher is nil if the portal does not run.
+	Publisher Publisher
+	Databases Databases
 }
+
+// Keyring returns the state of keys and card: control.Keyring.
+type Keyring interface {
+	Keys(ctx context.Context) (federation.SelfStanding, error)
+}
+
+// PeerList has the other portals, as the operator sees them, and the rule for exported agents: federation.Peers.
+type PeerList interface {
+	Portals(ctx context.Context) []federation.Peer
+	Exports(tags, languages []string) bool
+}
+
+// AgentList calls yield with each agent of the portal until it returns false: the store's Hub.
+type AgentList interface {
+	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
+}
+
+// Publisher returns the publication state of an agent in the network: publish.Publisher.
+type Publisher interface {
+	Published(a hub.Agent) federation.Published
+}
+
+// Databases checks the database files and adds findings to the report: control.Databases.
+type Databases interface {
+	Check(ctx context.Context, r *Report)
+}
+
+// listPeers returns the other portals. The list is empty if the portal has none or they are not available.
+func (s Subject) listPeers(ctx context.Context) ([]federation.Peer, error) {
+	if s.PeersError != nil || s.Peers == nil {
+		return []federation.Peer{}, s.PeersError
+	}
+	return s.Peers.Portals(ctx), nil
+}
+
+// knowsPeers reports whether the other portals, or the reason why they cannot be read, are available.
+func (s Subject) knowsPeers() bool { return s.Peers != nil || s.PeersError != nil }
 
 // Examine examines a portal, or answers a question.
 func Examine(ctx context.Context, s Subject, q Question) Report {
@@ -123,7 +155,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	}
 	s.checkFolder(&r)
 	if s.Databases != nil {
-		s.Databases(ctx, &r)
+		s.Databases.Check(ctx, &r)
 	}
 	s.checkSettings(&r)
 	s.checkReach(ctx, &r)

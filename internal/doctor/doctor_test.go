@@ -51,22 +51,63 @@ func well(t *testing.T, ahead time.Duration) (doctor.Subject, web) {
 	}
 	dir := t.TempDir() // of a mode that others may read
 	return doctor.Subject{Dir: dir, Running: true, URL: "https://home.example", Listen: "127.0.0.1:8080", Proxies: true, Network: "net", ID: self, Web: w,
-		Standing: func(context.Context) (federation.SelfStanding, error) {
-			return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}}}, nil
-		},
-		Known: func(context.Context) ([]federation.Peer, error) { return peers, nil },
-		Own: func(_ context.Context, yield func(hub.Agent) bool) error {
-			yield(hub.Agent{ID: "01A", Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Alive}})
-			return nil
-		},
-		Published: func(hub.Agent) federation.Published { return federation.Published{Listed: true} },
-		Gossip: func() federation.GossipStanding {
-			return federation.GossipStanding{Running: true, By: "https", Members: 3, Gone: 1, Sent: 90, Failed: 9}
-		},
-		DHT: func() federation.DHTStanding {
-			return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 20}
-		},
+		Keyring:   keyring{federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}}}, nil},
+		Peers:     peerList(peers),
+		Agents:    agentList{{ID: "01A", Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Alive}}},
+		Publisher: publisher{Listed: true},
+		Gossip:    gossip{Running: true, By: "https", Members: 3, Gone: 1, Sent: 90, Failed: 9},
+		DHT:       dht{standing: federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 20}},
 	}, w
+}
+
+// keyring is a doctor.Keyring with one state.
+type keyring struct {
+	standing federation.SelfStanding
+	err      error
+}
+
+func (k keyring) Keys(context.Context) (federation.SelfStanding, error) { return k.standing, k.err }
+
+// peerList is a doctor.PeerList that exports all agents.
+type peerList []federation.Peer
+
+func (l peerList) Portals(context.Context) []federation.Peer { return l }
+func (l peerList) Exports(_, _ []string) bool                { return true }
+
+// agentList is a doctor.AgentList.
+type agentList []hub.Agent
+
+func (l agentList) AllAgents(_ context.Context, yield func(hub.Agent) bool) error {
+	for _, a := range l {
+		if !yield(a) {
+			break
+		}
+	}
+	return nil
+}
+
+// publisher is a doctor.Publisher with one state for all agents.
+type publisher federation.Published
+
+func (p publisher) Published(hub.Agent) federation.Published { return federation.Published(p) }
+
+// gossip is a federation.Gossip with one state.
+type gossip federation.GossipStanding
+
+func (g gossip) Standing() federation.GossipStanding { return federation.GossipStanding(g) }
+func (g gossip) Alive(record.PortalID) bool          { return true }
+
+// dht is a federation.DHT with one state and prepared answers; err fails lookups.
+type dht struct {
+	standing federation.DHTStanding
+	answers  map[string]federation.DHTAnswer
+	err      error
+}
+
+func (d dht) Standing() federation.DHTStanding { return d.standing }
+
+func (d dht) Ask(_ context.Context, what string) (federation.DHTAnswer, error) {
+	return d.answers[what], d.err
 }
 
 // Each thing that is wrong is a fault, or a note, that names it; all else is as
@@ -95,25 +136,17 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "no proxy believed", level: doctor.Fault, check: doctor.Settings, says: "trusts no forwarding headers", change: func(s *doctor.Subject, _ web) { s.Proxies = false }},
 		{name: "plain http", level: doctor.Fault, check: doctor.Settings, says: "portals use only https:// addresses", change: func(s *doctor.Subject, _ web) { s.URL = "http://home.example" }},
 		{name: "keys", level: doctor.Fault, check: doctor.Keys, says: "no valid signing key", change: func(s *doctor.Subject, _ web) {
-			s.Standing = func(context.Context) (federation.SelfStanding, error) {
-				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Away: true}, nil
-			}
+			s.Keyring = keyring{federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Away: true}, nil}
 		}},
 		{name: "copy elsewhere", level: doctor.Fault, check: doctor.Keys, says: "Somewhere else somebody signs as this portal (at https://copy.example, since 2026-01-02 03:04 UTC).", change: func(s *doctor.Subject, _ web) {
-			s.Standing = func(context.Context) (federation.SelfStanding, error) {
-				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}},
-					Elsewhere: &federation.Elsewhere{Origin: "https://copy.example", Since: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}}, nil
-			}
+			s.Keyring = keyring{federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}},
+				Elsewhere: &federation.Elsewhere{Origin: "https://copy.example", Since: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}}, nil}
 		}},
 		{name: "card ends", level: doctor.Fault, check: doctor.Keys, says: "The card must be renewed.", change: func(s *doctor.Subject, _ web) {
-			s.Standing = func(context.Context) (federation.SelfStanding, error) {
-				return federation.SelfStanding{Expires: time.Now().Add(time.Hour), Away: true, Due: "The card must be renewed.", Keys: []federation.SelfKey{{Signs: true}}}, nil
-			}
+			s.Keyring = keyring{federation.SelfStanding{Expires: time.Now().Add(time.Hour), Away: true, Due: "The card must be renewed.", Keys: []federation.SelfKey{{Signs: true}}}, nil}
 		}},
 		{name: "keys unreadable", level: doctor.Fault, check: doctor.Keys, says: "torn", change: func(s *doctor.Subject, _ web) {
-			s.Standing = func(context.Context) (federation.SelfStanding, error) {
-				return federation.SelfStanding{}, errors.New("torn")
-			}
+			s.Keyring = keyring{federation.SelfStanding{}, errors.New("torn")}
 		}},
 		{name: "one is silent", level: doctor.Note, check: doctor.Peers, says: "peer1.example does not answer", change: func(_ *doctor.Subject, w web) { delete(w, "https://peer1.example/peering/v1/status") }},
 		{name: "one is another", level: doctor.Fault, check: doctor.Peers, says: "The portal at peer2.example (p1thief) is not the one", change: func(_ *doctor.Subject, w web) {
@@ -124,37 +157,28 @@ func TestExamine_NamesEachFault(t *testing.T) {
 			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
 		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "big.example lists 9 agents, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
 		{name: "gossip ended", level: doctor.Fault, check: doctor.Gossip, says: "does not run", change: func(s *doctor.Subject, _ web) {
-			s.Gossip = func() federation.GossipStanding { return federation.GossipStanding{By: ":7946", Failures: 3} }
+			s.Gossip = gossip{By: ":7946", Failures: 3}
 		}},
 		{name: "nobody gossips", level: doctor.Fault, check: doctor.Gossip, says: "none gossips with this one", change: func(s *doctor.Subject, _ web) {
-			s.Gossip = func() federation.GossipStanding {
-				return federation.GossipStanding{Running: true, By: "https", Sent: 40, Failed: 40}
-			}
+			s.Gossip = gossip{Running: true, By: "https", Sent: 40, Failed: 40}
 		}},
 		{name: "gossip goes nowhere", level: doctor.Fault, check: doctor.Gossip, says: "Of 40 requests of gossip 30 failed", change: func(s *doctor.Subject, _ web) {
-			s.Gossip = func() federation.GossipStanding {
-				return federation.GossipStanding{Running: true, By: "https", Members: 2, Sent: 40, Failed: 30}
-			}
+			s.Gossip = gossip{Running: true, By: "https", Members: 2, Sent: 40, Failed: 30}
 		}},
 		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "that answer takes part in the DHT", change: func(s *doctor.Subject, _ web) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 60, Failed: 60} }
+			s.DHT = dht{standing: federation.DHTStanding{Sent: 60, Failed: 60}}
 		}},
 		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT 180 got no answer", change: func(s *doctor.Subject, _ web) {
-			s.DHT = func() federation.DHTStanding {
-				return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 180}
-			}
+			s.DHT = dht{standing: federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 180}}
 		}},
 		{name: "nothing in the DHT", level: doctor.Fault, check: doctor.DHT, says: "so it has no entries in the DHT", change: func(s *doctor.Subject, _ web) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Size: 5, Sent: 200} }
+			s.DHT = dht{standing: federation.DHTStanding{Nodes: 4, Size: 5, Sent: 200}}
 		}},
 		{name: "dead agent", level: doctor.Fault, check: doctor.Agents, says: "The agent ada cannot be used: timed out", change: func(s *doctor.Subject, _ web) {
-			s.Own = func(_ context.Context, yield func(hub.Agent) bool) error {
-				yield(hub.Agent{Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Unreachable, Reason: "timed out"}})
-				return nil
-			}
+			s.Agents = agentList{{Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Unreachable, Reason: "timed out"}}}
 		}},
 		{name: "not told of", level: doctor.Note, check: doctor.Agents, says: "The agent ada is not published: a tag", change: func(s *doctor.Subject, _ web) {
-			s.Published = func(hub.Agent) federation.Published { return federation.Published{Why: "a tag"} }
+			s.Publisher = publisher{Why: "a tag"}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,11 +212,7 @@ func TestExamine_NamesEachFault(t *testing.T) {
 
 func known(p federation.Peer) func(*doctor.Subject, web) {
 	return func(s *doctor.Subject, _ web) {
-		before := s.Known
-		s.Known = func(ctx context.Context) ([]federation.Peer, error) {
-			list, err := before(ctx)
-			return append(list[:len(list):len(list)], p), err
-		}
+		s.Peers = append(s.Peers.(peerList), p)
 	}
 }
 
@@ -200,12 +220,11 @@ func known(p federation.Peer) func(*doctor.Subject, web) {
 func TestExamine_IsBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := well(t, 0)
-	s.Own = func(_ context.Context, yield func(hub.Agent) bool) error {
-		for i := range 5000 {
-			yield(hub.Agent{Name: fmt.Sprint("a", i), Visibility: hub.Public, Liveness: hub.Liveness{State: hub.Unreachable}})
-		}
-		return nil
+	var many agentList
+	for i := range 5000 {
+		many = append(many, hub.Agent{Name: fmt.Sprint("a", i), Visibility: hub.Public, Liveness: hub.Liveness{State: hub.Unreachable}})
 	}
+	s.Agents = many
 	r := doctor.Examine(t.Context(), s, doctor.Question{})
 	if len(r.Findings) > 40 {
 		t.Errorf("%d findings", len(r.Findings))

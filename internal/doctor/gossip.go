@@ -7,10 +7,10 @@ const fewPooled = 20
 
 // checkGossip checks the portal's participation in the gossip pool.
 func (s Subject) checkGossip(ctx context.Context, r *Report) {
-	if s.Gossip == nil || s.Known == nil {
+	if s.Gossip == nil || !s.knowsPeers() {
 		return
 	}
-	g := s.Gossip()
+	g := s.Gossip.Standing()
 	active, ok := s.countActive(ctx)
 	if !ok {
 		return

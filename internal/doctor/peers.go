@@ -45,10 +45,10 @@ type peerAnswer struct {
 
 // checkPeers checks the other portals and their replicated records.
 func (s Subject) checkPeers(ctx context.Context, r *Report) {
-	if s.Known == nil || s.Network == "" {
+	if !s.knowsPeers() || s.Network == "" {
 		return
 	}
-	list, err := s.Known(ctx)
+	list, err := s.listPeers(ctx)
 	if err != nil {
 		r.Add(Peers, Fault, "agentsite verify", "The list of other portals cannot be read: %v.", err)
 		return

@@ -188,10 +188,10 @@ const keysSoon = 14 * 24 * time.Hour
 
 // checkKeys checks the card and the signing keys.
 func (s Subject) checkKeys(ctx context.Context, r *Report) {
-	if s.Standing == nil {
+	if s.Keyring == nil {
 		return
 	}
-	st, err := s.Standing(ctx)
+	st, err := s.Keyring.Keys(ctx)
 	if err != nil {
 		r.Add(Keys, Fault, "Restore the key files from a backup.", "The portal's keys cannot be used: %v.", err)
 		return

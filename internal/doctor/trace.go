@@ -64,10 +64,10 @@ func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub
 	if err == nil {
 		name = strings.TrimSuffix(name, "@"+u.Host)
 	}
-	if s.Own == nil {
+	if s.Agents == nil {
 		return found, false
 	}
-	err = s.Own(ctx, func(a hub.Agent) bool {
+	err = s.Agents.AllAgents(ctx, func(a hub.Agent) bool {
 		if a.Portal == "" && a.Name == name {
 			found, ok = a, true
 		}
@@ -91,13 +91,10 @@ func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federa
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	var list []federation.Peer
-	if s.Known != nil {
-		var err error
-		if list, err = s.Known(ctx); err != nil {
-			r.Add(Agent, Fault, "agentsite verify", "The list of other portals cannot be read: %v.", err)
-			return federation.Peer{}, false
-		}
+	list, err := s.listPeers(ctx)
+	if err != nil {
+		r.Add(Agent, Fault, "agentsite verify", "The list of other portals cannot be read: %v.", err)
+		return federation.Peer{}, false
 	}
 	var peer federation.Peer
 	for _, p := range list {

@@ -11,11 +11,11 @@ import (
 // checkEntries checks whether portals that do not know this one can find it and its agent in the DHT:
 // whether this portal takes part, publishes the entries, and other portals store them.
 func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
-	if s.DHT == nil || s.LookUp == nil {
+	if s.DHT == nil {
 		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be checked while the portal runs.")
 		return
 	}
-	d := s.DHT()
+	d := s.DHT.Standing()
 	if d.Nodes == 0 {
 		r.Add(DHT, Note, "agentsite peers add https://PORTAL",
 			"This portal knows no other that takes part in the DHT, so portals that do not know it cannot find "+
@@ -25,7 +25,7 @@ func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	var unpublished, lost, kept []string
 	for _, k := range []struct{ name, what string }{{"the portal by its id", string(s.ID)},
 		{"the portal by its host", s.URL}, {"the agent", s.idOf(a)}} {
-		got, err := s.LookUp(ctx, k.what)
+		got, err := s.DHT.Ask(ctx, k.what)
 		switch {
 		case err != nil:
 			r.Add(DHT, Skipped, "Ask again.", "%s was not looked up: %v.", upperFirst(k.name), err)
@@ -72,10 +72,10 @@ func namesPortal(a federation.DHTAnswer, s Subject) bool {
 // takesPart reports whether another portal is in the DHT. Only then can it look up unknown agents
 // there.
 func (s Subject) takesPart(ctx context.Context, r *Report, peer federation.Peer) {
-	if s.DHT == nil || s.LookUp == nil || s.DHT().Nodes == 0 {
+	if s.DHT == nil || s.DHT.Standing().Nodes == 0 {
 		return
 	}
-	got, err := s.LookUp(ctx, string(peer.ID))
+	got, err := s.DHT.Ask(ctx, string(peer.ID))
 	switch {
 	case err != nil:
 		r.Add(DHT, Skipped, "Ask again.", "%s was not looked up in the DHT: %v.", peer.Host(), err)

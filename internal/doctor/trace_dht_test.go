@@ -1,7 +1,6 @@
 package doctor_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -27,12 +26,12 @@ func TestExamine_FollowsAnAgentThroughTheDHT(t *testing.T) {
 	}{
 		{name: "well", level: doctor.OK, says: "Found in the DHT at other portals: the portal by its id, the portal by its host, the agent."},
 		{name: "the other takes part", level: doctor.OK, says: "peer1.example takes part"},
-		{"stopped", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) { s.DHT, s.LookUp = nil, nil }, doctor.Skipped, "while the portal runs"},
-		{"alone", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{} }
+		{"stopped", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) { s.DHT = nil }, doctor.Skipped, "while the portal runs"},
+		{"alone", func(s *doctor.Subject, answers map[string]federation.DHTAnswer) {
+			s.DHT = dht{standing: federation.DHTStanding{}, answers: answers}
 		}, doctor.Note, "knows no other"},
 		{"signs nothing", func(s *doctor.Subject, answers map[string]federation.DHTAnswer) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Sent: 200} }
+			s.DHT = dht{standing: federation.DHTStanding{Nodes: 4, Sent: 200}, answers: answers}
 			clear(answers)
 		}, doctor.Fault, "does not publish in the DHT: the portal by its id, the portal by its host, the agent."},
 		{"one agent is not published yet", func(_ *doctor.Subject, answers map[string]federation.DHTAnswer) { delete(answers, agent) }, doctor.Note, "does not publish in the DHT: the agent."},
@@ -43,13 +42,11 @@ func TestExamine_FollowsAnAgentThroughTheDHT(t *testing.T) {
 			answers["https://home.example"] = federation.DHTAnswer{Own: true, Holders: 3, Portals: []federation.DHTPortal{{ID: "p1other"}}}
 		}, doctor.Fault, "no other portal returned it in a DHT lookup: the portal by its host."},
 		{"nobody keeps it yet", func(s *doctor.Subject, answers map[string]federation.DHTAnswer) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Keys: 3, Sent: 20} }
+			s.DHT = dht{standing: federation.DHTStanding{Nodes: 4, Keys: 3, Sent: 20}, answers: answers}
 			answers[agent] = federation.DHTAnswer{Own: true}
 		}, doctor.Note, "no other portal returned it"},
 		{"a lookup fails", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) {
-			s.LookUp = func(context.Context, string) (federation.DHTAnswer, error) {
-				return federation.DHTAnswer{}, errors.New("too slow")
-			}
+			s.DHT = dht{standing: s.DHT.Standing(), err: errors.New("too slow")}
 		}, doctor.Skipped, "The agent was not looked up: too slow"},
 		{"the other does not take part", func(_ *doctor.Subject, answers map[string]federation.DHTAnswer) { delete(answers, "p1peer1") }, doctor.Note, "The DHT does not name peer1.example"},
 	} {
@@ -57,7 +54,7 @@ func TestExamine_FollowsAnAgentThroughTheDHT(t *testing.T) {
 			t.Parallel()
 			s, _ := well(t, 0)
 			answers := map[string]federation.DHTAnswer{string(self): kept(self), "https://home.example": kept(self), agent: kept(self), "p1peer1": kept("p1peer1")}
-			s.LookUp = func(_ context.Context, what string) (federation.DHTAnswer, error) { return answers[what], nil }
+			s.DHT = dht{standing: s.DHT.Standing(), answers: answers}
 			if c.change != nil {
 				c.change(&s, answers)
 			}
