@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"agentsite/internal/clock"
@@ -106,7 +107,7 @@ func (p *Publisher) loadLog(ctx context.Context, l *loaded, wire []byte, now tim
 			}
 			after = r.Seq
 			l.tree.Apply(r)
-			l.entries[a.ID] = entryOf(r, a)
+			l.entries[strings.Clone(a.ID)] = entryOf(r, a) // the id alone would keep the text of the record
 		}
 		if len(page) == 0 {
 			l.seq = max(l.seq, after)
@@ -131,7 +132,7 @@ func (p *Publisher) loadAnew(ctx context.Context, l *loaded) error {
 		if a, ok := r.Body.(*record.Agent); ok {
 			e := entryOf(r, a)
 			e.content = record.Hash{}
-			l.entries[a.ID] = e
+			l.entries[strings.Clone(a.ID)] = e
 		}
 		return ctx.Err() == nil
 	})
