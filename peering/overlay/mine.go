@@ -95,8 +95,7 @@ func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 	if err != nil || wire == nil {
 		return nil, err
 	}
-	network := m.o.cfg.Self.Network()
-	head, err := record.Open(network, wire)
+	head, err := record.Open(m.o.cfg.Self.Network(), wire)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +116,16 @@ func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 			break
 		}
 		for _, wire := range page {
-			r, err := record.Open(network, wire)
+			body, err := record.DecodeAdmitted(wire)
 			if err != nil {
 				return nil, err
 			}
-			a, ok := r.Body.(*record.Agent)
-			if !ok || r.Epoch != m.epoch || r.Seq < m.seq {
-				return nil, fmt.Errorf("entry %d.%d of the own log is out of order", r.Epoch, r.Seq)
+			a, ok := body.(*record.Agent)
+			if !ok || a.Epoch != m.epoch || a.Seq < m.seq {
+				return nil, fmt.Errorf("an entry of the own log after %d.%d is out of order", m.epoch, m.seq)
 			}
 			m.applyEntry(a)
-			m.seq = r.Seq
+			m.seq = a.Seq
 		}
 	}
 	m.mu.Lock()

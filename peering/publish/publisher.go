@@ -26,7 +26,7 @@ type Source interface {
 	Published(ctx context.Context, numbers []int64) error
 	// Publishing signals that Unpublished may have entries.
 	Publishing() <-chan struct{}
-	// AgentsByIDs returns the existing agents of enabled owners.
+	// AgentsByIDs returns the existing agents of enabled owners, without their co-owners.
 	AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
 	// AllAgents calls yield for all such agents until it returns false.
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error

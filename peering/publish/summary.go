@@ -78,11 +78,11 @@ func (p *Publisher) countTerms(ctx context.Context) (*record.Summary, error) {
 	}
 	caps, languages, terms := make(map[string]int64), make(map[string]int64), make(map[string]bool)
 	err = p.cfg.Replica.Agents(ctx, p.cfg.Signer.ID(), func(wire []byte) bool {
-		r, err := record.Open(p.cfg.Signer.Network(), wire)
-		if err != nil || r.Epoch != p.epoch {
+		body, err := record.DecodeAdmitted(wire)
+		a, ok := body.(*record.Agent)
+		if err != nil || !ok || a.Epoch != p.epoch {
 			return ctx.Err() == nil
 		}
-		a := r.Body.(*record.Agent)
 		for _, c := range a.Caps {
 			caps[c]++
 		}

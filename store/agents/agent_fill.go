@@ -8,14 +8,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// fillQuery reads a page of agentQuery in the order of registration, without the expensive columns:
-// co-owners are read once for all, and settings are left out if the text is long.
-const fillQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''), COALESCE(o.name, ''), a.version, a.title, a.visibility,
+// contentQuery reads agents for readContents. It leaves out the expensive columns: co-owners, and
+// settings if the text is long.
+const contentQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''), COALESCE(o.name, ''), a.version, a.title, a.visibility,
 	CASE WHEN octet_length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END,
 	a.secret IS NOT NULL, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
 	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at
 	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
-	WHERE a.rowid > ? AND a.deleted_at = 0 AND a.kind <> 'peer' AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid LIMIT ?`
+	WHERE a.deleted_at = 0 AND a.kind <> 'peer' AND COALESCE(o.disabled_at, 0) = 0 `
+
+// fillQuery reads a page in the order of registration.
+const fillQuery = contentQuery + `AND a.rowid > ? ORDER BY a.rowid LIMIT ?`
 
 // allPage is how many agents are read at once, so that no read transaction
 // grows long.
@@ -98,16 +101,23 @@ func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 
 // readPage appends the next agents to list and reports whether there may be more.
 func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
-	s, err := d.db.Statement(ctx, fillQuery)
+	list, seen, err := d.readContents(ctx, f, list, fillQuery, f.after, allPage)
+	return list, seen == allPage, err
+}
+
+// readContents appends the agents that a query on contentQuery finds to list, and counts the rows. Rows
+// that are damaged are left out.
+func (d *Agents) readContents(ctx context.Context, f *filler, list []hub.Agent, query string,
+	args ...any) (all []hub.Agent, seen int, err error) {
+	s, err := d.db.Statement(ctx, query)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
-	rows, err := s.QueryContext(ctx, f.after, allPage)
+	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	defer rows.Close()
-	seen := 0
 	var r agentRow
 	dest := []any{&f.after, &r.ID, &r.Name, &r.Kind, &r.OwnerID, &r.OwnerName, &r.Version, &r.Title, &r.Visibility,
 		&r.Spec,
@@ -115,7 +125,7 @@ func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]h
 		&r.LiveState, &r.LiveReason, &r.LiveLatency, &r.LiveAt, &r.CreatedAt, &r.UpdatedAt}
 	for ; rows.Next(); seen++ {
 		if err := rows.Scan(dest...); err != nil {
-			return nil, false, err
+			return nil, 0, err
 		}
 		r.CoOwners = f.coOwners[r.ID]
 		var spec AgentSpec
@@ -130,7 +140,7 @@ func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]h
 		}
 		list = append(list, a)
 	}
-	return list, seen == allPage, rows.Err()
+	return list, seen, rows.Err()
 }
 
 // AgentsOfKind returns the ids of the agents of a kind that AllAgents yields, without reading their

@@ -45,26 +45,14 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 // It is for one reader.
 func (d *Agents) Publishing() <-chan struct{} { return d.publishing.Wake() }
 
-// AgentsByIDs returns the portal's own existing agents with these ids and enabled owners, in no order.
-// Like lists it may leave out Config.
+// AgentsByIDs returns the portal's own existing agents with these ids and enabled owners, in no order,
+// without their co-owners. Like lists it may leave out Config.
 func (d *Agents) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
 	}
-	var rows []agentRow
-	if err := d.db.List(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`,
-		string(list)); err != nil {
-		return nil, sqlite.MapError(err)
-	}
-	out := make([]hub.Agent, 0, len(rows))
-	for i := range rows {
-		a, err := rows[i].agent()
-		if err != nil {
-			d.db.Log().Error("skip a damaged agent", "agent", rows[i].ID, "error", err)
-			continue
-		}
-		out = append(out, a)
-	}
-	return out, nil
+	out, _, err := d.readContents(ctx, new(filler), make([]hub.Agent, 0, len(ids)),
+		contentQuery+`AND a.id IN (SELECT value FROM json_each(?))`, string(list))
+	return out, sqlite.MapError(err)
 }
