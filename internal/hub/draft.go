@@ -14,6 +14,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Bounds of the texts of a registration.
@@ -75,7 +76,7 @@ type rules struct {
 	model    string // the portal's own, empty when it has none
 }
 
-func (d Draft) noteLine() string { return OneLine(d.Note) }
+func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
 
 // apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
@@ -84,14 +85,14 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	var c fault.Check
 	set := func(to *string, from *string) {
 		if from != nil {
-			*to = CleanText(*from)
+			*to = plaintext.Clean(*from)
 		}
 	}
 	if d.Name != nil {
 		a.Name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*d.Name), "@"))
 	}
 	if d.Title != nil {
-		a.Title = OneLine(*d.Title)
+		a.Title = plaintext.OneLine(*d.Title)
 	}
 	set(&a.Description, d.Description)
 	set(&a.Endpoint, d.Endpoint)
@@ -105,7 +106,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Skills = cleanSkills(*d.Skills)
 	}
 	if d.Status != nil {
-		a.Status = Status{State: d.Status.State, Message: CleanText(d.Status.Message), Held: a.Status.Held}
+		a.Status = Status{State: d.Status.State, Message: plaintext.Clean(d.Status.Message), Held: a.Status.Held}
 	}
 	if d.InputModes != nil {
 		a.InputModes = cleanList(*d.InputModes, true)
@@ -120,7 +121,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Icon = *d.Icon
 	}
 	if d.Publisher != nil {
-		a.Publisher = strings.ToLower(OneLine(*d.Publisher))
+		a.Publisher = strings.ToLower(plaintext.OneLine(*d.Publisher))
 	}
 	if d.Limits != nil {
 		a.Limits = *d.Limits
@@ -179,7 +180,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.mergeConfig(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
-		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
+		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == plaintext.OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
 		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding", "choose JSONRPC or HTTP+JSON")
 		c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
 		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
@@ -188,10 +189,10 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
 		a.mergeConfig(&c, d.Config, conf)
-		c.Field(conf.Model == OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
+		c.Field(conf.Model == plaintext.OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
-		conf.Instructions = CleanText(conf.Instructions)
+		conf.Instructions = plaintext.Clean(conf.Instructions)
 		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
 		a.setConfig(&c, conf)
 	case MCP:
@@ -219,7 +220,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
 		conf := new(LinkConfig)
 		a.mergeConfig(&c, d.Config, conf)
-		conf.Client = OneLine(conf.Client)
+		conf.Client = plaintext.OneLine(conf.Client)
 		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
 		a.setConfig(&c, conf)
 	}
@@ -399,74 +400,23 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	}
 }
 
-// introduceBy is FirstSentence of instructions as a draft's settings hold them.
+// introduceBy is plaintext.FirstSentence of instructions as a draft's settings hold them.
 func introduceBy(instructions json.RawMessage) string {
 	var text string
 	if json.Unmarshal(instructions, &text) != nil {
 		return ""
 	}
-	return FirstSentence(text)
-}
-
-// FirstSentence is how instructions introduce their agent when nothing else
-// does: the first sentence of their first line, at most 300 characters.
-func FirstSentence(instructions string) string {
-	s, _, _ := strings.Cut(strings.TrimSpace(instructions), "\n")
-	for i, r := range s {
-		if strings.ContainsRune(".!?", r) && (i+1 == len(s) || s[i+1] == ' ') {
-			s = s[:i+1]
-			break
-		}
-	}
-	if r := []rune(s); len(r) > 300 {
-		s = string(r[:300])
-	}
-	return strings.TrimSpace(s)
-}
-
-// CleanText removes characters that must not reach a reader from a name or description: control
-// characters, the marks that reorder text on screen, and invisible characters, which can hide
-// instructions to a model. Joiners stay, as scripts and emoji need them, and so does one variation
-// selector after a character.
-func CleanText(s string) string {
-	if plainText(s, false) {
-		return strings.TrimSpace(s)
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	var before rune
-	selected, seen := false, false
-	s = strings.Map(func(r rune) rune {
-		// Those of the supplement choose between forms of Chinese characters.
-		again := selected || r > 0xFFFF && !unicode.Is(unicode.Han, before)
-		selected, before = unicode.Is(unicode.Variation_Selector, r), r
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\u2028', r == '\u2029':
-			return '\n'
-		case r == '\u200c', r == '\u200d':
-			return r
-		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // of format, but shown
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
-			return -1
-		}
-		seen = seen || !unicode.IsSpace(r) && !selected
-		return r
-	}, s)
-	if !seen {
-		return ""
-	}
-	return strings.TrimSpace(s)
+	return plaintext.FirstSentence(text)
 }
 
 func cleanSkills(in []Skill) []Skill {
 	var out []Skill
 	ids := make(map[string]bool) // those that are written down, and those made
 	for _, s := range in {
-		ids[OneLine(s.ID)] = true
+		ids[plaintext.OneLine(s.ID)] = true
 	}
 	for _, s := range in {
-		s.ID, s.Name, s.Description = OneLine(s.ID), OneLine(s.Name), CleanText(s.Description)
+		s.ID, s.Name, s.Description = plaintext.OneLine(s.ID), plaintext.OneLine(s.Name), plaintext.Clean(s.Description)
 		if s.Name == "" && s.ID == "" && s.Description == "" {
 			continue // an empty row of the form
 		}
@@ -501,7 +451,7 @@ func freeID(base string, ids map[string]bool) string {
 func cleanList(in []string, lower bool) []string {
 	out := []string{}
 	for _, s := range in {
-		s = OneLine(s)
+		s = plaintext.OneLine(s)
 		if lower {
 			s = strings.ToLower(s)
 		}
@@ -510,28 +460,6 @@ func cleanList(in []string, lower bool) []string {
 		}
 	}
 	return out
-}
-
-func OneLine(s string) string {
-	if plainText(s, true) {
-		return strings.TrimSpace(s)
-	}
-	return strings.Join(strings.Fields(CleanText(s)), " ")
-}
-
-// plainText reports whether s is nothing but printable ASCII, with line ends
-// and tabs unless it is to be one line, where no two spaces follow each other:
-// most texts are, and need no cleaning.
-func plainText(s string, line bool) bool {
-	space := false
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x7f || c < ' ' && (line || c != '\n' && c != '\t') || line && space && c == ' ' {
-			return false
-		}
-		space = c == ' '
-	}
-	return true
 }
 
 func slug(s string) string {

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Update stores a new version of one of the actor's agents. A draft that
@@ -31,7 +32,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if d.onlyStatus() {
 		// Withdrawing must work whatever has become of the rest.
 		next.Status = *d.Status
-		next.Status.Message, next.Status.Held = CleanText(next.Status.Message), a.Status.Held
+		next.Status.Message, next.Status.Held = plaintext.Clean(next.Status.Message), a.Status.Held
 		if err := checkStatus(next.Status); err != nil {
 			return Agent{}, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Elsewhere returns an agent of another portal as the directory shows it: its texts are cleaned
@@ -28,11 +29,11 @@ func Elsewhere(a Agent) (Agent, error) {
 	if a.Status.State != Deprecated {
 		a.Status = Status{State: Active}
 	}
-	a.Status.Held, a.Status.Message = false, firstRunes(CleanText(a.Status.Message), maxStatusMessage)
-	if a.Title = firstRunes(OneLine(a.Title), maxTitle); a.Title == "" {
+	a.Status.Held, a.Status.Message = false, firstRunes(plaintext.Clean(a.Status.Message), maxStatusMessage)
+	if a.Title = firstRunes(plaintext.OneLine(a.Title), maxTitle); a.Title == "" {
 		a.Title = a.Name
 	}
-	if a.Description = firstRunes(CleanText(a.Description), maxDescription); a.Description == "" {
+	if a.Description = firstRunes(plaintext.Clean(a.Description), maxDescription); a.Description == "" {
 		a.Description = a.Title
 	}
 	a.Skills = skillsElsewhere(a.Skills)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Notes of the versions that come from agents' own descriptions.
@@ -164,7 +165,7 @@ func toolChanges(had, has []Tool) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	note := []rune(OneLine("Its tools changed: " + strings.Join(parts, "; ")))
+	note := []rune(plaintext.OneLine("Its tools changed: " + strings.Join(parts, "; ")))
 	if len(note) > maxNote {
 		note = append(note[:maxNote-1], '…')
 	}
@@ -175,7 +176,7 @@ func toolChanges(had, has []Tool) string {
 func toolsByName(list []Tool) map[string]string {
 	out := make(map[string]string, len(list))
 	for _, t := range list {
-		t.Title, t.Description = OneLine(t.Title), CleanText(t.Description) // as it is stored
+		t.Title, t.Description = plaintext.OneLine(t.Title), plaintext.Clean(t.Description) // as it is stored
 		// The same schema may be written in another order.
 		var schema any
 		if json.Unmarshal(t.InputSchema, &schema) == nil {

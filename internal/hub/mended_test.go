@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"agentsite/internal/fault"
@@ -102,22 +101,6 @@ func TestMoved_ToldWheneverARightMayHaveEnded(t *testing.T) {
 		}
 		if len(w.moved) == before {
 			t.Errorf("%s: nobody was told", name)
-		}
-	}
-}
-
-func TestFirstSentence(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"You write poems. Always rhyme.": "You write poems.",
-		"Answer in 1.5 lines":            "Answer in 1.5 lines",
-		"  Be kind!\nAnd short.":         "Be kind!",
-		"Line one\nLine two.":            "Line one",
-		"":                               "",
-		strings.Repeat("é", 400):         strings.Repeat("é", 300),
-	} {
-		if got := hub.FirstSentence(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

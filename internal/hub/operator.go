@@ -5,6 +5,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 func RequireOperator(actor ident.Actor) error {
@@ -47,7 +48,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 	a.Status = Status{State: Active}
 	note, text := "Given back by the operator", "The operator of this portal gave "+a.Name+" back."
 	if hold {
-		a.Status = Status{State: Withdrawn, Message: CleanText(reason), Held: true}
+		a.Status = Status{State: Withdrawn, Message: plaintext.Clean(reason), Held: true}
 		note, text = "Withdrawn by the operator", "The operator of this portal withdrew "+a.Name+". "+a.Status.Message
 	}
 	if err := checkStatus(a.Status); err != nil {

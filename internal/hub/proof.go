@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // The methods of a Proof.
@@ -115,7 +116,7 @@ func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 // published these words, not that the lister owns them. Skills may be left out, but none added or
 // changed.
 func matchesCard(a Agent, card Described) bool {
-	if a.Title != OneLine(card.Title) || a.Description != CleanText(card.Description) {
+	if a.Title != plaintext.OneLine(card.Title) || a.Description != plaintext.Clean(card.Description) {
 		return false
 	}
 	theirs := cleanSkills(card.Skills)

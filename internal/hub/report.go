@@ -9,6 +9,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Report is a complaint about an agent.
@@ -47,7 +48,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if a.Elsewhere() {
 		return fault.New(fault.Forbidden, "%s is an agent of another portal, whose operator decides about it. Report it there: %s/agents/%s/report", a.Handle(), s.Source(a).URL, a.Name)
 	}
-	text = CleanText(text)
+	text = plaintext.Clean(text)
 	var c fault.Check
 	c.Field(slices.Contains(ReportReasons, reason), "reason", "choose what is wrong with it")
 	c.Field(utf8.RuneCountInString(text) <= maxReportText, "text", "use at most %d characters", maxReportText)
@@ -95,7 +96,7 @@ func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcom
 	if err := RequireOperator(actor); err != nil {
 		return err
 	}
-	outcome = OneLine(outcome)
+	outcome = plaintext.OneLine(outcome)
 	var c fault.Check
 	c.Field(ident.ValidID(id), "id", "there is no such report")
 	c.Field(utf8.RuneCountInString(outcome) <= 300, "outcome", "use at most 300 characters")

@@ -9,6 +9,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Saved is a search that an account stored.
@@ -44,8 +45,8 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 	}
 	v.Del("cursor")
 	v.Del("limit")
-	if title = OneLine(title); title == "" {
-		title = OneLine(v.Get("q"))
+	if title = plaintext.OneLine(title); title == "" {
+		title = plaintext.OneLine(v.Get("q"))
 	}
 	if title == "" {
 		title = "All agents"

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // Bounds of the settings of kinds and of an agent's inputs and outputs.
@@ -38,7 +39,7 @@ func (m *MCPConfig) checkConfig(c *fault.Check) {
 		"Accept", "Mcp-Session-Id"},
 		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header",
 		"this header has another use; choose the one the server asks for")
-	m.Version, m.Server, m.Instructions = OneLine(m.Version), OneLine(m.Server), CleanText(m.Instructions)
+	m.Version, m.Server, m.Instructions = plaintext.OneLine(m.Version), plaintext.OneLine(m.Server), plaintext.Clean(m.Instructions)
 	c.Field(len(m.Version) <= 20, "config.version", "is no version of the protocol")
 	c.Field(len(m.Server) <= maxConfigCharacter, "config.server", "use at most %d characters", maxConfigCharacter)
 	c.Field(utf8.RuneCountInString(m.Instructions) <= maxServerText, "config.instructions", "use at most %d characters",
@@ -48,8 +49,8 @@ func (m *MCPConfig) checkConfig(c *fault.Check) {
 	seen := make(map[string]bool)
 	for i := range m.Tools {
 		t := &m.Tools[i]
-		t.Title, t.Description = OneLine(t.Title), CleanText(t.Description)
-		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == OneLine(t.Name), "config.tools",
+		t.Title, t.Description = plaintext.OneLine(t.Title), plaintext.Clean(t.Description)
+		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == plaintext.OneLine(t.Name), "config.tools",
 			"%.80q is no name of a tool", t.Name)
 		c.Field(!seen[t.Name], "config.tools", "%.80q is there twice", t.Name)
 		seen[t.Name] = true
@@ -64,11 +65,11 @@ func (m *MCPConfig) checkConfig(c *fault.Check) {
 }
 
 func (p *PromptConfig) checkConfig(c *fault.Check) {
-	p.Instructions = CleanText(p.Instructions)
+	p.Instructions = plaintext.Clean(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
 	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters",
 		maxPromptText)
-	c.Field(p.Model == OneLine(p.Model) && len(p.Model) <= maxModel, "config.model",
+	c.Field(p.Model == plaintext.OneLine(p.Model) && len(p.Model) <= maxModel, "config.model",
 		"write the name on one line, at most %d characters", maxModel)
 	c.Field(len(p.Examples) <= maxPromptExamples, "config.examples", "give at most %d", maxPromptExamples)
 	for _, e := range p.Examples {

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/plaintext"
 )
 
 const (
@@ -166,7 +167,7 @@ func (m *Service) rereadAgent(ctx context.Context, a hub.Agent, before time.Time
 
 // shortReason makes a plain sentence of a reason, within maxReason bytes.
 func shortReason(s string) string {
-	if s = hub.OneLine(s); len(s) <= maxReason {
+	if s = plaintext.OneLine(s); len(s) <= maxReason {
 		return s
 	}
 	const more = "…"

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // releaseTries bounds the retries of a change that a concurrent one made stale.
@@ -300,7 +301,7 @@ func (s *Service) freeName(ctx context.Context, right grant, name string) (strin
 }
 
 func releaseNote(version string) string {
-	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(hub.OneLine(version), 200))
+	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(plaintext.OneLine(version), 200))
 }
 
 // authHeaderOf keeps the fields of a server's settings that its owner set.

@@ -9,6 +9,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // SetReleaseStatus changes the status of one version of a published server, or of all with an
@@ -31,7 +32,7 @@ func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name,
 	}
 	text := ""
 	if message != nil {
-		text = hub.CleanText(*message)
+		text = plaintext.Clean(*message)
 	}
 	if status == ReleaseActive && message != nil {
 		return nil, fault.New(fault.Invalid, "status_message cannot be provided when setting status to active")

@@ -13,6 +13,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/plaintext"
 	"agentsite/templates"
 )
 
@@ -118,7 +119,7 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)
 	if description == "" && kind == hub.Prompt {
 		// Empty instructions are reported as missing.
-		if description = hub.FirstSentence(v.Instructions); description == "" {
+		if description = plaintext.FirstSentence(v.Instructions); description == "" {
 			description = v.Name
 		}
 	}

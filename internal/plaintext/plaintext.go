@@ -1,0 +1,81 @@
+// Package plaintext cleans texts that people and agents wrote before others read them.
+package plaintext
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Clean removes characters that must not reach a reader from a name or description: control
+// characters, the marks that reorder text on screen, and invisible characters, which can hide
+// instructions to a model. Joiners stay, as scripts and emoji need them, and so does one variation
+// selector after a character.
+func Clean(s string) string {
+	if isPlain(s, false) {
+		return strings.TrimSpace(s)
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	var before rune
+	selected, seen := false, false
+	s = strings.Map(func(r rune) rune {
+		// Those of the supplement choose between forms of Chinese characters.
+		again := selected || r > 0xFFFF && !unicode.Is(unicode.Han, before)
+		selected, before = unicode.Is(unicode.Variation_Selector, r), r
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\u2028', r == '\u2029':
+			return '\n'
+		case r == '\u200c', r == '\u200d':
+			return r
+		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // of format, but shown
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
+			return -1
+		}
+		seen = seen || !unicode.IsSpace(r) && !selected
+		return r
+	}, s)
+	if !seen {
+		return ""
+	}
+	return strings.TrimSpace(s)
+}
+
+// OneLine returns Clean on one line.
+func OneLine(s string) string {
+	if isPlain(s, true) {
+		return strings.TrimSpace(s)
+	}
+	return strings.Join(strings.Fields(Clean(s)), " ")
+}
+
+// isPlain reports whether s is nothing but printable ASCII, with line ends
+// and tabs unless it is to be one line, where no two spaces follow each other:
+// most texts are, and need no cleaning.
+func isPlain(s string, line bool) bool {
+	space := false
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x7f || c < ' ' && (line || c != '\n' && c != '\t') || line && space && c == ' ' {
+			return false
+		}
+		space = c == ' '
+	}
+	return true
+}
+
+// FirstSentence is how instructions introduce their agent when nothing else
+// does: the first sentence of their first line, at most 300 characters.
+func FirstSentence(instructions string) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(instructions), "\n")
+	for i, r := range s {
+		if strings.ContainsRune(".!?", r) && (i+1 == len(s) || s[i+1] == ' ') {
+			s = s[:i+1]
+			break
+		}
+	}
+	if r := []rune(s); len(r) > 300 {
+		s = string(r[:300])
+	}
+	return strings.TrimSpace(s)
+}
