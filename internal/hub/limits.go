@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/internal/clock"
@@ -113,34 +112,6 @@ func ofPortal(s string) (string, bool) {
 	return name + "@" + host, err == nil && u.Host == host && u.User == nil
 }
 
-// dayCalls counts the calls that were admitted today, of agents with a bound
-// of the day: several at once are admitted before the first of them is stored,
-// and calls of tools never are. The zero value has counted nothing.
-type dayCalls struct {
-	mu  sync.Mutex // guards the rest
-	day time.Time
-	n   map[string]int // by agent
-}
-
-// maxDayCalls bounds how many agents are counted apart from the store.
-const maxDayCalls = 100_000
-
-// countCall counts one more call of an agent, of which stored are in the store,
-// unless there are most already.
-func (c *dayCalls) countCall(agentID string, day time.Time, stored, most int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == nil || !c.day.Equal(day) || len(c.n) >= maxDayCalls {
-		c.day, c.n = day, make(map[string]int)
-	}
-	n := max(c.n[agentID], stored)
-	if n >= most {
-		return false
-	}
-	c.n[agentID] = n + 1
-	return true
-}
-
 // Admit applies the limits of an agent's owner to one call of size bytes. It
 // counts the call.
 func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, size int) error {
@@ -179,7 +150,7 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 		for _, d := range days {
 			used += d.Calls
 		}
-		if !s.callsOn.countCall(a.ID, today, used, l) {
+		if !s.callsOn.Count(a.ID, today, used, l) {
 			return fault.Limited(today.Add(24*time.Hour).Sub(clock.Now()),
 				"The owner of %s allows %d calls a day, and they are used up. Try again after midnight UTC.", a.Name, l)
 		}

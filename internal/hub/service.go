@@ -64,7 +64,7 @@ type Service struct {
 	trying       chan struct{} // the places of tries under way
 	// reportsBy and callsBy are keyed by actor; the latter by agent too.
 	reportsBy, callsBy *limit.Keyed
-	callsOn            dayCalls
+	callsOn            limit.Daily
 	// shares bounds an account's new co-owners and offers, because each leaves a notice.
 	shares  *limit.Keyed
 	drawing chan struct{} // the place for a picture being drawn
