@@ -1,0 +1,59 @@
+// Package weborigin parses origins of sites as browsers write them.
+package weborigin
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxOrigin bounds an origin in bytes: a host name of 253, and scheme and port.
+const maxOrigin = 270
+
+// hostName matches names as browsers write them: those of other scripts in the
+// form that begins with xn--.
+var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
+
+// Parse returns scheme, host and port of a site as a browser writes them. It accepts only
+// origins that a header can name exactly: https, or http on this machine, no wildcards, and no IP
+// address but 127.0.0.1, because browsers match no other.
+func Parse(s string) (string, bool) {
+	if len(s) > maxOrigin || strings.ContainsFunc(s,
+		func(r rune) bool { return r <= ' ' || r == '\\' || r == '%' || r == 0x7f }) {
+		return "", false
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.User != nil || u.Opaque != "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" ||
+		u.ForceQuery || u.Fragment != "" || strings.HasSuffix(s, "#") {
+		return "", false
+	}
+	host := strings.ToLower(u.Hostname())
+	if !hostName.MatchString(host) {
+		return "", false
+	}
+	loopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "127.0.0.1"
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, numeric := strconv.ParseUint(last, 0, 64)
+	_, address := netip.ParseAddr(host)
+	if host != "127.0.0.1" && (numeric == nil || address == nil) {
+		return "", false
+	}
+	if !loopback && u.Scheme != "https" {
+		return "", false
+	}
+	out := u.Scheme + "://" + host
+	switch port := u.Port(); {
+	case u.Scheme != "https" && u.Scheme != "http", strings.HasSuffix(u.Host, ":"):
+		return "", false
+	case port == "", u.Scheme == "https" && port == "443", u.Scheme == "http" && port == "80":
+	default:
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return "", false
+		}
+		out += ":" + strconv.FormatUint(n, 10)
+	}
+	return out, true
+}
