@@ -47,13 +47,13 @@ var (
 		"handlers/api":        4145,
 		"internal/chat":       6299,
 		"internal/federation": 4874,
-		"internal/hub":        5789,
+		"internal/hub":        5838,
 		"internal/index/bm25": 4374,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":      112,
 		"internal/federation.Peers":  92,
-		"internal/hub.Service":       132,
+		"internal/hub.Service":       96,
 		"peering/replication.Syncer": 104,
 	}
 	longFunctions = map[string]int{

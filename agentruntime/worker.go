@@ -260,7 +260,7 @@ func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Res
 		call.Agent.Kind != string(hub.Peer)
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
-		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()
+		defer func() { w.hub.Usage.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()
 		ctx = task.WithTrace(ctx, traces.addTrace)
 	}
 	ctx = task.WithBehalf(ctx, call.OnBehalfOf())

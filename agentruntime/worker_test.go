@@ -90,12 +90,17 @@ func (d directory) Admit(ctx context.Context, a ident.Actor, h string, size int)
 
 func (d directory) Hosts(context.Context, []string) (map[string]string, error) { return nil, nil }
 
+// anyAddress allows every address.
+type anyAddress struct{}
+
+func (anyAddress) CheckURL(string) error { return nil }
+
 func build(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
 	log := slog.New(slog.DiscardHandler)
-	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
-	h.calls = liveness.New(liveness.Ports{Queue: liveness.NewQueue(h.db, log), Directory: h.hub})
+	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}, Addresses: anyAddress{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log})
+	h.calls = liveness.New(liveness.Ports{Queue: liveness.NewQueue(h.db, log), Directory: h.hub, Notices: h.hub.Notices})
 	h.chat = chat.New(chatStore{h.db, h}, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
 	h.tasks = task.NewService(h.db, h.queue, h.chat)
 	owner := storetest.Account(t, h.db, "ada")

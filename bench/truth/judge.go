@@ -66,11 +66,10 @@ func judge(t testing.TB) []row {
 	rt := out.RoundTripper()
 	queue := liveness.NewQueue(db, slog.New(slog.DiscardHandler))
 	h := hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue,
-		Reader: readers{remote.NewReader(rt), mcp.NewReader(rt)}, Sealer: keys}, hub.Config{
+		Reader: readers{remote.NewReader(rt), mcp.NewReader(rt)}, Sealer: keys, Addresses: addresses{out}}, hub.Config{
 		Portal: "truth.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Loopback: true, Log: slog.New(slog.DiscardHandler),
-		CheckURL: func(s string) error { _, err := out.CheckURL(s); return err },
 	})
-	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)}, Directory: h})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)}, Directory: h, Notices: h.Notices})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- monitor.Run(ctx) }()
@@ -167,4 +166,12 @@ func pool(certs ...*x509.Certificate) *x509.CertPool {
 		p.AddCert(c)
 	}
 	return p
+}
+
+// addresses allows the addresses that a client may call.
+type addresses struct{ client *egress.Client }
+
+func (a addresses) CheckURL(s string) error {
+	_, err := a.client.CheckURL(s)
+	return err
 }

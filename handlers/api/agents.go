@@ -103,14 +103,14 @@ func (d *agentAPI) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	if a.Icon != "" {
 		j.Icon = d.portal.URL + address.IconPath(a)
 	}
-	if a.Limits.Callers == hub.ListedCallers && !d.hub.MayEdit(actor, a) {
+	if a.Limits.Callers == hub.ListedCallers && !a.MayEdit(actor) {
 		j.Limits.Listed = nil // the list of callers is private to the owners
 	}
 	if j.Portal == "" {
 		j.Portal = d.portal.Host
 	}
 	j.Skills = skillsJSON(j.Skills)
-	if d.hub.MayEdit(actor, a) {
+	if a.MayEdit(actor) {
 		j.Endpoint, j.Config, j.HasSecret, j.EmbedOrigins = a.Endpoint, a.Config, a.HasSecret, a.EmbedOrigins
 		j.Network = d.networkOf(a)
 	}
@@ -205,7 +205,7 @@ func (d *agentAPI) draft(ctx context.Context, actor ident.Actor, in DraftJSON) (
 	}
 	hash := ""
 	if len(*in.Icon) > 0 {
-		if hash, err = d.hub.PutIcon(ctx, actor, bytes.NewReader(*in.Icon)); err != nil {
+		if hash, err = d.hub.Icons.Put(ctx, actor, bytes.NewReader(*in.Icon)); err != nil {
 			return out, err
 		}
 	}

@@ -115,7 +115,7 @@ type callJSON struct {
 
 // apiStats is how an agent is used, for its owners.
 func (d *agentAPI) apiStats(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	s, err := d.hub.Stats(r.Context(), actor, request.PathName(r))
+	s, err := d.hub.Usage.Stats(r.Context(), actor, request.PathName(r))
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ type traceJSON struct {
 
 // apiCall answers with the recorded requests and responses of one call, for owners.
 func (d *agentAPI) apiCall(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.Traces(r.Context(), actor, request.PathName(r), chi.URLParam(r, "task"))
+	list, err := d.hub.Usage.Traces(r.Context(), actor, request.PathName(r), chi.URLParam(r, "task"))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (d *agentAPI) apiReport(w http.ResponseWriter, r *http.Request, actor ident
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	if err := d.hub.Report(r.Context(), actor, request.PathName(r), in.Reason, in.Text); err != nil {
+	if err := d.hub.Complaints.Submit(r.Context(), actor, request.PathName(r), in.Reason, in.Text); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -20,7 +20,7 @@ type noticeJSON struct {
 }
 
 func (d *accountAPI) apiNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.Notices(r.Context(), actor)
+	list, err := d.hub.Notices.List(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (d *accountAPI) apiReadNotices(w http.ResponseWriter, r *http.Request, acto
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	if err := d.hub.ReadNotices(r.Context(), actor, in.UpTo); err != nil {
+	if err := d.hub.Notices.MarkRead(r.Context(), actor, in.UpTo); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -71,7 +71,7 @@ type domainsJSON struct {
 // apiDomains lists the domains the actor was shown to control, with the token
 // that shows it.
 func (d *accountAPI) apiDomains(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.Domains(r.Context(), actor)
+	list, err := d.hub.Proofs.Domains(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (d *accountAPI) apiDomains(w http.ResponseWriter, r *http.Request, actor id
 	for i, x := range list {
 		out[i] = domainJSON{x.Domain, respond.FormatTime(x.ProvedAt), respond.FormatTime(x.CheckedAt), x.Failures}
 	}
-	respond.JSON(w, http.StatusOK, domainsJSON{Domains: out, Token: d.hub.OwnerToken(actor), Path: hub.ProofPath})
+	respond.JSON(w, http.StatusOK, domainsJSON{Domains: out, Token: d.hub.Proofs.OwnerToken(actor), Path: hub.ProofPath})
 	return nil
 }
 
@@ -93,14 +93,14 @@ func (d *accountAPI) apiProveDomain(w http.ResponseWriter, r *http.Request, acto
 	if err := request.DecodeBody(w, r, &in); err != nil {
 		return err
 	}
-	if err := d.hub.ProveDomain(r.Context(), actor, in.Domain); err != nil {
+	if err := d.hub.Proofs.ProveDomain(r.Context(), actor, in.Domain); err != nil {
 		return err
 	}
 	return d.apiDomains(w, r, actor)
 }
 
 func (d *accountAPI) apiRemoveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.RemoveDomain(r.Context(), actor, request.PathParam(r, "domain")); err != nil {
+	if err := d.hub.Proofs.RemoveDomain(r.Context(), actor, request.PathParam(r, "domain")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -138,7 +138,7 @@ func (d *agentAPI) apiAnswerOffer(w http.ResponseWriter, r *http.Request, actor 
 
 // apiProve looks for the proof that the owner may list the agent's address.
 func (d *agentAPI) apiProve(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Prove(r.Context(), actor, request.PathName(r))
+	a, err := d.hub.Proofs.Prove(r.Context(), actor, request.PathName(r))
 	if err != nil {
 		return err
 	}
@@ -163,12 +163,12 @@ func (d *agentAPI) apiProof(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	v := addressProofJSON{a.Proof.State, a.Proof.Method, "", hub.ProofPath, a.Proof.Origin,
 		respond.FormatTime(a.Proof.At)}
-	if d.hub.MayEdit(actor, a) {
+	if a.MayEdit(actor) {
 		if v.Origin == "" {
 			v.Origin = Origin(a.Endpoint)
 		}
 		if a.OwnerID == actor.ID {
-			v.Token = d.hub.OwnerToken(actor)
+			v.Token = d.hub.Proofs.OwnerToken(actor)
 		}
 	}
 	respond.JSON(w, http.StatusOK, v)
@@ -190,7 +190,7 @@ func VisibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, b
 	if before == nil {
 		return nil
 	}
-	all, mine := hub.Diff(*before, at), agents.MayEdit(actor, now)
+	all, mine := hub.Diff(*before, at), now.MayEdit(actor)
 	out := all[:0]
 	for _, c := range all {
 		if mine || c.Field != "Address" && c.Field != "Limits" && c.Field != hub.EmbedField &&

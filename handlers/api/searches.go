@@ -15,7 +15,7 @@ import (
 
 // apiSearches lists the actor's saved searches.
 func (d *agentAPI) apiSearches(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.SavedSearches(r.Context(), actor,
+	list, err := d.hub.Searches.List(r.Context(), actor,
 		func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *agentAPI) apiSaveSearch(w http.ResponseWriter, r *http.Request, actor i
 }
 
 func (d *agentAPI) apiDeleteSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.DeleteSearch(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.hub.Searches.Delete(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -76,7 +76,7 @@ func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkw
 // checkOwner returns the reason why the actor may not speak for the agent.
 func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 	switch {
-	case !d.Hub.Owns(actor, a):
+	case !a.OwnedBy(actor):
 		return fault.New(fault.Conflict, "The name %s is taken by an agent of another account. Choose another.", a.Name)
 	case a.Kind != hub.Link:
 		return fault.New(fault.Conflict, "The agent %s is of kind %s, which does not connect to the portal. Choose another name.", a.Name, a.Kind)

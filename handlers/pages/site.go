@@ -94,7 +94,7 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 
 // countUnread counts for the header. A failed count does not prevent the page.
 func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
-	n, err := d.hub.Unread(ctx, actor)
+	n, err := d.hub.Notices.CountUnread(ctx, actor)
 	if err != nil {
 		d.log.Warn("count notices", "error", err)
 	}

@@ -131,7 +131,7 @@ func (d *Site) NoTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 	switch {
 	case a.Status.State == hub.Withdrawn:
 		return "It was withdrawn and takes no work.", false
-	case (a.Visibility == hub.Private || a.Status.State == hub.StatusDraft) && !d.hub.Owns(actor, a):
+	case (a.Visibility == hub.Private || a.Status.State == hub.StatusDraft) && !a.OwnedBy(actor):
 		return "Only its owners can talk to it.", false
 	case !actor.IsPerson() && !d.accounts.Guests():
 		return "Log in to talk to it.", true

@@ -63,7 +63,7 @@ func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string)
 		}
 		title = Filters{q}.searchTitle()
 	}
-	return d.hub.SaveSearch(r.Context(), actor, title, query)
+	return d.hub.Searches.Save(r.Context(), actor, title, query)
 }
 
 // Query reads the filters of search and browse.

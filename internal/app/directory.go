@@ -79,17 +79,18 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 	words hub.Index) {
 	queue := liveness.NewQueue(p.db.Hub, p.log)
 	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: queue, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
-	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log, CheckURL: p.checkURL,
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys,
+		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
+	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link},
-		Loopback: settings.LoopbackHost(p.url.Hostname()), Told: p.notifier.queueNotice, Moved: p.drivers.link.Drop,
-		Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
-	p.connectHub(&ports, &cfg)
+		Loopback: settings.LoopbackHost(p.url.Hostname()),
+		Model:    p.set.ModelName(), ModelHost: p.set.ModelHost()}
+	p.connectHub(&ports)
 	p.hub = hub.New(ports, cfg)
-	monitor := liveness.Ports{Queue: queue, Directory: p.hub, Proofs: p.hub,
+	monitor := liveness.Ports{Queue: queue, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
 	if p.node != nil {
-		monitor.Contacted = p.node.OwnContacted
+		monitor.Observer = p.node
 	}
 	p.monitor = liveness.New(monitor)
 }

@@ -144,9 +144,12 @@ func newReaders(rt http.RoundTripper) readers {
 	return readers{remote.NewReader(rt), mcp.NewReader(rt)}
 }
 
-// checkURL returns the reason, for a form, that an address may not be called.
-func (p *Portal) checkURL(address string) error {
-	_, err := p.egress.CheckURL(address)
+// addressPolicy allows the addresses that the portal's client may call.
+type addressPolicy struct{ client *egress.Client }
+
+// CheckURL returns the reason, for a form, that an address may not be called.
+func (p addressPolicy) CheckURL(address string) error {
+	_, err := p.client.CheckURL(address)
 	switch {
 	case err == nil:
 		return nil

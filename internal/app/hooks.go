@@ -12,7 +12,7 @@ import (
 // network.
 func (p *Portal) hookURL(loopback bool, allow []netip.Prefix) func(string) error {
 	return func(address string) error {
-		if err := p.checkURL(address); err != nil {
+		if err := (addressPolicy{p.egress}).CheckURL(address); err != nil {
 			return err
 		}
 		u, err := url.Parse(address)

@@ -80,11 +80,11 @@ func (a hubAgents) Anywhere(ctx context.Context, actor ident.Actor, name string)
 
 // connectHub adds the network to the hub's ports. Without a network the hub asks no other portal. Tests use another
 // network.
-func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
+func (p *Portal) connectHub(ports *hub.Ports) {
 	ports.Ways = noWay{}
 	if n := p.node; n != nil {
 		ports.Network, ports.Ways, ports.Wider, ports.Seeker = n.Network, n, n.Searcher, n.Resolver
-		cfg.Elsewhere, cfg.Voices = n.RemoteCalled, n.Reports
+		ports.Reports = n
 	}
 	if p.set.RemoteAgents != nil {
 		ports.Network = p.set.RemoteAgents
@@ -154,7 +154,7 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 			p.log.Warn("store a notice", "account", id, "kind", note.Kind, "error", err)
 		}
 	}
-	p.notifier.queueNotice(note, operators)
+	p.notifier.QueueNotice(note, operators)
 }
 
 // publishFunc returns the function that reports the state of an agent in the network, or nil without a network.

@@ -40,7 +40,7 @@ func (p *Portal) newRouter() http.Handler {
 		Usage: (&usage{p: p}).countUsage, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.newServers(), Caller: p.callers.Authenticate, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
-		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open,
+		CheckURL: addressPolicy{p.egress}.CheckURL, Open: p.accounts.Policy() == account.Open,
 		Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),

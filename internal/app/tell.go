@@ -35,8 +35,8 @@ func newNotifier(mail account.Mailer, db *store.DB, url string, log *slog.Logger
 	return &notifier{mail: mail, db: db, url: url, log: log, queue: make(chan mailNotice, 256)}
 }
 
-// queueNotice queues a notice for mailing. It is the function of hub.Config.Told.
-func (t *notifier) queueNotice(n hub.Notice, accounts []string) {
+// QueueNotice implements hub.NoticeQueue: it queues a notice for mailing.
+func (t *notifier) QueueNotice(n hub.Notice, accounts []string) {
 	if t.mail == nil || !slices.Contains(urgent, n.Kind) {
 		return
 	}

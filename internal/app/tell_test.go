@@ -35,9 +35,9 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- tell.run(ctx) }()
-	tell.queueNotice(hub.Notice{Kind: hub.NoticeShared, Subject: "helper", Text: "Not urgent."}, []string{ada.ID})
-	tell.queueNotice(hub.Notice{Kind: hub.NoticeDown, Subject: "helper", Text: "It does not answer.", Href: "/agents/helper"}, []string{bob.ID, "", ada.ID})
-	tell.queueNotice(hub.Notice{Kind: hub.NoticeUp, Subject: "helper", Text: "It answers again.", Href: "/agents/helper"}, []string{ada.ID})
+	tell.QueueNotice(hub.Notice{Kind: hub.NoticeShared, Subject: "helper", Text: "Not urgent."}, []string{ada.ID})
+	tell.QueueNotice(hub.Notice{Kind: hub.NoticeDown, Subject: "helper", Text: "It does not answer.", Href: "/agents/helper"}, []string{bob.ID, "", ada.ID})
+	tell.QueueNotice(hub.Notice{Kind: hub.NoticeUp, Subject: "helper", Text: "It answers again.", Href: "/agents/helper"}, []string{ada.ID})
 	for _, want := range []string{"It does not answer.", "It answers again."} {
 		p := <-b.got
 		if p.to != "ada@example.org" || p.subject != "AgentSite: helper" || !strings.HasPrefix(p.text, want) || !strings.Contains(p.text, "https://portal.example/agents/helper") {
@@ -48,5 +48,5 @@ func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
 	if err := <-done; err != nil || len(b.got) != 0 {
 		t.Error(err, len(b.got))
 	}
-	newNotifier(nil, db.DB, "", slog.New(slog.DiscardHandler)).queueNotice(hub.Notice{Kind: hub.NoticeDown}, []string{ada.ID})
+	newNotifier(nil, db.DB, "", slog.New(slog.DiscardHandler)).QueueNotice(hub.Notice{Kind: hub.NoticeDown}, []string{ada.ID})
 }

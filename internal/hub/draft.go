@@ -71,9 +71,9 @@ type Draft struct {
 
 // rules are the portal's limits for drafts.
 type rules struct {
-	kinds    []Kind
-	checkURL func(string) error
-	model    string // the portal's own, empty when it has none
+	kinds     []Kind
+	addresses AddressPolicy
+	model     string // the portal's own, empty when it has none
 }
 
 func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
@@ -81,7 +81,7 @@ func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
 // apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
 func (d Draft) apply(a *Agent, rules rules) error {
-	kinds, checkURL := rules.kinds, rules.checkURL
+	kinds, addresses := rules.kinds, rules.addresses
 	var c fault.Check
 	set := func(to *string, from *string) {
 		if from != nil {
@@ -175,7 +175,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	checkSkills(&c, a.Skills)
 	switch a.Kind {
 	case A2A:
-		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/a2a")
+		checkEndpoint(&c, addresses, a.Endpoint, "https://example.org/a2a")
 		conf := new(A2AConfig)
 		a.mergeConfig(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
@@ -186,7 +186,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
 	case OpenAI:
 		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
-		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
+		checkEndpoint(&c, addresses, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
 		a.mergeConfig(&c, d.Config, conf)
 		c.Field(conf.Model == plaintext.OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
@@ -196,7 +196,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
 		a.setConfig(&c, conf)
 	case MCP:
-		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/mcp")
+		checkEndpoint(&c, addresses, a.Endpoint, "https://example.org/mcp")
 		conf := new(MCPConfig)
 		a.mergeConfig(&c, d.Config, conf)
 		conf.checkConfig(&c)
@@ -209,7 +209,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.setConfig(&c, conf)
 		switch {
 		case a.Endpoint != "":
-			checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
+			checkEndpoint(&c, addresses, a.Endpoint, "http://127.0.0.1:11434/v1")
 			c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		case conf.Model != "" && rules.model != "" && conf.Model != rules.model:
 			c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
@@ -362,13 +362,13 @@ func kindNames(kinds []Kind) string {
 	return strings.Join(names, ", ")
 }
 
-func checkEndpoint(c *fault.Check, checkURL func(string) error, endpoint, example string) {
+func checkEndpoint(c *fault.Check, addresses AddressPolicy, endpoint, example string) {
 	if endpoint == "" {
 		c.Field(false, "endpoint", "give the agent's address, for example %s", example)
 		return
 	}
 	c.Field(len(endpoint) <= maxEndpoint, "endpoint", "use at most %d characters", maxEndpoint)
-	if err := checkURL(endpoint); err != nil {
+	if err := addresses.CheckURL(endpoint); err != nil {
 		c.Field(false, "endpoint", "%s", err)
 	}
 }

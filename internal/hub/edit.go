@@ -39,7 +39,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	} else if err := s.ApplyDraft(ctx, d, &next); err != nil {
 		return Agent{}, err
 	}
-	if err := s.mayUse(ctx, actor, a, next); err != nil {
+	if err := s.tools.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
 	// Only the operator can get here with another status of a held agent. A withdrawal by an
@@ -69,8 +69,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 		return Agent{}, err
 	}
 	if next.Status.Held && !a.Status.Held {
-		s.moved(next.ID)
-		s.TellOwners(ctx, next, Notice{Kind: NoticeHeld,
+		s.dropConnections(next.ID)
+		s.Notices.NotifyOwners(ctx, next, Notice{Kind: NoticeHeld,
 			Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
 	}
 	if published {
@@ -119,7 +119,7 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) er
 		return err
 	}
 	s.unindexAgent(a.ID)
-	s.moved(a.ID)
+	s.dropConnections(a.ID)
 	s.cfg.Log.Info("agent removed", "agent", a.ID, "name", a.Name)
 	return nil
 }

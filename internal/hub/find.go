@@ -38,14 +38,14 @@ func (s *Service) History(ctx context.Context, actor ident.Actor, name string) (
 // HistoryOf is History for an agent that Get returned just now.
 func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 	if a.Elsewhere() {
-		return nil, nil
+		return []Contact{}, nil // its own portal keeps them
 	}
 	return s.store.History(ctx, a.ID)
 }
 
 // NameFree reports whether an agent can get a name: no agent of this portal has it or ever had it.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return false, err
 	}
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))

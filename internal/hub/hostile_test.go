@@ -56,7 +56,7 @@ func TestPutIcon_TakesPicturesAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	put := func(b []byte) error {
-		_, err := w.PutIcon(t.Context(), w.ada, bytes.NewReader(b))
+		_, err := w.Icons.Put(t.Context(), w.ada, bytes.NewReader(b))
 		return err
 	}
 	src := image.NewPaletted(image.Rect(0, 0, 30, 20), color.Palette{color.Black, color.White})
@@ -82,7 +82,7 @@ func TestPutIcon_TakesPicturesAndNothingElse(t *testing.T) {
 		field(t, what, put(bad), "icon")
 	}
 	kind(t, "a token that may not", func() error {
-		_, err := w.PutIcon(t.Context(), narrowed(w.ada, ident.AgentsRead), bytes.NewReader(asPNG.Bytes()))
+		_, err := w.Icons.Put(t.Context(), narrowed(w.ada, ident.AgentsRead), bytes.NewReader(asPNG.Bytes()))
 		return err
 	}(), fault.Forbidden)
 }

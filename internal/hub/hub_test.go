@@ -76,6 +76,23 @@ type world struct {
 	ada, bob, boss ident.Actor
 }
 
+// Drop implements hub.Connections.
+func (w *world) Drop(id string) {
+	w.movedMu.Lock()
+	defer w.movedMu.Unlock()
+	w.moved = append(w.moved, id)
+}
+
+// outsideOnly allows addresses of https outside of the network of the portal.
+type outsideOnly struct{}
+
+func (outsideOnly) CheckURL(s string) error {
+	if !strings.HasPrefix(s, "https://") || strings.Contains(s, "10.0.0.1") {
+		return errors.New("may not be called")
+	}
+	return nil
+}
+
 func open(t *testing.T) *world {
 	t.Helper()
 	db := storetest.New(t)
@@ -85,18 +102,8 @@ func open(t *testing.T) *world {
 	}
 	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
 	queue := liveness.NewQueue(db, slog.New(slog.DiscardHandler))
-	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
-		Moved: func(id string) {
-			w.movedMu.Lock()
-			defer w.movedMu.Unlock()
-			w.moved = append(w.moved, id)
-		},
-		CheckURL: func(s string) error {
-			if !strings.HasPrefix(s, "https://") || strings.Contains(s, "10.0.0.1") {
-				return errors.New("may not be called")
-			}
-			return nil
-		}, Log: slog.New(slog.DiscardHandler)})
+	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Probes: queue, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys, Addresses: outsideOnly{}, Connections: w}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
+		Log: slog.New(slog.DiscardHandler)})
 	person := func(name string, kind ident.ActorKind) ident.Actor {
 		a := storetest.Account(t, db, name)
 		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
@@ -104,7 +111,7 @@ func open(t *testing.T) *world {
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	m := liveness.New(liveness.Ports{Queue: queue, Prober: w.prober, Directory: w.Service, Proofs: w.Service})
+	m := liveness.New(liveness.Ports{Queue: queue, Prober: w.prober, Directory: w.Service, Notices: w.Notices, Proofs: w.Proofs})
 	w.monitor = m
 	go func() { done <- m.Run(ctx) }()
 	t.Cleanup(func() {

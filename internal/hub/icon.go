@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/picture"
 )
 
@@ -23,13 +24,20 @@ func errIcon(text string) error {
 	return fault.Field("icon", text)
 }
 
-// PutIcon takes a PNG, JPEG, GIF or WebP picture, redraws it as a small square PNG, so that
+// Pictures keeps the icons of agents.
+type Pictures struct {
+	store   Icons
+	limit   *limit.Keyed  // keyed by account
+	drawing chan struct{} // the place for a picture being drawn
+}
+
+// Put takes a PNG, JPEG, GIF or WebP picture, redraws it as a small square PNG, so that
 // nothing else of the file survives, and returns its hash for a draft.
-func (s *Service) PutIcon(ctx context.Context, actor ident.Actor, file io.Reader) (hash string, err error) {
-	if err := s.MayWrite(actor); err != nil {
+func (s *Pictures) Put(ctx context.Context, actor ident.Actor, file io.Reader) (hash string, err error) {
+	if err := RequireWriter(actor); err != nil {
 		return "", err
 	}
-	if wait, ok := s.reads.Allow(actor.ID); !ok {
+	if wait, ok := s.limit.Allow(actor.ID); !ok {
 		return "", fault.Limited(wait, "You sent many pictures in a short time. Wait a moment.")
 	}
 	b, err := io.ReadAll(io.LimitReader(file, MaxIconBytes+1))
@@ -70,8 +78,8 @@ func drawIcon(b []byte) ([]byte, error) {
 	return small, err
 }
 
-// Icon returns a stored picture, a PNG.
-func (s *Service) Icon(ctx context.Context, hash string) ([]byte, error) {
+// Get returns a stored picture, a PNG.
+func (s *Pictures) Get(ctx context.Context, hash string) ([]byte, error) {
 	if !validIcon(hash) {
 		return nil, fault.New(fault.NotFound, "There is no such picture.")
 	}

@@ -36,7 +36,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 	if err := RequireOperator(actor); err != nil {
 		return Imported{}, err
 	}
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return Imported{}, err
 	}
 	var (

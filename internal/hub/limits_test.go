@@ -61,7 +61,7 @@ func TestAdmit_PerDayCountsEverybody(t *testing.T) {
 	}
 	kind(t, "the third of a day", w.Admit(ctx, w.boss, "helper", 1), fault.RateLimited)
 	must(t, w.Admit(ctx, w.ada, "helper", 1))
-	u, err := w.Usage(ctx, a)
+	u, err := w.Usage.Count(ctx, a)
 	if err != nil || u.Calls != 2 || u.Week != 2 {
 		t.Errorf("%+v, %v", u, err)
 	}

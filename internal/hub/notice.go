@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -40,24 +41,42 @@ const (
 // maxNotices is how many notices a page shows.
 const maxNotices = 100
 
-// Notices lists the actor's notifications, newest first.
-func (s *Service) Notices(ctx context.Context, actor ident.Actor) ([]Notice, error) {
+// Notifier stores notifications of accounts.
+type Notifier struct {
+	store noticeStore
+	queue NoticeQueue
+	log   *slog.Logger
+}
+
+// NoticeQueue mails notices or shows them in another way.
+type NoticeQueue interface {
+	// QueueNotice takes a notice that was stored for accounts. It must not block.
+	QueueNotice(n Notice, accounts []string)
+}
+
+type noticeStore interface {
+	Notices
+	CoOwners(ctx context.Context, agentID string) ([]Owner, error)
+}
+
+// List lists the actor's notifications, newest first.
+func (s *Notifier) List(ctx context.Context, actor ident.Actor) ([]Notice, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
 	return s.store.Notices(ctx, actor.ID, maxNotices)
 }
 
-// Unread counts the notices the actor has not seen.
-func (s *Service) Unread(ctx context.Context, actor ident.Actor) (int, error) {
+// CountUnread counts the notices the actor has not seen.
+func (s *Notifier) CountUnread(ctx context.Context, actor ident.Actor) (int, error) {
 	if !actor.IsPerson() || !actor.May(ident.AgentsRead) {
 		return 0, nil
 	}
 	return s.store.Unread(ctx, actor.ID)
 }
 
-// ReadNotices marks the actor's notices up to one of them as seen.
-func (s *Service) ReadNotices(ctx context.Context, actor ident.Actor, upTo string) error {
+// MarkRead marks the actor's notices up to one of them as seen.
+func (s *Notifier) MarkRead(ctx context.Context, actor ident.Actor, upTo string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
@@ -78,8 +97,8 @@ func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	return nil
 }
 
-// leaveNotice stores a notice for accounts. Errors are logged, because no caller waits for it.
-func (s *Service) leaveNotice(ctx context.Context, accounts []string, n Notice) {
+// Notify stores a notice for accounts. Errors are logged, because no caller waits for it.
+func (s *Notifier) Notify(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
 	// Agents published by a domain alone belong to no account.
 	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
@@ -88,20 +107,20 @@ func (s *Service) leaveNotice(ctx context.Context, accounts []string, n Notice) 
 	for _, id := range accounts {
 		n.ID, n.AccountID = ident.NewID(), id
 		if err := s.store.AddNotice(ctx, n); err != nil {
-			s.cfg.Log.Warn("store a notice", "account", id, "kind", n.Kind, "error", err)
+			s.log.Warn("store a notice", "account", id, "kind", n.Kind, "error", err)
 		}
 	}
-	if s.cfg.Told != nil {
-		s.cfg.Told(n, accounts)
+	if s.queue != nil {
+		s.queue.QueueNotice(n, accounts)
 	}
 }
 
-// TellOwners leaves a notice with the owner and co-owners of an agent.
-func (s *Service) TellOwners(ctx context.Context, a Agent, n Notice) {
+// NotifyOwners stores a notice for the owner and co-owners of an agent.
+func (s *Notifier) NotifyOwners(ctx context.Context, a Agent, n Notice) {
 	to := []string{a.OwnerID}
 	list, err := s.store.CoOwners(ctx, a.ID)
 	if err != nil {
-		s.cfg.Log.Warn("list co-owners", "agent", a.ID, "error", err)
+		s.log.Warn("list co-owners", "agent", a.ID, "error", err)
 	}
 	for _, o := range list {
 		to = append(to, o.ID)
@@ -110,5 +129,5 @@ func (s *Service) TellOwners(ctx context.Context, a Agent, n Notice) {
 	if n.Href == "" {
 		n.Href = "/agents/" + a.Name
 	}
-	s.leaveNotice(ctx, to, n)
+	s.Notify(ctx, to, n)
 }

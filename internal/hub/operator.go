@@ -8,9 +8,21 @@ import (
 	"agentsite/internal/plaintext"
 )
 
+// RequireOperator demands an operator whose credential covers the scope admin.
 func RequireOperator(actor ident.Actor) error {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
+	}
+	return nil
+}
+
+// RequireWriter demands an account with a credential that may register agents.
+func RequireWriter(actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
+	}
+	if !actor.May(ident.AgentsWrite) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
 	}
 	return nil
 }
@@ -57,7 +69,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 	if a, err = s.saveVersion(ctx, actor, a, base, nil, note); err != nil {
 		return Agent{}, err
 	}
-	s.moved(a.ID)
-	s.TellOwners(ctx, a, Notice{Kind: NoticeHeld, Text: text})
+	s.dropConnections(a.ID)
+	s.Notices.NotifyOwners(ctx, a, Notice{Kind: NoticeHeld, Text: text})
 	return a, nil
 }

@@ -24,23 +24,23 @@ func canSee(actor ident.Actor, a Agent) bool {
 	return isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
 }
 
-// Owns reports whether the actor is the agent's owner or a co-owner, and so may see its usage.
-func (s *Service) Owns(actor ident.Actor, a Agent) bool { return isOwner(actor, a) }
+// OwnedBy reports whether the actor is the agent's owner or a co-owner, and so may see its usage.
+func (a Agent) OwnedBy(actor ident.Actor) bool { return isOwner(actor, a) }
 
 // MayEdit reports whether the actor may change the agent.
-func (s *Service) MayEdit(actor ident.Actor, a Agent) bool {
+func (a Agent) MayEdit(actor ident.Actor) bool {
 	return a.Kind != Builtin && a.Portal == "" && actor.IsPerson() && actor.May(ident.AgentsWrite) &&
 		(isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
 }
 
 // MayGive reports whether the actor may remove the agent, give it away and choose its co-owners.
-func (s *Service) MayGive(actor ident.Actor, a Agent) bool {
-	return s.MayEdit(actor, a) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
+func (a Agent) MayGive(actor ident.Actor) bool {
+	return a.MayEdit(actor) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
 }
 
 // ownedAgent returns an agent the actor may change.
 func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
 	}
 	a, err := s.Get(ctx, actor, name)
@@ -50,7 +50,7 @@ func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string
 	if a.Elsewhere() {
 		return Agent{}, errElsewhere(a, s.Source(a))
 	}
-	if !s.MayEdit(actor, a) {
+	if !a.MayEdit(actor) {
 		return Agent{}, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
 	}
 	return a, nil
@@ -59,7 +59,7 @@ func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string
 // givenAgent returns an agent the actor may give away.
 func (s *Service) givenAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
-	if err == nil && !s.MayGive(actor, a) {
+	if err == nil && !a.MayGive(actor) {
 		err = fault.New(fault.Forbidden, "Only the owner of %s may do that; you share it.", a.Name)
 	}
 	return a, err
@@ -124,7 +124,7 @@ func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who s
 		return err
 	}
 	s.Reindex(ctx, a.ID)
-	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name,
+	s.Notices.Notify(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name,
 		Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
 	return nil
 }
@@ -146,16 +146,16 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 		return nil
 	}
 	o := list[i]
-	if o.ID != actor.ID && !s.MayGive(actor, a) {
+	if o.ID != actor.ID && !a.MayGive(actor) {
 		return fault.New(fault.Forbidden, "Only the owner of %s may do that; you share it.", a.Name)
 	}
 	if err := s.store.RemoveCoOwner(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
 	s.Reindex(ctx, a.ID)
-	s.moved(a.ID)
+	s.dropConnections(a.ID)
 	if o.ID != actor.ID {
-		s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name,
+		s.Notices.Notify(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name,
 			Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
 	}
 	return nil
@@ -184,7 +184,7 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	if err := s.store.SetOffer(ctx, a.ID, o.ID); err != nil {
 		return err
 	}
-	s.leaveNotice(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name,
+	s.Notices.Notify(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name,
 		Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.",
 		Href: "/account#offers"})
 	return nil
@@ -211,7 +211,7 @@ func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (
 // Answer accepts or declines an offer to the actor. The former owner stays as co-owner only if the
 // new one adds them.
 func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, accept bool) error {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return err
 	}
 	offers, err := s.store.Offers(ctx, actor.ID)
@@ -228,7 +228,7 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 		if err := s.store.SetOffer(ctx, a.ID, ""); err != nil {
 			return err
 		}
-		s.leaveNotice(ctx, []string{a.OwnerID},
+		s.Notices.Notify(ctx, []string{a.OwnerID},
 			Notice{Kind: NoticeTaken, Subject: a.Name,
 				Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
 		return nil
@@ -236,8 +236,8 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 	if err := s.store.Transfer(ctx, a.ID, actor.ID, false, MaxAgentsPerOwner); err != nil {
 		return err
 	}
-	s.moved(a.ID)
-	s.leaveNotice(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name,
+	s.dropConnections(a.ID)
+	s.Notices.Notify(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name,
 		Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
 	s.afterTransfer(context.WithoutCancel(ctx), a.ID, ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName})
 	s.cfg.Log.Info("agent given away", "agent", a.ID, "name", a.Name, "to", actor.ID)
@@ -257,11 +257,11 @@ func (s *Service) afterTransfer(ctx context.Context, agentID string, former iden
 				s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 			}
 		}
-		changed := a.Publisher != "" && !s.controlsDomain(ctx, a.OwnerID, a.Publisher)
+		changed := a.Publisher != "" && !s.Proofs.controlsDomain(ctx, a.OwnerID, a.Publisher)
 		if changed {
 			a.Publisher = ""
 		}
-		config, fewer, err := s.givenTools(ctx, former, a)
+		config, fewer, err := s.tools.givenTools(ctx, former, a)
 		if err != nil {
 			s.cfg.Log.Warn("look at the tools of an agent", "agent", a.ID, "error", err)
 		} else if fewer {

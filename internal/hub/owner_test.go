@@ -33,7 +33,7 @@ func TestCoOwner_ChangesButDoesNotGiveAway(t *testing.T) {
 	if _, err := w.Callable(ctx, w.bob, "helper"); err != nil {
 		t.Errorf("a co-owner cannot call: %v", err)
 	}
-	if _, err := w.Stats(ctx, w.bob, "helper"); err != nil {
+	if _, err := w.Usage.Stats(ctx, w.bob, "helper"); err != nil {
 		t.Errorf("a co-owner cannot see the use: %v", err)
 	}
 	mine, err := w.Mine(ctx, w.bob)
@@ -59,7 +59,7 @@ func TestCoOwner_ChangesButDoesNotGiveAway(t *testing.T) {
 // notices is what an account was told, newest first.
 func (w *world) notices(who ident.Actor) []hub.Notice {
 	w.t.Helper()
-	list, err := w.Notices(context.Background(), who)
+	list, err := w.Notices.List(context.Background(), who)
 	must(w.t, err)
 	return list
 }
@@ -142,20 +142,20 @@ func TestReport_ReachesTheOperatorsAndComesBack(t *testing.T) {
 	ctx := t.Context()
 	w.publish(w.ada, draft("helper"))
 	for _, c := range []struct{ reason, text string }{{"", "x"}, {"nonsense", "x"}, {"other", " "}} {
-		kind(t, c.reason, w.Report(ctx, w.bob, "helper", c.reason, c.text), fault.Invalid)
+		kind(t, c.reason, w.Complaints.Submit(ctx, w.bob, "helper", c.reason, c.text), fault.Invalid)
 	}
-	must(t, w.Report(ctx, w.bob, "helper", "spam", "It sells things.\x00\u202e"))
-	_, err := w.Reports(ctx, w.ada, true)
+	must(t, w.Complaints.Submit(ctx, w.bob, "helper", "spam", "It sells things.\x00\u202e"))
+	_, err := w.Complaints.List(ctx, w.ada, true)
 	kind(t, "the owner reads reports", err, fault.Forbidden)
-	list, err := w.Reports(ctx, w.boss, true)
+	list, err := w.Complaints.List(ctx, w.boss, true)
 	if err != nil || len(list) != 1 || list[0].Text != "It sells things." || list[0].ReporterHandle != "bob" || list[0].AgentName != "helper" {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	must(t, w.CloseReport(ctx, w.boss, list[0].ID, "We asked its owner to stop."))
-	if list, err = w.Reports(ctx, w.boss, true); err != nil || len(list) != 0 {
+	must(t, w.Complaints.Close(ctx, w.boss, list[0].ID, "We asked its owner to stop."))
+	if list, err = w.Complaints.List(ctx, w.boss, true); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if list, err = w.Reports(ctx, w.boss, false); err != nil || len(list) != 1 || list[0].ClosedBy != "boss" {
+	if list, err = w.Complaints.List(ctx, w.boss, false); err != nil || len(list) != 1 || list[0].ClosedBy != "boss" {
 		t.Errorf("%v, %v", list, err)
 	}
 	if n := w.notices(w.bob); len(n) != 1 || n[0].Kind != hub.NoticeReport {
@@ -163,7 +163,7 @@ func TestReport_ReachesTheOperatorsAndComesBack(t *testing.T) {
 	}
 	limited := false
 	for range 10 {
-		limited = limited || fault.Is(w.Report(ctx, w.bob, "helper", "spam", "again"), fault.RateLimited)
+		limited = limited || fault.Is(w.Complaints.Submit(ctx, w.bob, "helper", "spam", "again"), fault.RateLimited)
 	}
 	if !limited {
 		t.Error("nobody bounds reports")
@@ -176,17 +176,17 @@ func TestNotices_AreSeenOnce(t *testing.T) {
 	ctx := t.Context()
 	w.publish(w.ada, draft("helper"))
 	must(t, w.Offer(ctx, w.ada, "helper", "bob"))
-	if n, err := w.Unread(ctx, w.bob); err != nil || n != 1 {
+	if n, err := w.Notices.CountUnread(ctx, w.bob); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
 	list := w.notices(w.bob)
-	kind(t, "no id", w.ReadNotices(ctx, w.bob, "x"), fault.Invalid)
-	must(t, w.ReadNotices(ctx, w.ada, list[0].ID)) // another's: changes nothing
-	if n, _ := w.Unread(ctx, w.bob); n != 1 {
+	kind(t, "no id", w.Notices.MarkRead(ctx, w.bob, "x"), fault.Invalid)
+	must(t, w.Notices.MarkRead(ctx, w.ada, list[0].ID)) // another's: changes nothing
+	if n, _ := w.Notices.CountUnread(ctx, w.bob); n != 1 {
 		t.Error("somebody else read it")
 	}
-	must(t, w.ReadNotices(ctx, w.bob, list[0].ID))
-	if n, _ := w.Unread(ctx, w.bob); n != 0 {
+	must(t, w.Notices.MarkRead(ctx, w.bob, list[0].ID))
+	if n, _ := w.Notices.CountUnread(ctx, w.bob); n != 0 {
 		t.Error("still unread")
 	}
 }
@@ -195,20 +195,20 @@ func TestSaved_KeptOnceAndBounded(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	ctx := t.Context()
-	one, err := w.SaveSearch(ctx, w.ada, "", "q=pdf+reader&kind=mcp&cursor=abc")
+	one, err := w.Searches.Save(ctx, w.ada, "", "q=pdf+reader&kind=mcp&cursor=abc")
 	if err != nil || one.Title != "pdf reader" || one.Query != "kind=mcp&q=pdf+reader" {
 		t.Fatalf("%+v, %v", one, err)
 	}
-	again, err := w.SaveSearch(ctx, w.ada, "Mine", "kind=mcp&q=pdf+reader")
+	again, err := w.Searches.Save(ctx, w.ada, "Mine", "kind=mcp&q=pdf+reader")
 	if err != nil || again.ID != one.ID {
 		t.Errorf("the same search twice: %+v, %v", again, err)
 	}
-	_, err = w.SaveSearch(ctx, w.ada, "", "%zz")
+	_, err = w.Searches.Save(ctx, w.ada, "", "%zz")
 	kind(t, "no query", err, fault.Invalid)
-	_, err = w.SaveSearch(ctx, ident.Actor{Kind: ident.Guest, ID: ident.NewID()}, "", "q=x")
+	_, err = w.Searches.Save(ctx, ident.Actor{Kind: ident.Guest, ID: ident.NewID()}, "", "q=x")
 	kind(t, "a guest", err, fault.Unauthenticated)
-	kind(t, "another's", w.DeleteSearch(ctx, w.bob, one.ID), fault.NotFound)
-	list, err := w.SavedSearches(ctx, w.ada, func(query string, since time.Time) int {
+	kind(t, "another's", w.Searches.Delete(ctx, w.bob, one.ID), fault.NotFound)
+	list, err := w.Searches.List(ctx, w.ada, func(query string, since time.Time) int {
 		if query != one.Query || since.IsZero() {
 			t.Errorf("asked for %q since %v", query, since)
 		}
@@ -217,8 +217,8 @@ func TestSaved_KeptOnceAndBounded(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].New != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	must(t, w.DeleteSearch(ctx, w.ada, one.ID))
-	if list, _ = w.SavedSearches(ctx, w.ada, func(string, time.Time) int { return 0 }); len(list) != 0 {
+	must(t, w.Searches.Delete(ctx, w.ada, one.ID))
+	if list, _ = w.Searches.List(ctx, w.ada, func(string, time.Time) int { return 0 }); len(list) != 0 {
 		t.Error("still there")
 	}
 }
@@ -229,22 +229,22 @@ func TestTraces_AreWhoseTheCallWas(t *testing.T) {
 	ctx := t.Context()
 	a := w.publish(w.ada, draft("helper"))
 	id := w.call(w.ada, a)
-	w.AddTraces(ctx, a.ID, id, []hub.Trace{{Sent: true, Head: "POST /", Body: "what Ada said"}})
-	if list, err := w.Traces(ctx, w.ada, "helper", id); err != nil || len(list) != 1 {
+	w.Usage.AddTraces(ctx, a.ID, id, []hub.Trace{{Sent: true, Head: "POST /", Body: "what Ada said"}})
+	if list, err := w.Usage.Traces(ctx, w.ada, "helper", id); err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
 	must(t, w.AddCoOwner(ctx, w.ada, "helper", "bob"))
-	if list, err := w.Traces(ctx, w.bob, "helper", id); err != nil || len(list) != 0 {
+	if list, err := w.Usage.Traces(ctx, w.bob, "helper", id); err != nil || len(list) != 0 {
 		t.Errorf("a co-owner reads %v, %v", list, err)
 	}
-	_, err := w.Traces(ctx, w.boss, "helper", id)
+	_, err := w.Usage.Traces(ctx, w.boss, "helper", id)
 	kind(t, "the operator", err, fault.Forbidden)
 	must(t, w.Offer(ctx, w.ada, "helper", "boss"))
 	must(t, w.Answer(ctx, w.boss, "helper", true))
-	if list, err := w.Traces(ctx, w.boss, "helper", id); err != nil || len(list) != 0 {
+	if list, err := w.Usage.Traces(ctx, w.boss, "helper", id); err != nil || len(list) != 0 {
 		t.Errorf("the next owner reads %v, %v", list, err)
 	}
-	stats, err := w.Stats(ctx, w.boss, "helper")
+	stats, err := w.Usage.Stats(ctx, w.boss, "helper")
 	if err != nil || len(stats.Calls) != 1 || stats.Calls[0].Own {
 		t.Errorf("%+v, %v", stats, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/plaintext"
 )
 
@@ -52,41 +54,67 @@ func FirstProof(k Kind) Proof {
 	return Proof{State: Unproven}
 }
 
+// OwnerProofs looks for the proofs that accounts control the addresses of their agents and domains.
+type OwnerProofs struct {
+	store     proofStore
+	agents    proofAgents
+	witness   Witness
+	sealer    Sealer
+	addresses AddressPolicy
+	notice    *Notifier
+	limit     *limit.Keyed // keyed by account
+	loopback  bool         // the portal itself is on this machine only
+	log       *slog.Logger
+}
+
+type proofStore interface {
+	Proofs
+	AgentByID(ctx context.Context, id string) (Agent, error)
+	AgentsOf(ctx context.Context, ownerID string) ([]Agent, error)
+}
+
+// proofAgents finds and changes the agents that proofs are about.
+type proofAgents interface {
+	ownedAgents
+	saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error)
+	Reindex(ctx context.Context, agentID string)
+}
+
 // OwnerToken is the token that the actor puts at ProofPath of an origin to show the right to list
 // its agents.
-func (s *Service) OwnerToken(actor ident.Actor) string {
+func (s *OwnerProofs) OwnerToken(actor ident.Actor) string {
 	if !actor.IsPerson() {
 		return ""
 	}
 	return s.ownerToken(actor.ID)
 }
 
-func (s *Service) ownerToken(accountID string) string {
+func (s *OwnerProofs) ownerToken(accountID string) string {
 	return "agentsite-owner=" + s.sealer.Mark("owner", accountID)
 }
 
 // Prove looks for a proof that the agent's owner may list its address, and stores the result. A
 // failure keeps an earlier proof, and its error describes the expected proof.
-func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	a, err := s.ownedAgent(ctx, actor, name)
+func (s *OwnerProofs) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
 	}
 	if a.Proof.State == Hosted {
 		return a, nil
 	}
-	if wait, ok := s.reads.Allow(actor.ID); !ok {
+	if wait, ok := s.limit.Allow(actor.ID); !ok {
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
 	if err := s.ProveAgain(ctx, a); err != nil {
 		return Agent{}, err
 	}
-	s.Reindex(ctx, a.ID)
+	s.agents.Reindex(ctx, a.ID)
 	return s.store.AgentByID(ctx, a.ID)
 }
 
 // ProveAgain looks for the proof of an agent and stores it.
-func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
+func (s *OwnerProofs) ProveAgain(ctx context.Context, a Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	at := originOf(a.Endpoint)
@@ -96,7 +124,8 @@ func (s *Service) ProveAgain(ctx context.Context, a Agent) error {
 		p.Method = ProofCard
 		card, cerr := s.witness.SignedCard(ctx, Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if cerr == nil && !matchesCard(a, card) {
-			cerr = fault.New(fault.Invalid, "The signed card says something else than this listing. Give it the card's name as title, its description and its skills.")
+			cerr = fault.New(fault.Invalid, "The signed card says something else than this listing. "+
+				"Give it the card's name as title, its description and its skills.")
 		}
 		if cerr == nil {
 			err = nil
@@ -132,7 +161,7 @@ func matchesCard(a Agent, card Described) bool {
 }
 
 // Domains lists the domains that the actor was proved to control.
-func (s *Service) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
+func (s *OwnerProofs) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
 	}
@@ -140,15 +169,15 @@ func (s *Service) Domains(ctx context.Context, actor ident.Actor) ([]Domain, err
 }
 
 // controlsDomain reports whether an account was shown to control a domain.
-func (s *Service) controlsDomain(ctx context.Context, accountID, domain string) bool {
+func (s *OwnerProofs) controlsDomain(ctx context.Context, accountID, domain string) bool {
 	list, err := s.store.Domains(ctx, accountID)
 	return err == nil && slices.ContainsFunc(list, func(d Domain) bool { return d.Domain == domain })
 }
 
 // ProveDomain looks for the actor's token at a domain. A proved domain is a
 // namespace: the actor may publish agents under it.
-func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain string) error {
-	if err := s.MayWrite(actor); err != nil {
+func (s *OwnerProofs) ProveDomain(ctx context.Context, actor ident.Actor, domain string) error {
+	if err := RequireWriter(actor); err != nil {
 		return err
 	}
 	domain, at, err := s.parseDomain(domain)
@@ -162,7 +191,7 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 	if len(have) >= maxDomains && !slices.ContainsFunc(have, func(d Domain) bool { return d.Domain == domain }) {
 		return fault.New(fault.Conflict, "You have %d domains already; remove one first.", maxDomains)
 	}
-	if wait, ok := s.reads.Allow(actor.ID); !ok {
+	if wait, ok := s.limit.Allow(actor.ID); !ok {
 		return fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -176,14 +205,14 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 
 // parseDomain checks a domain as it was typed and returns it with its origin: https, or http on a
 // portal that is itself on loopback.
-func (s *Service) parseDomain(typed string) (domain, at string, err error) {
+func (s *OwnerProofs) parseDomain(typed string) (domain, at string, err error) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	bad := func(text string) (string, string, error) {
 		return "", "", fault.Field("domain", text)
 	}
 	if !strings.Contains(typed, "://") {
 		scheme := "https"
-		if s.cfg.Loopback {
+		if s.loopback {
 			scheme = "http"
 		}
 		typed = scheme + "://" + typed
@@ -192,10 +221,10 @@ func (s *Service) parseDomain(typed string) (domain, at string, err error) {
 	switch {
 	case perr != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil || len(u.Host) > 255:
 		return bad("write it like example.org")
-	case u.Scheme != "https" && !(u.Scheme == "http" && s.cfg.Loopback):
+	case u.Scheme != "https" && !(u.Scheme == "http" && s.loopback):
 		return bad("a domain is proved over https")
 	}
-	if cerr := s.cfg.CheckURL(u.String()); cerr != nil {
+	if cerr := s.addresses.CheckURL(u.String()); cerr != nil {
 		return bad(cerr.Error())
 	}
 	return u.Host, u.Scheme + "://" + u.Host, nil
@@ -203,8 +232,8 @@ func (s *Service) parseDomain(typed string) (domain, at string, err error) {
 
 // RemoveDomain forgets one of the actor's domains, and takes it off the
 // agents published under it.
-func (s *Service) RemoveDomain(ctx context.Context, actor ident.Actor, domain string) error {
-	if err := s.MayWrite(actor); err != nil {
+func (s *OwnerProofs) RemoveDomain(ctx context.Context, actor ident.Actor, domain string) error {
+	if err := RequireWriter(actor); err != nil {
 		return err
 	}
 	if err := s.store.RemoveDomain(ctx, actor.ID, domain); err != nil {
@@ -215,10 +244,10 @@ func (s *Service) RemoveDomain(ctx context.Context, actor ident.Actor, domain st
 }
 
 // removePublisher takes a domain that is no longer proved off an account's agents.
-func (s *Service) removePublisher(ctx context.Context, accountID, domain string) {
+func (s *OwnerProofs) removePublisher(ctx context.Context, accountID, domain string) {
 	list, err := s.store.AgentsOf(ctx, accountID)
 	if err != nil {
-		s.cfg.Log.Warn("list agents of an account", "account", accountID, "error", err)
+		s.log.Warn("list agents of an account", "account", accountID, "error", err)
 		return
 	}
 	for _, a := range list {
@@ -230,18 +259,18 @@ func (s *Service) removePublisher(ctx context.Context, accountID, domain string)
 			continue
 		}
 		a.Publisher = ""
-		if _, err := s.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil,
+		if _, err := s.agents.saveVersion(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil,
 			"No longer published under "+domain); err != nil {
-			s.cfg.Log.Warn("take a domain off an agent", "agent", a.ID, "error", err)
+			s.log.Warn("take a domain off an agent", "agent", a.ID, "error", err)
 		}
 	}
 }
 
 // RecheckDomains looks again at domains that were proved a while ago.
-func (s *Service) RecheckDomains(ctx context.Context) {
+func (s *OwnerProofs) RecheckDomains(ctx context.Context) {
 	list, err := s.store.StaleDomains(ctx, clock.Now().Add(-domainEvery), 8)
 	if err != nil {
-		s.cfg.Log.Warn("list domains to check", "error", err)
+		s.log.Warn("list domains to check", "error", err)
 		return
 	}
 	for _, d := range list {
@@ -256,11 +285,11 @@ func (s *Service) RecheckDomains(ctx context.Context) {
 			return
 		}
 		if serr := s.store.SetDomain(ctx, d.AccountID, d.Domain, err == nil); serr != nil {
-			s.cfg.Log.Warn("store a domain", "domain", d.Domain, "error", serr)
+			s.log.Warn("store a domain", "domain", d.Domain, "error", serr)
 			continue
 		}
 		if err != nil && !s.controlsDomain(ctx, d.AccountID, d.Domain) {
-			s.leaveNotice(ctx, []string{d.AccountID},
+			s.notice.Notify(ctx, []string{d.AccountID},
 				Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
 					Text: fmt.Sprintf("%s no longer shows your token, so your agents are no longer published under it. %s",
 						d.Domain, fault.As(err).Safe)})

@@ -59,11 +59,11 @@ func TestProve_SignedCardProvesOnlyWhatItSays(t *testing.T) {
 		Config: json.RawMessage(`{"binding":"JSONRPC","version":"1.0"}`), Skills: []hub.Skill{{ID: "pay", Name: "Pay"}}}
 	w.witness.signed["https://bank.example/a2a"] = w.reader.says
 	w.publish(w.ada, hub.Draft{Endpoint: ptr("https://bank.example"), Title: ptr("Your bank, send your PIN")})
-	_, err := w.Prove(ctx, w.ada, "signed")
+	_, err := w.Proofs.Prove(ctx, w.ada, "signed")
 	kind(t, "other words than the card's", err, fault.Invalid)
 	_, err = w.Update(ctx, w.ada, "signed", hub.Draft{Title: ptr("Bank")})
 	must(t, err)
-	a, err := w.Prove(ctx, w.ada, "signed")
+	a, err := w.Proofs.Prove(ctx, w.ada, "signed")
 	if err != nil || a.Proof.Method != hub.ProofCard || a.Proof.State != hub.Proved {
 		t.Fatalf("%+v, %v", a.Proof, err)
 	}
@@ -83,18 +83,18 @@ func TestProve_TokenOrCard(t *testing.T) {
 	if a.Proof.State != hub.Unproven {
 		t.Errorf("at first: %+v", a.Proof)
 	}
-	_, err := w.Prove(ctx, w.ada, "helper")
+	_, err := w.Proofs.Prove(ctx, w.ada, "helper")
 	kind(t, "nothing there", err, fault.Invalid)
 
 	// Another's token proves nothing for Ada.
-	w.witness.tokens["https://models.example "+w.OwnerToken(w.bob)] = true
-	_, err = w.Prove(ctx, w.ada, "helper")
+	w.witness.tokens["https://models.example "+w.Proofs.OwnerToken(w.bob)] = true
+	_, err = w.Proofs.Prove(ctx, w.ada, "helper")
 	kind(t, "another's token", err, fault.Invalid)
-	if w.OwnerToken(w.ada) == w.OwnerToken(w.bob) || !strings.HasPrefix(w.OwnerToken(w.ada), "agentsite-owner=") || w.OwnerToken(ident.Actor{}) != "" {
+	if w.Proofs.OwnerToken(w.ada) == w.Proofs.OwnerToken(w.bob) || !strings.HasPrefix(w.Proofs.OwnerToken(w.ada), "agentsite-owner=") || w.Proofs.OwnerToken(ident.Actor{}) != "" {
 		t.Error("tokens are not told apart")
 	}
-	w.witness.tokens["https://models.example "+w.OwnerToken(w.ada)] = true
-	a, err = w.Prove(ctx, w.ada, "helper")
+	w.witness.tokens["https://models.example "+w.Proofs.OwnerToken(w.ada)] = true
+	a, err = w.Proofs.Prove(ctx, w.ada, "helper")
 	if err != nil || a.Proof.State != hub.Proved || a.Proof.Method != hub.ProofToken || a.Proof.Origin != "https://models.example" {
 		t.Fatalf("%+v, %v", a.Proof, err)
 	}
@@ -111,7 +111,7 @@ func TestProve_TokenOrCard(t *testing.T) {
 	if a, err = w.Update(ctx, w.ada, "helper", hub.Draft{Endpoint: ptr("https://models.example/v1")}); err != nil || a.Proof.State != hub.Unproven {
 		t.Errorf("the proof came back by itself: %+v, %v", a.Proof, err)
 	}
-	if _, err = w.Prove(ctx, w.ada, "helper"); err != nil {
+	if _, err = w.Proofs.Prove(ctx, w.ada, "helper"); err != nil {
 		t.Fatal(err)
 	}
 	// The token was Ada's: a new owner starts anew.
@@ -132,11 +132,11 @@ func TestPublisher_OnlyOfProvedDomains(t *testing.T) {
 		t.Errorf("a domain nobody showed: %v", err)
 	}
 	for _, bad := range []string{"", "a b", "https://example.org/path", "http://example.org", "ftp://example.org", "me@example.org", "10.0.0.1"} {
-		kind(t, bad, w.ProveDomain(ctx, w.ada, bad), fault.Invalid)
+		kind(t, bad, w.Proofs.ProveDomain(ctx, w.ada, bad), fault.Invalid)
 	}
-	kind(t, "no token there", w.ProveDomain(ctx, w.ada, "example.org"), fault.Invalid)
-	w.witness.tokens["https://example.org "+w.OwnerToken(w.ada)] = true
-	must(t, w.ProveDomain(ctx, w.ada, " HTTPS://Example.org/ "))
+	kind(t, "no token there", w.Proofs.ProveDomain(ctx, w.ada, "example.org"), fault.Invalid)
+	w.witness.tokens["https://example.org "+w.Proofs.OwnerToken(w.ada)] = true
+	must(t, w.Proofs.ProveDomain(ctx, w.ada, " HTTPS://Example.org/ "))
 	a, err := w.Update(ctx, w.ada, "helper", hub.Draft{Publisher: ptr("Example.org")})
 	if err != nil || a.Publisher != "example.org" {
 		t.Fatal(a.Publisher, err)
@@ -145,7 +145,7 @@ func TestPublisher_OnlyOfProvedDomains(t *testing.T) {
 	if err != nil || len(page.Results) != 1 {
 		t.Errorf("not found by its publisher: %v", err)
 	}
-	must(t, w.RemoveDomain(ctx, w.ada, "example.org"))
+	must(t, w.Proofs.RemoveDomain(ctx, w.ada, "example.org"))
 	if a, err = w.Get(ctx, w.ada, "helper"); err != nil || a.Publisher != "" {
 		t.Errorf("still published under %q, %v", a.Publisher, err)
 	}

@@ -210,7 +210,7 @@ func (s *Service) Own() int { return s.index.Count("") }
 
 // Read describes the agent found at an address, for a form to be filled.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
 	}
 	return s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
@@ -224,7 +224,7 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 		return Described{}, fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
 	}
 	var c fault.Check
-	checkEndpoint(&c, s.cfg.CheckURL, t.Endpoint, "https://example.org/a2a")
+	checkEndpoint(&c, s.addresses, t.Endpoint, "https://example.org/a2a")
 	if err := c.Err(); err != nil {
 		return Described{}, err
 	}

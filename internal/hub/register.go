@@ -20,7 +20,7 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	// An agent without an owner keeps the domain that published it, and gets
 	// no other.
 	kept := a.OwnerID == "" && a.Publisher == published
-	if err == nil && a.Publisher != "" && !kept && !s.controlsDomain(ctx, a.OwnerID, a.Publisher) {
+	if err == nil && a.Publisher != "" && !kept && !s.Proofs.controlsDomain(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
 		err = fault.Field("publisher", text)
 	}
@@ -48,7 +48,7 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 // endpoint of an A2A agent is filled from its card. An endpoint that does not
 // answer is registered all the same, as unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
 	}
 	d, err := s.consultAddress(ctx, actor, d)
@@ -175,17 +175,6 @@ func (in Described) fillDraft(d Draft) Draft {
 	return d
 }
 
-// MayWrite demands an account with a credential that may register agents.
-func (s *Service) MayWrite(actor ident.Actor) error {
-	if !actor.IsPerson() {
-		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
-	}
-	if !actor.May(ident.AgentsWrite) {
-		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
-	}
-	return nil
-}
-
 // EnsureBuiltin registers an agent of the portal itself, or brings it up to
 // date after an upgrade. Built-in agents are alive while the portal is.
 func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
@@ -194,7 +183,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	have, err := s.store.AgentByName(ctx, *d.Name)
 	if fault.Is(err, fault.NotFound) {
 		a := Agent{ID: ident.NewID(), Kind: Builtin, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: live}
-		if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+		if err := d.apply(&a, rules{kinds: []Kind{Builtin}, addresses: s.addresses}); err != nil {
 			return err
 		}
 		err := s.store.CreateAgent(ctx, a, nil)
@@ -212,7 +201,7 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 		return nil
 	}
 	a := have
-	if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+	if err := d.apply(&a, rules{kinds: []Kind{Builtin}, addresses: s.addresses}); err != nil {
 		return err
 	}
 	if same(a, have) {

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/plaintext"
 )
 
@@ -33,20 +35,42 @@ var ReportReasons = []string{"broken", "misleading", "harmful", "spam", "imperso
 
 const maxReportText = 1000
 
-// Report sends the operators a complaint about an agent the actor may see.
-func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, text string) error {
+// Complaints takes reports about agents and closes them.
+type Complaints struct {
+	store  complaintStore
+	agents visibleAgents
+	notice *Notifier
+	limit  *limit.Keyed // keyed by actor, of visitors by address
+	log    *slog.Logger
+}
+
+type complaintStore interface {
+	Reports
+	Operators(ctx context.Context) ([]string, error)
+}
+
+// visibleAgents finds the agents that an actor may see.
+type visibleAgents interface {
+	Get(ctx context.Context, actor ident.Actor, name string) (Agent, error)
+	Source(a Agent) Source
+}
+
+// Submit sends the operators a complaint about an agent the actor may see.
+func (s *Complaints) Submit(ctx context.Context, actor ident.Actor, name, reason, text string) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Log in to report an agent, or talk to it first as a visitor.")
 	}
 	if !actor.May(ident.AgentsRead) {
 		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	a, err := s.Get(ctx, actor, name)
+	a, err := s.agents.Get(ctx, actor, name)
 	if err != nil {
 		return err
 	}
 	if a.Elsewhere() {
-		return fault.New(fault.Forbidden, "%s is an agent of another portal, whose operator decides about it. Report it there: %s/agents/%s/report", a.Handle(), s.Source(a).URL, a.Name)
+		return fault.New(fault.Forbidden,
+			"%s is an agent of another portal, whose operator decides about it. Report it there: %s/agents/%s/report",
+			a.Handle(), s.agents.Source(a).URL, a.Name)
 	}
 	text = plaintext.Clean(text)
 	var c fault.Check
@@ -60,7 +84,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if actor.Kind == ident.Guest {
 		key = actor.Addr
 	}
-	if wait, ok := s.reportsBy.Allow(key); !ok {
+	if wait, ok := s.limit.Allow(key); !ok {
 		return fault.Limited(wait, "You reported much in a short time. Wait a while.")
 	}
 	handle := actor.Name
@@ -75,24 +99,24 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	}
 	operators, err := s.store.Operators(ctx)
 	if err != nil {
-		s.cfg.Log.Warn("list operators", "error", err)
+		s.log.Warn("list operators", "error", err)
 	}
-	s.leaveNotice(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name,
+	s.notice.Notify(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name,
 		Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
 	return nil
 }
 
-// Reports lists complaints, for the operator: open ones oldest first, or
+// List lists complaints, for the operator: open ones oldest first, or
 // closed ones newest first.
-func (s *Service) Reports(ctx context.Context, actor ident.Actor, open bool) ([]Report, error) {
+func (s *Complaints) List(ctx context.Context, actor ident.Actor, open bool) ([]Report, error) {
 	if err := RequireOperator(actor); err != nil {
 		return nil, err
 	}
 	return s.store.Reports(ctx, open, "", 100)
 }
 
-// CloseReport closes a complaint with a sentence about its outcome.
-func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcome string) error {
+// Close closes a complaint with a sentence about its outcome.
+func (s *Complaints) Close(ctx context.Context, actor ident.Actor, id, outcome string) error {
 	if err := RequireOperator(actor); err != nil {
 		return err
 	}
@@ -112,7 +136,7 @@ func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcom
 		if outcome != "" {
 			text += " " + outcome
 		}
-		s.leaveNotice(ctx, []string{r.ReporterID},
+		s.notice.Notify(ctx, []string{r.ReporterID},
 			Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
 	}
 	return nil

@@ -31,9 +31,12 @@ const (
 	maxSavedQuery = 1000
 )
 
-// SaveSearch keeps a search of the actor's. query is the encoded query of the
+// SavedSearches keeps searches of accounts.
+type SavedSearches struct{ store Searches }
+
+// Save keeps a search of the actor's. query is the encoded query of the
 // browse page; cursor and limit in it are dropped.
-func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, query string) (Saved, error) {
+func (s *SavedSearches) Save(ctx context.Context, actor ident.Actor, title, query string) (Saved, error) {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return Saved{}, err
 	}
@@ -72,9 +75,9 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 	return one, s.store.SaveSearch(ctx, one)
 }
 
-// SavedSearches lists the actor's searches. count returns the number of agents of a search
+// List lists the actor's searches. count returns the number of agents of a search
 // registered since a time; the caller supplies it, because only the page knows its parameters.
-func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor,
+func (s *SavedSearches) List(ctx context.Context, actor ident.Actor,
 	count func(query string, since time.Time) int) ([]Saved, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -86,16 +89,16 @@ func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor,
 	return list, err
 }
 
-// SeenSearch notes that the actor has seen the results of a search.
-func (s *Service) SeenSearch(ctx context.Context, actor ident.Actor, id string) error {
+// MarkSeen notes that the actor has seen the results of a search.
+func (s *SavedSearches) MarkSeen(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}
 	return s.store.SeenSearch(ctx, actor.ID, id, clock.Now())
 }
 
-// DeleteSearch forgets one of the actor's searches.
-func (s *Service) DeleteSearch(ctx context.Context, actor ident.Actor, id string) error {
+// Delete removes one of the actor's searches.
+func (s *SavedSearches) Delete(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
 	}

@@ -16,45 +16,42 @@ type Config struct {
 	URL string
 	// Kinds are the kinds people may register, in the order forms show them.
 	Kinds []Kind
-	// CheckURL says, in words for the form, why an address may not be called,
-	// without looking it up.
-	CheckURL func(string) error
 	// Loopback is true when the portal itself is on this machine only.
 	Loopback bool
 	// Model is the portal's own model, empty when it has none; ModelHost is
 	// where it runs, empty when that is this very machine.
 	Model, ModelHost string
-	// Moved, when set, is called after the right to act as an agent may have
-	// changed: it was given away, shared no longer, withdrawn or removed. It
-	// must not block for long.
-	Moved func(agentID string)
-	// Optional; called after accounts got a notice. It must not block.
-	Told func(n Notice, accounts []string)
-	// Elsewhere, when set, is called with the outcome of a call to an agent of another portal. It
-	// must not block.
-	Elsewhere func(a Agent, reached bool)
-	// Voices, when set, returns the liveness of an agent and the liveness reports of portals about
-	// it, those that count most first.
-	Voices func(a Agent) (Liveness, []Voice)
-	Log    *slog.Logger
+	Log              *slog.Logger
 }
 
 // Service is the directory of one portal. Create it with New and fill the
 // index with Load.
 type Service struct {
 	RemoteAgents
+	// Parts of the directory with ports of their own.
+	Notices    *Notifier
+	Searches   *SavedSearches
+	Complaints *Complaints
+	Icons      *Pictures
+	Usage      *UsageRecords
+	Proofs     *OwnerProofs
+
 	store   Store
 	index   Index
 	probes  Probes
 	reader  Reader
-	witness Witness
 	trier   Trier
 	sealer  Sealer
 	network Network
 	wider   Wider
 	seeker  Seeker
 	ways    Ways
+	reports LivenessReports
+	tools   toolRights
 	cfg     Config
+
+	addresses   AddressPolicy
+	connections Connections
 
 	// reads bounds the fetches of addresses for one actor, tries the trial calls of unpublished
 	// agents.
@@ -66,9 +63,8 @@ type Service struct {
 	reportsBy, callsBy *limit.Keyed
 	callsOn            limit.Daily
 	// shares bounds an account's new co-owners and offers, because each leaves a notice.
-	shares  *limit.Keyed
-	drawing chan struct{} // the place for a picture being drawn
-	edits   edits
+	shares *limit.Keyed
+	edits  edits
 }
 
 // Ports are the parts of other packages that the service needs.
@@ -88,31 +84,60 @@ type Ports struct {
 	Wider Wider
 	// Seeker finds agents of portals that are not known here; nil for none.
 	Seeker Seeker
+	// Addresses may be nil if no agent with an address is registered.
+	Addresses AddressPolicy
+	// Connections may be nil if no agent dials in.
+	Connections Connections
+	// NoticeQueue may be nil; then notices are only stored.
+	NoticeQueue NoticeQueue
+	// Reports may be nil; then only the liveness of this portal's own probes is known.
+	Reports LivenessReports
+}
+
+// AddressPolicy decides which addresses may be called.
+type AddressPolicy interface {
+	// CheckURL returns an error, worded for a form, if an address may not be called. It does not look the host up.
+	CheckURL(address string) error
+}
+
+// Connections are the connections of programs that act as agents.
+type Connections interface {
+	// Drop ends the connections of an agent after the right to act as it may have changed: it was given away, shared
+	// no longer, withdrawn or removed. It must not block for long.
+	Drop(agentID string)
 }
 
 // New returns a service over its ports.
 func New(ports Ports, cfg Config) *Service {
-	return &Service{
+	s := &Service{
 		RemoteAgents: NewRemoteAgents(ports.Index, cfg.Portal),
-		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader,
-		witness: ports.Witness, trier: ports.Trier,
+		Notices:      &Notifier{store: ports.Store, queue: ports.NoticeQueue, log: cfg.Log},
+		Searches:     &SavedSearches{store: ports.Store},
+		store:        ports.Store, index: ports.Index, probes: ports.Probes, reader: ports.Reader, trier: ports.Trier,
 		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker,
-		cfg:       cfg,
-		reads:     limit.New(2*time.Second, 20, 50_000),
-		looks:     limit.New(200*time.Millisecond, 100, 50_000),
-		trying:    make(chan struct{}, maxTrying),
-		stores:    limit.New(time.Second, storeBurst, 50_000),
-		tries:     limit.New(5*time.Second, 12, 50_000),
-		shares:    limit.New(30*time.Second, 40, 50_000),
-		reportsBy: limit.New(10*time.Minute, 5, 50_000),
-		callsBy:   limit.New(time.Second, 60, 200_000),
-		drawing:   make(chan struct{}, 1),
+		reports: ports.Reports, addresses: ports.Addresses, connections: ports.Connections,
+		cfg:     cfg,
+		reads:   limit.New(2*time.Second, 20, 50_000),
+		looks:   limit.New(200*time.Millisecond, 100, 50_000),
+		trying:  make(chan struct{}, maxTrying),
+		stores:  limit.New(time.Second, storeBurst, 50_000),
+		tries:   limit.New(5*time.Second, 12, 50_000),
+		shares:  limit.New(30*time.Second, 40, 50_000),
+		callsBy: limit.New(time.Second, 60, 200_000),
 	}
+	s.tools = toolRights{s}
+	s.Icons = &Pictures{store: ports.Store, limit: s.reads, drawing: make(chan struct{}, 1)}
+	s.Usage = &UsageRecords{store: ports.Store, agents: s, log: cfg.Log}
+	s.Complaints = &Complaints{store: ports.Store, agents: s, notice: s.Notices,
+		limit: limit.New(10*time.Minute, 5, 50_000), log: cfg.Log}
+	s.Proofs = &OwnerProofs{store: ports.Store, agents: s, witness: ports.Witness, sealer: ports.Sealer,
+		addresses: ports.Addresses, notice: s.Notices, limit: s.reads, loopback: cfg.Loopback, log: cfg.Log}
+	return s
 }
 
 // draftRules returns the limits for drafts.
 func (s *Service) draftRules() rules {
-	return rules{kinds: s.cfg.Kinds, checkURL: s.cfg.CheckURL, model: s.cfg.Model}
+	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, model: s.cfg.Model}
 }
 
 // Kinds lists the kinds people may register.
@@ -140,8 +165,9 @@ func (s *Service) TextGoesTo(a Agent) string {
 // Portal is the portal's part of handles.
 func (s *Service) Portal() string { return s.cfg.Portal }
 
-func (s *Service) moved(agentID string) {
-	if s.cfg.Moved != nil {
-		s.cfg.Moved(agentID)
+// dropConnections ends the connections of an agent, see Connections.
+func (s *Service) dropConnections(agentID string) {
+	if s.connections != nil {
+		s.connections.Drop(agentID)
 	}
 }

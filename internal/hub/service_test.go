@@ -250,14 +250,14 @@ func TestEdit_OwnerAndOperatorOnly(t *testing.T) {
 		_, err = w.Check(t.Context(), c.actor, "helper")
 		kind(t, who+" checks", err, c.want)
 		kind(t, who+" deletes", w.Delete(t.Context(), c.actor, "helper"), c.want)
-		if w.MayEdit(c.actor, a) {
+		if a.MayEdit(c.actor) {
 			t.Errorf("%s is shown an edit button", who)
 		}
 	}
 	if b, err := w.Update(t.Context(), w.boss, "helper", hub.Draft{Title: ptr("By the operator")}); err != nil || b.OwnerID != w.ada.ID {
 		t.Error(b, err)
 	}
-	if _, err := w.Check(t.Context(), w.ada, "helper"); err != nil || !w.MayEdit(w.ada, a) || !w.MayEdit(w.boss, a) {
+	if _, err := w.Check(t.Context(), w.ada, "helper"); err != nil || !a.MayEdit(w.ada) || !a.MayEdit(w.boss) {
 		t.Error(err)
 	}
 	err := w.Each(t.Context(), narrowed(w.boss, ident.AgentsRead), func(hub.Agent) bool { t.Error("shown"); return true })
@@ -312,7 +312,7 @@ func TestBuiltin_EnsuredOnceAndVersioned(t *testing.T) {
 		_, err := w.Update(t.Context(), who, "calc", hub.Draft{Title: ptr("Mine")})
 		kind(t, who.Name+" updates", err, fault.Forbidden)
 		kind(t, who.Name+" deletes", w.Delete(t.Context(), who, "calc"), fault.Forbidden)
-		if w.MayEdit(who, a) {
+		if a.MayEdit(who) {
 			t.Error(who.Name, "may edit")
 		}
 	}

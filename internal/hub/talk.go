@@ -35,30 +35,25 @@ func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int
 	}
 	var out []Agent
 	seen := make(map[string]bool)
-	add := func(list []Agent, live func(Live) bool) {
+	add := func(list []Agent, states []string) { // nil: in any state
 		for _, a := range list {
-			if len(out) < limit && live(a.Liveness.State) && !seen[a.ID] {
+			if len(out) < limit && !seen[a.ID] && (states == nil || slices.Contains(states, string(a.Liveness.State))) {
 				seen[a.ID] = true
 				out = append(out, a)
 			}
 		}
 	}
-	alive := func(l Live) bool { return l == Alive }
-	all := func(Live) bool { return true }
-	for _, part := range []struct {
-		live []string
-		is   func(Live) bool
-	}{{[]string{string(Alive)}, alive}, {nil, all}} {
-		add(own, part.is)
+	for _, states := range [][]string{{string(Alive)}, nil} {
+		add(own, states)
 		for cursor := ""; len(out) < limit; {
-			page, err := s.index.Search(Query{Portals: []string{localPortal}, Live: part.live, Sort: SortName,
+			page, err := s.index.Search(Query{Portals: []string{localPortal}, Live: states, Sort: SortName,
 				Limit: talkPage, Cursor: cursor})
 			if err != nil {
 				return nil, err
 			}
 			for _, r := range page.Results {
 				if r.Agent.Status.State != Withdrawn {
-					add([]Agent{r.Agent}, all)
+					add([]Agent{r.Agent}, nil)
 				}
 			}
 			if cursor = page.NextCursor; cursor == "" {

@@ -19,10 +19,18 @@ func promptTools(a Agent) []string {
 	return conf.Tools
 }
 
+// toolRights decides which agents a prompt agent may use as tools.
+type toolRights struct{ agents callableAgents }
+
+// callableAgents finds the agents that an actor may give work to.
+type callableAgents interface {
+	Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error)
+}
+
 // mayUse refuses an edit that would let its author use, through an agent,
 // tools that are its owner's and not theirs: a prompt agent uses tools in the
 // right of its owner, whoever wrote its instructions.
-func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Agent) error {
+func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next Agent) error {
 	tools := promptTools(next)
 	if len(tools) == 0 || actor.IsPerson() && actor.ID == next.OwnerID {
 		return nil
@@ -33,7 +41,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 	had := promptTools(before)
 	owner := ident.Actor{Kind: ident.Person, ID: next.OwnerID, Name: next.OwnerName}
 	for _, name := range tools {
-		ok, err := s.canCall(ctx, actor, name)
+		ok, err := t.canCall(ctx, actor, name)
 		if err != nil {
 			return err
 		}
@@ -42,7 +50,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 		}
 		// An unresolved name that was there before may stay.
 		if slices.Contains(had, name) {
-			if ok, err = s.canCall(ctx, owner, name); err != nil {
+			if ok, err = t.canCall(ctx, owner, name); err != nil {
 				return err
 			} else if !ok {
 				continue
@@ -55,8 +63,8 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 }
 
 // canCall reports whether the actor may give work to an agent.
-func (s *Service) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
-	_, err := s.Callable(ctx, actor, name)
+func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
+	_, err := t.agents.Callable(ctx, actor, name)
 	switch {
 	case err == nil:
 		return true, nil
@@ -69,12 +77,12 @@ func (s *Service) canCall(ctx context.Context, actor ident.Actor, name string) (
 // givenTools removes the tools that the former owner could not use from an agent that is given
 // away: the next owner's right must not open them for instructions of another author. changed is
 // false when all may stay.
-func (s *Service) givenTools(ctx context.Context, former ident.Actor,
+func (t toolRights) givenTools(ctx context.Context, former ident.Actor,
 	a Agent) (config json.RawMessage, changed bool, err error) {
 	tools := promptTools(a)
 	kept := make([]string, 0, len(tools))
 	for _, name := range tools {
-		ok, err := s.canCall(ctx, former, name)
+		ok, err := t.canCall(ctx, former, name)
 		if err != nil {
 			return nil, false, err
 		}

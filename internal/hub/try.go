@@ -40,7 +40,7 @@ func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Dra
 		return Tried{}, err
 	}
 	if !isOwner(actor, a) { // the operator tries it with their own rights
-		if err := s.mayUse(ctx, actor, Agent{}, a); err != nil {
+		if err := s.tools.mayUse(ctx, actor, Agent{}, a); err != nil {
 			return Tried{}, err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, name string, d
 
 // applyUnsaved applies a draft without storing anything.
 func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
-	if err := s.MayWrite(actor); err != nil {
+	if err := RequireWriter(actor); err != nil {
 		return Agent{}, "", err
 	}
 	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1,
@@ -106,7 +106,7 @@ func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name stri
 	if err := s.ApplyDraft(ctx, d, &a); err != nil {
 		return Agent{}, "", err
 	}
-	if err := s.mayUse(ctx, actor, was, a); err != nil {
+	if err := s.tools.mayUse(ctx, actor, was, a); err != nil {
 		return Agent{}, "", err
 	}
 	switch {

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -62,8 +63,20 @@ type Stats struct {
 	P50, P95 time.Duration
 }
 
-// Usage counts the calls of an agent the actor may see.
-func (s *Service) Usage(ctx context.Context, a Agent) (Usage, error) {
+// UsageRecords shows how agents are used.
+type UsageRecords struct {
+	store  Uses
+	agents ownedAgents
+	log    *slog.Logger
+}
+
+// ownedAgents finds the agents that an actor may change.
+type ownedAgents interface {
+	ownedAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error)
+}
+
+// Count counts the calls of an agent the actor may see.
+func (s *UsageRecords) Count(ctx context.Context, a Agent) (Usage, error) {
 	now := clock.Now().UTC()
 	days, err := s.store.Days(ctx, a.ID, time.Time{})
 	var u Usage
@@ -80,8 +93,8 @@ func (s *Service) Usage(ctx context.Context, a Agent) (Usage, error) {
 const maxCalls = 200
 
 // Stats shows an agent's owners how it is used.
-func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (Stats, error) {
-	a, err := s.ownedAgent(ctx, actor, name)
+func (s *UsageRecords) Stats(ctx context.Context, actor ident.Actor, name string) (Stats, error) {
+	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -107,8 +120,8 @@ func (s *Service) Stats(ctx context.Context, actor ident.Actor, name string) (St
 }
 
 // Traces shows an owner the wire traffic of one of their own calls.
-func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID string) ([]Trace, error) {
-	a, err := s.ownedAgent(ctx, actor, name)
+func (s *UsageRecords) Traces(ctx context.Context, actor ident.Actor, name, taskID string) ([]Trace, error) {
+	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +137,11 @@ func (s *Service) Traces(ctx context.Context, actor ident.Actor, name, taskID st
 }
 
 // AddTraces stores the wire traffic of an owner's call, for the runtime. Errors are logged.
-func (s *Service) AddTraces(ctx context.Context, agentID, taskID string, list []Trace) {
+func (s *UsageRecords) AddTraces(ctx context.Context, agentID, taskID string, list []Trace) {
 	if len(list) == 0 {
 		return
 	}
 	if err := s.store.AddTraces(ctx, agentID, taskID, list); err != nil {
-		s.cfg.Log.Warn("store traces", "agent", agentID, "error", err)
+		s.log.Warn("store traces", "agent", agentID, "error", err)
 	}
 }

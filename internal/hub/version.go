@@ -58,7 +58,7 @@ func (s *Service) AllowStore(key string, bytes int) (wait time.Duration, ok bool
 func (s *Service) AfterChange(ctx context.Context, a Agent) {
 	s.Reindex(ctx, a.ID)
 	if a.Status.State == Withdrawn {
-		s.moved(a.ID)
+		s.dropConnections(a.ID)
 		return
 	}
 	s.checkNow(ctx, a)
@@ -122,7 +122,7 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string,
 
 // shownVersions leaves out the versions that the actor may not see.
 func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
-	if !s.MayEdit(actor, a) && !isOwner(actor, a) {
+	if !a.MayEdit(actor) && !isOwner(actor, a) {
 		list = slices.DeleteFunc(list, func(v Agent) bool {
 			return v.Visibility == Private ||
 				v.Status.State == StatusDraft
@@ -188,14 +188,14 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	next.Icon, next.Limits, next.Publisher = old.Icon, old.Limits, old.Publisher
 	if a.OwnerID == "" {
 		next.Publisher = a.Publisher
-	} else if next.Publisher != "" && !s.controlsDomain(ctx, a.OwnerID, next.Publisher) {
+	} else if next.Publisher != "" && !s.Proofs.controlsDomain(ctx, a.OwnerID, next.Publisher) {
 		next.Publisher = ""
 	}
 	// The old content may break present rules.
 	if err := (Draft{}).apply(&next, s.draftRules()); err != nil {
 		return Agent{}, err
 	}
-	if err := s.mayUse(ctx, actor, a, next); err != nil {
+	if err := s.tools.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
 	sealed := KeepSecret(a, &next)

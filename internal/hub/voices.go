@@ -27,6 +27,14 @@ const (
 	RoleProved = "proved"
 )
 
+// LivenessReports are the liveness reports of portals.
+type LivenessReports interface {
+	// Reports returns the liveness of an agent and the reports about it, those that count most first.
+	Reports(a Agent) (Liveness, []Voice)
+	// RemoteCalled takes the outcome of a call to an agent of another portal. It must not block.
+	RemoteCalled(a Agent, reached bool)
+}
+
 // maxVoices is how many voices are shown of an agent.
 const maxVoices = 20
 
@@ -34,10 +42,10 @@ const maxVoices = 20
 // count most first, at most 20, and the combined liveness; for a local agent that is this portal's
 // own result. Unlisted agents have none, because they are never reported to other portals.
 func (s *Service) Voices(a Agent) (Liveness, []Voice) {
-	if s.cfg.Voices == nil || a.Portal == "" && !a.Listable() {
+	if s.reports == nil || a.Portal == "" && !a.Listable() {
 		return a.Liveness, nil
 	}
-	l, list := s.cfg.Voices(a)
+	l, list := s.reports.Reports(a)
 	if a.Portal == "" {
 		l = a.Liveness
 	}
@@ -47,10 +55,10 @@ func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 // CalledElsewhere notes the outcome of a task for an agent of another portal: whether that portal
 // brought an answer or was not reached.
 func (s *Service) CalledElsewhere(ctx context.Context, agentID string, reached bool) {
-	if s.cfg.Elsewhere == nil {
+	if s.reports == nil {
 		return
 	}
 	if a, err := s.store.AgentByID(ctx, agentID); err == nil && a.Kind == Peer {
-		s.cfg.Elsewhere(a, reached)
+		s.reports.RemoteCalled(a, reached)
 	}
 }

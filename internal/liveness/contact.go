@@ -151,9 +151,9 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 
 // reportContact reports the result of an exchange with a local agent to other portals.
 func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
-	if m.ports.Contacted != nil {
+	if m.ports.Observer != nil {
 		a.Liveness = l
-		m.ports.Contacted(a)
+		m.ports.Observer.OwnContacted(a)
 	}
 }
 

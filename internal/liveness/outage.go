@@ -136,7 +136,7 @@ func (m *Service) tellDown(ctx context.Context, a hub.Agent, l hub.Liveness, sin
 	case what == "":
 		what = "could not be reached"
 	}
-	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeDown,
+	m.ports.Notices.NotifyOwners(ctx, a, hub.Notice{Kind: hub.NoticeDown,
 		Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
 }
 
@@ -148,7 +148,7 @@ func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since
 	if !since.IsZero() {
 		text += " after " + formatRoughly(l.CheckedAt.Sub(since))
 	}
-	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
+	m.ports.Notices.NotifyOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
 }
 
 // formatRoughly writes a duration in one unit.

@@ -242,7 +242,7 @@ func TestProof_EndsAfterFiveLooks(t *testing.T) {
 			return b.witness.asked
 		}
 		b.publish("helper", "https://good.example/v1")
-		if _, err := b.Prove(t.Context(), b.ada, "helper"); err != nil {
+		if _, err := b.Proofs.Prove(t.Context(), b.ada, "helper"); err != nil {
 			t.Fatal(err)
 		}
 		b.skip(5)

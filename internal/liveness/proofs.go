@@ -100,7 +100,7 @@ func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs)
 		return
 	}
 	m.agents.Reindex(ctx, a.ID)
-	m.agents.TellOwners(ctx, a, hub.Notice{Kind: hub.NoticeProof,
+	m.ports.Notices.NotifyOwners(ctx, a, hub.Notice{Kind: hub.NoticeProof,
 		Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin,
 			a.Name, fault.As(err).Safe)})
 }

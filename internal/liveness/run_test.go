@@ -148,6 +148,11 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
 	})
 }
 
+// anyAddress allows every address.
+type anyAddress struct{}
+
+func (anyAddress) CheckURL(string) error { return nil }
+
 // start begins to run the hub on what the database holds.
 func (b *bubble) start() {
 	keys, err := ident.LoadKeys(storetest.Dir(b.db))
@@ -155,9 +160,9 @@ func (b *bubble) start() {
 		b.t.Fatal(err)
 	}
 	queue := liveness.NewQueue(b.db, slog.New(slog.DiscardHandler))
-	b.directory = hub.New(hub.Ports{Store: b.db, Index: index.New(), Probes: queue, Reader: b.reader, Witness: b.witness, Sealer: keys}, hub.Config{
-		Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Link}, CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
-	m := liveness.New(liveness.Ports{Queue: queue, Prober: b.far, Directory: b.directory, Proofs: b.directory})
+	b.directory = hub.New(hub.Ports{Store: b.db, Index: index.New(), Probes: queue, Reader: b.reader, Witness: b.witness, Sealer: keys, Addresses: anyAddress{}}, hub.Config{
+		Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Link}, Log: slog.New(slog.DiscardHandler)})
+	m := liveness.New(liveness.Ports{Queue: queue, Prober: b.far, Directory: b.directory, Notices: b.directory.Notices, Proofs: b.directory.Proofs})
 	b.Service = m
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -7,7 +7,7 @@ import (
 	"context"
 )
 
-// MonitorDirectory is the part of the directory that a Monitor needs.
+// Directory is the part of the directory that a Service needs.
 type Directory interface {
 	// Open returns an agent with its credential.
 	Open(ctx context.Context, agentID string) (hub.Agent, string, error)
@@ -17,8 +17,18 @@ type Directory interface {
 	Relearn(ctx context.Context, a hub.Agent)
 	// Reindex updates the search index.
 	Reindex(ctx context.Context, agentID string)
-	// TellOwners leaves a notice with the owners of an agent.
-	TellOwners(ctx context.Context, a hub.Agent, n hub.Notice)
+}
+
+// Notifier stores notices for accounts.
+type Notifier interface {
+	// NotifyOwners stores a notice for the owners of an agent.
+	NotifyOwners(ctx context.Context, a hub.Agent, n hub.Notice)
+}
+
+// Observer learns the results of exchanges with this portal's own agents.
+type Observer interface {
+	// OwnContacted takes an own agent with its new liveness. It must not block.
+	OwnContacted(a hub.Agent)
 }
 
 // Proofs checks the proofs of agents and domains again.
@@ -27,15 +37,16 @@ type Proofs interface {
 	RecheckDomains(ctx context.Context)
 }
 
-// MonitorPorts are the parts of a portal that a Monitor uses.
+// Ports are the parts of a portal that a Service uses.
 type Ports struct {
 	Queue     *Queue
 	Prober    Prober
 	Directory Directory
+	Notices   Notifier
 	// Proofs is nil if proofs are not checked again.
 	Proofs Proofs
-	// Contacted, when set, gets an own agent after each exchange. It must not block.
-	Contacted func(a hub.Agent)
+	// Observer may be nil.
+	Observer Observer
 }
 
 // Service probes agents, keeps their liveness, and notifies owners of outages. Create it with its
@@ -48,7 +59,7 @@ type Service struct {
 	proofs Proofs
 }
 
-// NewMonitor returns a monitor of a portal's agents.
+// New returns a monitor of a portal's agents.
 func New(p Ports) *Service {
 	return &Service{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
@@ -68,7 +69,7 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 				own, ident.AgentsWrite)
 		}
 	case actor.IsPerson():
-		if err := s.agents.MayWrite(actor); err != nil {
+		if err := hub.RequireWriter(actor); err != nil {
 			return grant{}, err
 		}
 		if space == own {

@@ -162,7 +162,7 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	switch {
 	case err != nil:
 		return Server{}, nil, err
-	case !s.agents.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
+	case !a.MayEdit(actor) || server.AgentID != "" && server.AgentID != a.ID:
 		return Server{}, nil, fault.New(fault.Forbidden,
 			"The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
 	case a.Kind != hub.MCP:

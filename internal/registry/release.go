@@ -146,10 +146,6 @@ type Store interface {
 // Directory is the part of the directory of agents that the registry needs,
 // because each server that has an address is an agent. Service implements it.
 type Directory interface {
-	// MayWrite refuses actors that may not register agents.
-	MayWrite(actor ident.Actor) error
-	MayEdit(actor ident.Actor, a hub.Agent) bool
-	Owns(actor ident.Actor, a hub.Agent) bool
 	// ApplyDraft puts a draft over an agent and checks the outcome.
 	ApplyDraft(ctx context.Context, d hub.Draft, a *hub.Agent) error
 	// AllowStore charges a key for bytes that are stored for ever.

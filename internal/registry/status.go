@@ -62,10 +62,10 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	if err != nil {
 		return Change{}, err
 	}
-	if agent != nil && right.own && !s.agents.MayEdit(actor, *agent) {
+	if agent != nil && right.own && !agent.MayEdit(actor) {
 		return Change{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
 	}
-	over := right == (grant{}) || right.own && agent != nil && !s.agents.Owns(actor, *agent)
+	over := right == (grant{}) || right.own && agent != nil && !agent.OwnedBy(actor)
 	if !over && (server.Held || agent != nil && agent.Status.Held) {
 		return Change{}, errHeld(name)
 	}

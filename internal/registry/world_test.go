@@ -29,6 +29,16 @@ func (reader) Read(context.Context, string) (hub.Described, error) { return hub.
 
 func (reader) ReadAs(context.Context, hub.Target) (hub.Described, error) { return hub.Described{}, nil }
 
+// secureOnly allows addresses of https.
+type secureOnly struct{}
+
+func (secureOnly) CheckURL(s string) error {
+	if !strings.HasPrefix(s, "https://") {
+		return errors.New("may not be called")
+	}
+	return nil
+}
+
 // directory lets a world embed the directory beside the registry.
 type directory = hub.Service
 
@@ -50,21 +60,15 @@ func open(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	w := &world{t: t, db: db}
 	queue := liveness.NewQueue(db, log)
-	w.directory = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: reader{}, Sealer: keys},
-		hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Log: log,
-			CheckURL: func(s string) error {
-				if !strings.HasPrefix(s, "https://") {
-					return errors.New("may not be called")
-				}
-				return nil
-			}})
+	w.directory = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: reader{}, Sealer: keys, Addresses: secureOnly{}},
+		hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Log: log})
 	w.Service = registry.New(db, w.directory, registry.Config{Portal: "home.example", Log: log})
 	person := func(name string, kind ident.ActorKind) ident.Actor {
 		a := storetest.Account(t, db, name)
 		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
 	}
 	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
-	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: prober{}, Directory: w.directory})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: prober{}, Directory: w.directory, Notices: w.directory.Notices})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- monitor.Run(ctx) }()

@@ -24,7 +24,7 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 		v.Offers = append(v.Offers, templates.OfferRow{Card: d.site.Card(o.Agent), From: o.Agent.OwnerName,
 			At: pages.FormatMoment(o.Created)})
 	}
-	saved, err := d.hub.SavedSearches(ctx, actor,
+	saved, err := d.hub.Searches.List(ctx, actor,
 		func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 		v.Searches = append(v.Searches, templates.SearchRow{ID: s.ID, Title: s.Title, New: s.New,
 			Most: s.New == search.FeedEntries, FeedHref: "/agents/feed?" + s.Query})
 	}
-	domains, err := d.hub.Domains(ctx, actor)
+	domains, err := d.hub.Proofs.Domains(ctx, actor)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 		v.Domains = append(v.Domains, templates.DomainRow{Domain: x.Domain, Checked: pages.FormatMoment(x.CheckedAt),
 			Failing: x.Failures > 0})
 	}
-	v.OwnerToken, v.ProofPath = d.hub.OwnerToken(actor), hub.ProofPath
+	v.OwnerToken, v.ProofPath = d.hub.Proofs.OwnerToken(actor), hub.ProofPath
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (d *Pages) proveDomain(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	domain := in.Get("domain")
-	if err := d.hub.ProveDomain(r.Context(), actor, domain); err != nil {
+	if err := d.hub.Proofs.ProveDomain(r.Context(), actor, domain); err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok {
 			return err
@@ -71,7 +71,7 @@ func (d *Pages) removeDomain(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return err
 	}
-	if err := d.hub.RemoveDomain(r.Context(), actor, in.Get("domain")); err != nil {
+	if err := d.hub.Proofs.RemoveDomain(r.Context(), actor, in.Get("domain")); err != nil {
 		return err
 	}
 	return respond.SeeOther(w, r, "/account?done=domain-removed#domains")
@@ -79,7 +79,7 @@ func (d *Pages) removeDomain(w http.ResponseWriter, r *http.Request, actor ident
 
 // notices lists the actor's notifications, newest first.
 func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.Notices(r.Context(), actor)
+	list, err := d.hub.Notices.List(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *Pages) readNotices(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	if err := d.hub.ReadNotices(r.Context(), actor, in.Get("up_to")); err != nil {
+	if err := d.hub.Notices.MarkRead(r.Context(), actor, in.Get("up_to")); err != nil {
 		return err
 	}
 	return respond.SeeOther(w, r, "/notices")

@@ -20,7 +20,7 @@ func (d *Pages) reports(w http.ResponseWriter, r *http.Request, actor ident.Acto
 
 func (d *Pages) showReports(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.AdminReports) error {
-	list, err := d.hub.Reports(r.Context(), actor, !v.Closed)
+	list, err := d.hub.Complaints.List(r.Context(), actor, !v.Closed)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *Pages) closeReport(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if err := d.hub.CloseReport(r.Context(), actor, id, in.Get("outcome")); err != nil {
+	if err := d.hub.Complaints.Close(r.Context(), actor, id, in.Get("outcome")); err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok || messages["outcome"] == "" {
 			return err

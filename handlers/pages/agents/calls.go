@@ -130,12 +130,12 @@ func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	id := chi.URLParam(r, "task")
-	list, err := d.hub.Traces(r.Context(), actor, a.Name, id)
+	list, err := d.hub.Usage.Traces(r.Context(), actor, a.Name, id)
 	if err != nil {
 		return err
 	}
 	v := templates.WireView{Ref: a.Name, Title: a.Title, Pairs: wirePairs(list)}
-	stats, err := d.hub.Stats(r.Context(), actor, a.Name)
+	stats, err := d.hub.Usage.Stats(r.Context(), actor, a.Name)
 	if err != nil {
 		return err
 	}

@@ -120,13 +120,13 @@ func (d *Directory) saveSearch(w http.ResponseWriter, r *http.Request, actor ide
 // openSearch shows the current results of a saved search, newest first, and stores the time of this view.
 func (d *Directory) openSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
-	list, err := d.hub.SavedSearches(r.Context(), actor, func(string, time.Time) int { return 0 })
+	list, err := d.hub.Searches.List(r.Context(), actor, func(string, time.Time) int { return 0 })
 	if err != nil {
 		return err
 	}
 	for _, s := range list {
 		if s.ID == id {
-			if err := d.hub.SeenSearch(r.Context(), actor, id); err != nil {
+			if err := d.hub.Searches.MarkSeen(r.Context(), actor, id); err != nil {
 				return err
 			}
 			return respond.SeeOther(w, r, "/agents?"+newestFirst(s.Query))
@@ -146,7 +146,7 @@ func newestFirst(query string) string {
 }
 
 func (d *Directory) deleteSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.DeleteSearch(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.hub.Searches.Delete(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err
 	}
 	return respond.SeeOther(w, r, "/account?done=search-deleted#searches")

@@ -86,7 +86,7 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 		}
 	}
 	v.OtherTools = strings.Join(chosen, ", ")
-	domains, err := d.hub.Domains(r.Context(), actor)
+	domains, err := d.hub.Proofs.Domains(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 
 // iconImage returns a picture as a data URL that needs no request. It is empty if the picture is missing.
 func (d *Form) iconImage(r *http.Request, hash string) string {
-	b, err := d.hub.Icon(r.Context(), hash)
+	b, err := d.hub.Icons.Get(r.Context(), hash)
 	if err != nil {
 		return ""
 	}
@@ -146,7 +146,7 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 		}
 	}
 	if file != nil {
-		hash, err := d.hub.PutIcon(r.Context(), actor, file)
+		hash, err := d.hub.Icons.Put(r.Context(), actor, file)
 		if err != nil {
 			messages, _, ok := pages.FieldErrors(w, err)
 			if !ok {
@@ -241,7 +241,7 @@ func (d *Form) editable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	if !actor.IsPerson() {
 		return a, fault.New(fault.Unauthenticated, "Log in to change this agent.")
 	}
-	if !d.hub.MayEdit(actor, a) {
+	if !a.MayEdit(actor) {
 		return a, fault.New(fault.Forbidden, "Only the owner of %s may do that.", a.Name)
 	}
 	return a, nil

@@ -18,7 +18,7 @@ const isNew = 15 * time.Minute
 
 // next returns the next steps of a newly registered agent for its owner, or nil if it is no longer new.
 func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
-	if a.Status.State != hub.Active || !d.hub.Owns(actor, a) || !d.hub.MayEdit(actor, a) ||
+	if a.Status.State != hub.Active || !a.OwnedBy(actor) || !a.MayEdit(actor) ||
 		clock.Now().Sub(a.CreatedAt) > isNew {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	if !d.hub.Owns(actor, a) { // the program would connect with the token of another account
+	if !a.OwnedBy(actor) { // the program would connect with the token of another account
 		return fault.New(fault.Forbidden, "Only an owner of %s may connect its program.", a.Name)
 	}
 	if a.Kind != hub.Link {

@@ -20,7 +20,7 @@ func (d *Profile) agentIcon(w http.ResponseWriter, r *http.Request, actor ident.
 	if a.Icon == "" {
 		return fault.New(fault.NotFound, "%s has no picture.", a.Name)
 	}
-	png, err := d.hub.Icon(r.Context(), a.Icon)
+	png, err := d.hub.Icons.Get(r.Context(), a.Icon)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error
 	if !actor.IsPerson() {
 		return a, fault.New(fault.Unauthenticated, "Log in to manage this agent.")
 	}
-	if !d.hub.MayEdit(actor, a) {
+	if !a.MayEdit(actor) {
 		return a, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
 	}
 	return a, nil
@@ -55,14 +55,14 @@ func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	v.Ref, v.Title, v.Icon, v.Owner, v.Me = a.Name, a.Title, a.Icon, a.OwnerName, actor.Name
-	v.MayGive, v.Limits = d.hub.MayGive(actor, a), d.profile.limitTexts(a)
-	stats, err := d.hub.Stats(r.Context(), actor, a.Name)
+	v.MayGive, v.Limits = a.MayGive(actor), d.profile.limitTexts(a)
+	stats, err := d.hub.Usage.Stats(r.Context(), actor, a.Name)
 	if err != nil {
 		return err
 	}
 	v.Tiles, v.Chart = statTiles(stats), statChart(stats.Days)
 	for _, c := range stats.Calls[:min(len(stats.Calls), callsShown)] {
-		v.Calls = append(v.Calls, callRow(a, c, d.hub.Owns(actor, a)))
+		v.Calls = append(v.Calls, callRow(a, c, a.OwnedBy(actor)))
 	}
 	shared, err := d.hub.CoOwners(r.Context(), actor, a.Name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 		Checked: pages.FormatMoment(a.Proof.At)}
 	v.Address = strings.TrimSuffix(api.Origin(a.Endpoint), "/") + hub.ProofPath
 	if a.OwnerID == actor.ID {
-		v.Token = d.hub.OwnerToken(actor)
+		v.Token = d.hub.Proofs.OwnerToken(actor)
 	}
 	return v
 }

@@ -32,7 +32,7 @@ func (d *Owner) unshareAgent() request.Handler {
 			// An actor who gave up the ownership may not see the agent any more.
 			if a, err := d.hub.Get(r.Context(), actor, name); err != nil {
 				return "/account", nil
-			} else if !d.hub.MayEdit(actor, a) {
+			} else if !a.MayEdit(actor) {
 				return "/agents/" + a.Name + "?done=left", nil
 			}
 			return "", nil
@@ -82,7 +82,7 @@ func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.
 func (d *Owner) proveAgent() request.Handler {
 	return d.ownerChange("proof", "proved#proof", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, _ map[string]string) (string, error) {
-			_, err := d.hub.Prove(r.Context(), actor, name)
+			_, err := d.hub.Proofs.Prove(r.Context(), actor, name)
 			return "", err
 		})
 }

@@ -83,15 +83,15 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt),
 		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
-		Mine: d.hub.MayEdit(actor, a), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin &&
-			!d.hub.Owns(actor, a), Text: text, Error: wrong,
+		Mine: a.MayEdit(actor), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin &&
+			!a.OwnedBy(actor), Text: text, Error: wrong,
 	}
 	v.Tagline, v.Description = d.site.Describe(a.Description)
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
 		return err
 	}
 	d.fillReports(&v, a, clock.Now())
-	if use, err := d.hub.Usage(r.Context(), a); err == nil {
+	if use, err := d.hub.Usage.Count(r.Context(), a); err == nil {
 		v.Used = usedText(use)
 	} else if r.Context().Err() == nil {
 		d.log.Warn("count calls", "agent", a.ID, "error", err)
@@ -119,7 +119,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if a.Status.State == hub.Withdrawn {
 		v.Uses = nil
 	}
-	if a.Kind == hub.Link && d.hub.Owns(actor, a) && a.Liveness.State != hub.Alive {
+	if a.Kind == hub.Link && a.OwnedBy(actor) && a.Liveness.State != hub.Alive {
 		v.Start = d.startCommand(a)
 	}
 	if a.Status.State != hub.Withdrawn {
@@ -162,7 +162,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 		h.Reason = "" // shown once already
 	}
 	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable &&
-		d.hub.MayEdit(actor, a) {
+		a.MayEdit(actor) {
 		h.Reason = strings.TrimSpace(h.Reason +
 			" Make sure that it runs and that its address is right, then check again.")
 	}

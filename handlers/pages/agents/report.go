@@ -52,7 +52,7 @@ func (d *Profile) reportAgent(w http.ResponseWriter, r *http.Request, actor iden
 	v := templates.ReportView{Reason: in.Get("reason"), Text: request.NormalizeLines(in.Get("text"))}
 	actor, err = d.sessions.EnsureGuest(w, r, actor)
 	if err == nil {
-		err = d.hub.Report(r.Context(), actor, a.Name, v.Reason, v.Text)
+		err = d.hub.Complaints.Submit(r.Context(), actor, a.Name, v.Reason, v.Text)
 	}
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)

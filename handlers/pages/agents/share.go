@@ -48,7 +48,7 @@ func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	}
 	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon,
 		Provenance: d.site.Provenance(a), Kind: pages.KindTexts(a.Kind).Label,
-		TextGoesTo: d.site.TextGoesTo(a), Text: HandedOver(r), Banners: statusBanners(a, d.hub.MayEdit(actor, a)),
+		TextGoesTo: d.site.TextGoesTo(a), Text: HandedOver(r), Banners: statusBanners(a, a.MayEdit(actor)),
 		Owner: a.OwnerName}
 	v.Tagline, _ = d.site.Describe(a.Description)
 	v.NoTalk, v.LogIn = d.site.NoTalk(actor, a)

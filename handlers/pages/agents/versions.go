@@ -112,7 +112,7 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 		v.Before, v.BeforeHref = pages.FormatNumber(int64(before.Version)), versionHref(now.Name, before.Version)
 		v.Changes = diffView(api.VisibleChanges(d.hub, actor, now, at, before))
 	}
-	if d.hub.MayEdit(actor, now) {
+	if now.MayEdit(actor) {
 		v.Endpoint = at.Endpoint
 		if at.Version != now.Version {
 			v.Base = strconv.Itoa(now.Version)

@@ -138,13 +138,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	}
 	s.Accounts = account.New(db, people)
 	queue := liveness.NewQueue(db, log)
-	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
-		CheckURL: func(u string) error {
-			if !strings.HasPrefix(u, "https://") {
-				return errors.New("begin with https://")
-			}
-			return nil
-		}})
+	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys, Addresses: secureOnly{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
 	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Log: log})
 	s.Tasks = task.NewService(db, idle{}, s.Chat)
 	hooks := notify.New(notify.Ports{Store: db, Chat: s.Chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, CheckURL: func(string) error { return nil }, Log: log})
@@ -162,7 +156,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	s.Router = r
 	work, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: alive{}, Directory: s.Hub})
+	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: alive{}, Directory: s.Hub, Notices: s.Hub.Notices})
 	go func() { monitor.Run(work); close(ended) }()
 	t.Cleanup(func() { stop(); <-ended; db.Close() })
 
@@ -384,4 +378,14 @@ func (p Page) Field(id, value, wrong string) {
 	if said := Words(p.One("*", "id", id+"-error")); !strings.Contains(said, wrong) {
 		p.T.Errorf("field %s: says %q, want %q", id, said, wrong)
 	}
+}
+
+// secureOnly allows addresses of https.
+type secureOnly struct{}
+
+func (secureOnly) CheckURL(u string) error {
+	if !strings.HasPrefix(u, "https://") {
+		return errors.New("begin with https://")
+	}
+	return nil
 }
