@@ -47,7 +47,7 @@ var (
 		"handlers/api":        4145,
 		"internal/chat":       6299,
 		"internal/federation": 4874,
-		"internal/hub":        5838,
+		"internal/hub":        5796,
 		"internal/index/bm25": 4374,
 	}
 	largeTypes = map[string]int{

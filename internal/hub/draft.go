@@ -109,13 +109,13 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Status = Status{State: d.Status.State, Message: plaintext.Clean(d.Status.Message), Held: a.Status.Held}
 	}
 	if d.InputModes != nil {
-		a.InputModes = cleanList(*d.InputModes, true)
+		a.InputModes = plaintext.CleanList(*d.InputModes, true)
 	}
 	if d.OutputModes != nil {
-		a.OutputModes = cleanList(*d.OutputModes, true)
+		a.OutputModes = plaintext.CleanList(*d.OutputModes, true)
 	}
 	if d.Languages != nil {
-		a.Languages = cleanList(*d.Languages, true)
+		a.Languages = plaintext.CleanList(*d.Languages, true)
 	}
 	if d.Icon != nil {
 		a.Icon = *d.Icon
@@ -424,9 +424,9 @@ func cleanSkills(in []Skill) []Skill {
 			s.Name = s.ID
 		}
 		if s.ID == "" {
-			s.ID = freeID(slug(s.Name), ids)
+			s.ID = freeID(plaintext.Slug(s.Name), ids)
 		}
-		s.Tags, s.Examples = cleanList(s.Tags, true), cleanList(s.Examples, false)
+		s.Tags, s.Examples = plaintext.CleanList(s.Tags, true), plaintext.CleanList(s.Examples, false)
 		out = append(out, s)
 	}
 	return out
@@ -446,27 +446,4 @@ func freeID(base string, ids map[string]bool) string {
 	}
 	ids[id] = true
 	return id
-}
-
-func cleanList(in []string, lower bool) []string {
-	out := []string{}
-	for _, s := range in {
-		s = plaintext.OneLine(s)
-		if lower {
-			s = strings.ToLower(s)
-		}
-		if s != "" && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func slug(s string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return '-'
-	}, s), "-")
 }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"agentsite/internal/fault"
@@ -29,16 +28,16 @@ func Elsewhere(a Agent) (Agent, error) {
 	if a.Status.State != Deprecated {
 		a.Status = Status{State: Active}
 	}
-	a.Status.Held, a.Status.Message = false, firstRunes(plaintext.Clean(a.Status.Message), maxStatusMessage)
-	if a.Title = firstRunes(plaintext.OneLine(a.Title), maxTitle); a.Title == "" {
+	a.Status.Held, a.Status.Message = false, plaintext.Cut(plaintext.Clean(a.Status.Message), maxStatusMessage)
+	if a.Title = plaintext.Cut(plaintext.OneLine(a.Title), maxTitle); a.Title == "" {
 		a.Title = a.Name
 	}
-	if a.Description = firstRunes(plaintext.Clean(a.Description), maxDescription); a.Description == "" {
+	if a.Description = plaintext.Cut(plaintext.Clean(a.Description), maxDescription); a.Description == "" {
 		a.Description = a.Title
 	}
 	a.Skills = skillsElsewhere(a.Skills)
 	a.InputModes, a.OutputModes = modesElsewhere(a.InputModes), modesElsewhere(a.OutputModes)
-	a.Languages = filterFirst(cleanList(a.Languages, true), maxLanguages, languageTag)
+	a.Languages = plaintext.FilterFirst(plaintext.CleanList(a.Languages, true), maxLanguages, languageTag)
 	if len(a.Endpoint) > maxEndpoint {
 		a.Endpoint = ""
 	}
@@ -53,38 +52,19 @@ func skillsElsewhere(in []Skill) []Skill {
 	ids := make(map[string]bool)
 	for i := range in {
 		s := &in[i]
-		s.Name, s.ID, s.Description = firstRunes(s.Name, maxSkillName), firstRunes(s.ID, maxSkillName),
-			firstRunes(s.Description, maxSkillText)
+		s.Name, s.ID, s.Description = plaintext.Cut(s.Name, maxSkillName), plaintext.Cut(s.ID, maxSkillName),
+			plaintext.Cut(s.Description, maxSkillText)
 		if ids[s.ID] {
 			s.ID = freeID(s.ID, ids)
 		}
 		ids[s.ID] = true
-		s.Tags = filterFirst(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
-		s.Examples = filterFirst(s.Examples, maxExamples,
+		s.Tags = plaintext.FilterFirst(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
+		s.Examples = plaintext.FilterFirst(s.Examples, maxExamples,
 			func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
 	}
 	return in
 }
 
 func modesElsewhere(in []string) []string {
-	return filterFirst(cleanList(in, true), maxModes, mediaType)
-}
-
-// filterFirst returns the first of list, at most most, for which ok holds.
-func filterFirst(list []string, most int, ok func(string) bool) []string {
-	var out []string
-	for _, s := range list {
-		if len(out) < most && ok(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// firstRunes returns s, or its beginning within n characters, ending with an ellipsis.
-func firstRunes(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
+	return plaintext.FilterFirst(plaintext.CleanList(in, true), maxModes, mediaType)
 }

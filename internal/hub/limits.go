@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plaintext"
 )
 
 // The values of Limits.Callers.
@@ -53,7 +54,7 @@ func (l Limits) String() string {
 func (l *Limits) checkLimits(c *fault.Check) {
 	c.Field(slices.Contains([]string{AnyCaller, AccountCallers, ListedCallers}, l.Callers), "limits.callers",
 		"choose everybody, accounts or listed")
-	l.Listed = cleanList(l.Listed, true)
+	l.Listed = plaintext.CleanList(l.Listed, true)
 	for i, name := range l.Listed {
 		l.Listed[i] = strings.TrimPrefix(name, "@")
 		if host, ok := ofPortal(name); ok {

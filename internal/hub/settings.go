@@ -78,7 +78,7 @@ func (p *PromptConfig) checkConfig(c *fault.Check) {
 		c.Field(utf8.RuneCountInString(e.User) <= maxExchange && utf8.RuneCountInString(e.Agent) <= maxExchange,
 			"config.examples", "keep each within %d characters", maxExchange)
 	}
-	p.Tools = cleanList(p.Tools, true)
+	p.Tools = plaintext.CleanList(p.Tools, true)
 	c.Field(len(p.Tools) <= maxPromptTools, "config.tools", "use at most %d agents", maxPromptTools)
 	for i, name := range p.Tools {
 		p.Tools[i] = strings.TrimPrefix(name, "@")

@@ -2,8 +2,10 @@
 package plaintext
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Clean removes characters that must not reach a reader from a name or description: control
@@ -78,4 +80,48 @@ func FirstSentence(instructions string) string {
 		s = string(r[:300])
 	}
 	return strings.TrimSpace(s)
+}
+
+// Cut returns s, or its beginning within n characters, ending with an ellipsis.
+func Cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
+}
+
+// CleanList returns the texts of in that are not empty, cleaned, each once, and in lower case if lower is set.
+func CleanList(in []string, lower bool) []string {
+	out := []string{}
+	for _, s := range in {
+		s = OneLine(s)
+		if lower {
+			s = strings.ToLower(s)
+		}
+		if s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Slug returns s with each character that is no letter and no digit as a hyphen, in lower case.
+func Slug(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return '-'
+	}, s), "-")
+}
+
+// FilterFirst returns the first of list, at most most, for which ok holds.
+func FilterFirst(list []string, most int, ok func(string) bool) []string {
+	var out []string
+	for _, s := range list {
+		if len(out) < most && ok(s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
