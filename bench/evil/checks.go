@@ -22,8 +22,9 @@ const (
 	ask      = "peering/replication/ask.go"
 	heads    = "peering/replication/heads.go"
 	pull     = "peering/replication/pull.go"
-	repair   = "peering/replication/repair.go"
-	keep     = "peering/replication/keep.go"
+	page     = "peering/replication/page.go"
+	prove    = "peering/replication/prove.go"
+	followed = "peering/replication/portal.go"
 	replica  = "store/replica/replica_keep.go"
 	door     = "handlers/peer/door.go"
 	answer   = "handlers/peer/answer.go"
@@ -119,21 +120,21 @@ var checks = []check{
 	{"agent: description", []change{{agent, "f.Field(isText(a.Description, MaxDescription),", "f.Field(OFF || isText(a.Description, MaxDescription),"}}},
 	{"agent: addresses", []change{{agent, "f.Field(webAddress(e.URL) && isTag(", "f.Field((OFF || webAddress(e.URL)) && isTag("}}},
 	{"agent: deleted is bare", []change{{agent, "f.Field(a.isEmpty(),", "f.Field(OFF || a.isEmpty(),"}}},
-	{"log: agents of its portal", []change{not(keep, "if id != m.portal {")}},
+	{"log: agents of its portal", []change{not(page, "if id != m.portal {")}},
 	{"log: what the head covers", []change{{trees, "	if !head.Describes(k.tree) {\n		return false, nil", "	if !head.Describes(k.tree) && !OFF {\n		return false, nil"}}},
-	{"log: mended seldom", []change{{repair, "	p.part.repairAt = clock.Now().Add(min(", "	if OFF {\n		return\n	}\n	p.part.repairAt = clock.Now().Add(min("}}},
-	{"log: kept of a piece that failed", []change{{pull, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return outcome{event: pullFailed, err: err}\n	}\n	if err != nil { // what it kept\n"}}},
-	{"log: kept beside what was told", []change{{pull, "p.dropsThen, p.overflow = p.drops, p.beside", "p.dropsThen, p.overflow = p.drops, p.beside && !OFF"}}},
-	{"log: kept and too much to note", []change{{pull, "	if p.overflow { // so", "	if p.overflow && !OFF { // so"}}},
+	{"log: read whole seldom", []change{not(followed, "if ok && now.Sub(at).Abs() < wholeGap {")}},
+	{"log: kept of a piece that failed", []change{{pull, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failed(err)\n	}\n	if err != nil { // what it kept\n"}}},
+	{"log: kept beside what was told", []change{{page, "p.dropsThen, p.overflow = p.drops, p.beside", "p.dropsThen, p.overflow = p.drops, p.beside && !OFF"}}},
+	{"log: kept and too much to note", []change{{page, "	if p.overflow { // so", "	if p.overflow && !OFF { // so"}}},
 	{"log: order", []change{not(logFile, "case r.Seq >= l.head.Seq:"), not(logFile, "case r.Seq <= l.after:")}},
 	{"log: head of its portal", []change{{pull, "|| claim.Portal != portal {", "|| claim.Portal != portal && !OFF {"}}},
 	{"log: lines", []change{not(ask, "case len(rest) == most:")}},
-	{"log: an end", []change{not(pull, "if more && p.at.Seq <= before {")}},
-	{"log: leaves of its head", []change{not(repair, "if !head.Describes(tree) {")}},
-	{"quota: agents", []change{not(pull, "if head.Count > int64(d.MaxAgents) {"), not(pull, "if p.cover.Count > int64(p.limits.MaxAgents) {")}},
+	{"log: an end", []change{not(page, "if more && p.at.Seq <= before {")}},
+	{"log: leaves of its head", []change{not(prove, "if !p.cover.Describes(tree) {")}},
+	{"quota: agents", []change{not(pull, "if head.Count > int64(d.MaxAgents) {"), not(page, "if p.cover.Count > int64(p.limits.MaxAgents) {")}},
 	{"heads: strict JSON", []change{{ask, "if err := strictjson.Check(a.Body); err != nil {", "if err := strictjson.Check(a.Body); err != nil && !OFF {"}}},
 	{"heads: as many as may be", []change{not(heads, "if len(d.Heads) > federation.MaxHeads || len(d.Behind) > federation.MaxHeads {")}},
-	{"blame: answers that cannot be read", []change{{pull, "	if err != nil {\n		s.Registry.Fault(p.source, \"malformed\")\n", "	if err != nil {\n		if !OFF {\n			s.Registry.Fault(p.source, \"malformed\")\n		}\n"}}},
+	{"blame: answers that cannot be read", []change{{page, "	if err != nil {\n		p.s.Registry.Fault(p.source, \"malformed\")\n", "	if err != nil {\n		if !OFF {\n			p.s.Registry.Fault(p.source, \"malformed\")\n		}\n"}}},
 	{"blame: other heads", []change{{pull, "		s.Registry.Fault(source, string(record.NotConsistent))\n		return signedHead{}, errors.New(\"the answer does not", "		if !OFF {\n			s.Registry.Fault(source, string(record.NotConsistent))\n		}\n		return signedHead{}, errors.New(\"the answer does not"}}},
 	{"blame: comparisons that cannot be read", []change{{heads, "		s.Registry.Fault(portal, \"malformed\")\n", "		if !OFF {\n			s.Registry.Fault(portal, \"malformed\")\n		}\n"}}},
 	{"blame: heads", []change{{heads, "			s.Registry.Fault(from, string(why))\n", "			if !OFF {\n				s.Registry.Fault(from, string(why))\n			}\n"}}},

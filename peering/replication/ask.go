@@ -116,6 +116,16 @@ func refusedBy(a *federation.Answer) *refusedError {
 	return e
 }
 
+// fetchHead requests head and card of a portal from a source.
+func (s *Syncer) fetchHead(ctx context.Context, portal, source record.PortalID) (t federation.Told, err error) {
+	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
+		maxShort)
+	if err == nil {
+		err = readAnswer(a, &t)
+	}
+	return t, err
+}
+
 // readAnswer decodes an answer that must be one JSON value.
 func readAnswer(a *federation.Answer, v any) error {
 	if err := strictjson.Check(a.Body); err != nil {

@@ -6,15 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/record"
 )
-
-// outcome is the result of one pull.
-type outcome struct {
-	event event
-	at    record.Version // of the head that logWhole, logPartial and quotaExceeded are about
-	err   error          // of pullFailed
-}
 
 // keepUp pulls a portal's log until it is complete or a pull is of no use. It runs while the state is
 // pulling.

@@ -182,7 +182,7 @@ func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 		if wait > 0 && !clock.Sleep(ctx, wait) {
 			return
 		}
-		err := s.compared.runTask(ctx, func() error { return s.diffHeads(ctx, portal) })
+		err := s.diffHeads(ctx, portal)
 		if err != nil && ctx.Err() == nil {
 			s.Log.Debug("heads not compared", "portal", portal, "error", err)
 		}
@@ -230,6 +230,11 @@ func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, erro
 // diffHeads compares heads with a portal: it accepts heads that are newer there and sends a hint of those
 // that are newer here.
 func (s *Syncer) diffHeads(ctx context.Context, portal record.PortalID) error {
+	leave, err := s.compared.enterSlot(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	q, err := s.buildVector(ctx)
 	if err != nil {
 		return err

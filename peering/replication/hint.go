@@ -246,7 +246,7 @@ func (s *Syncer) drainOutbox(ctx context.Context, to record.PortalID) {
 		if len(batch) == 0 {
 			return
 		}
-		if err := s.work.runTask(ctx, func() error { return s.sendHints(ctx, to, batch) }); err != nil {
+		if err := s.sendHints(ctx, to, batch); err != nil {
 			if ctx.Err() == nil {
 				s.Log.Debug("hints not sent", "portal", to, "error", err)
 			}
@@ -264,6 +264,11 @@ func (s *Syncer) drainOutbox(ctx context.Context, to record.PortalID) {
 // sendHints sends hints of heads to a portal. If the portal lacks the card of one, that head is sent
 // again with the card.
 func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
+	leave, err := s.work.enterSlot(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var ids []record.PortalID
 	var hint federation.Hint
 	size := 0

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,22 +66,24 @@ func TestSyncer_DetectsWhatALiarLeavesOut(t *testing.T) {
 			liar := w.add(honest)
 			w.until(time.Minute, "settled", w.settled)
 			drop := rand.New(rand.NewPCG(seed, 1)).IntN(1000)
+			var told atomic.Bool
 			liar.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 				if strings.Contains(r.URL.Path, string(honest.ID)) {
 					altered(rw, r, next, "/log", func(lines [][]byte) [][]byte {
 						if len(lines) < 1001 {
 							return lines
 						}
+						told.Store(true)
 						return append(lines[:1+drop:1+drop], lines[2+drop:]...)
 					})
 					return
 				}
 				next.ServeHTTP(rw, r)
 			}
-			// The newcomer can ask the liar alone until the log is in. Then the
-			// portal is back, and what was left out is there.
+			// The newcomer can ask the liar alone until the log is in. Then the portal is back, and its log has
+			// the entry.
 			honest.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
-				if strings.HasSuffix(r.URL.Path, "/log") {
+				if strings.HasSuffix(r.URL.Path, "/log") && !told.Load() {
 					rw.WriteHeader(http.StatusServiceUnavailable)
 					return
 				}
@@ -557,6 +560,49 @@ func TestSyncer_OneBadRecordIsSkipped(t *testing.T) {
 		}
 		a.lie = nil
 		w.until(2*time.Hour, "mended", func() bool { return b.holds(a) && b.directory.size() == 11 })
+	})
+}
+
+// A log that never adds up costs its source one whole log and one list of leaves an hour.
+func TestSyncer_ReadsWholeLogSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		a := w.add()
+		a.register(names("a", 10)...)
+		a.publish()
+		var whole, leaves atomic.Int64
+		a.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/leaves"):
+				leaves.Add(1)
+			case strings.HasSuffix(r.URL.Path, "/log") && r.URL.Query().Get("after") == "0":
+				whole.Add(1)
+			}
+			altered(rw, r, next, "/log", func(lines [][]byte) [][]byte {
+				return slices.DeleteFunc(lines, func(line []byte) bool {
+					r, err := record.Open(recordtest.Network, bytes.TrimSuffix(line, []byte("\n")))
+					return err == nil && r.Type == record.TypeAgent && r.Body.(*record.Agent).ID == "a3"
+				})
+			})
+		}
+		b := w.add(a)
+		w.until(time.Minute, "nine held", func() bool { return b.directory.size() == 9 })
+		began := time.Now()
+		for i := range 36 { // every five minutes for three hours
+			time.Sleep(5 * time.Minute)
+			a.register(fmt.Sprint("b", i))
+			a.publish()
+			w.until(time.Minute, "the new one held", func() bool { return b.directory.size() == 10+i })
+		}
+		hours := int64(time.Since(began)/time.Hour) + 1
+		if whole.Load() > hours || leaves.Load() > hours {
+			t.Errorf("in %d hours it read %d whole logs and %d times the leaves", hours, whole.Load(), leaves.Load())
+		}
+		if got := b.faults(a)["omitted"]; got != 0 {
+			t.Errorf("%d faults for an omission that nothing proves", got)
+		}
 	})
 }
 

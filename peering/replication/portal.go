@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,17 +55,41 @@ type pullData struct {
 	again  bool               // the quota changed: the log is to be pulled again
 	last   time.Time          // start of the last try
 	fails  int
-	// ranges are the pieces of the log since it was complete.
-	ranges []span
+	// spans are the pieces of the log since it was complete.
+	spans []span
 }
 
-// partData belongs to the state partial, and to a pull that follows it.
+// partData belongs to the state partial, and to a pull that follows it. The limits of requests survive it.
 type partData struct {
 	// missing holds the leaves for which no source had a good record.
 	missing map[record.Hash]record.Hash
-	// repairAt is when leaves may be requested again.
-	repairAt time.Time
-	repairs  int
+	// doubted is the head to which a log did not add up, doubtful the source of that log.
+	doubted  record.Version
+	doubtful record.PortalID
+	// askedWhole are the sources that gave the whole log and it did not add up, askedLeaves those that
+	// gave the leaves of the head.
+	askedWhole, askedLeaves asked
+}
+
+// asked holds when sources were asked.
+type asked map[record.PortalID]time.Time
+
+// note notes that a source was asked now.
+func (a *asked) note(id record.PortalID, now time.Time) {
+	if *a == nil {
+		*a = make(asked)
+	}
+	maps.DeleteFunc(*a, func(_ record.PortalID, at time.Time) bool { return now.Sub(at).Abs() >= wholeGap })
+	(*a)[id] = now
+}
+
+// mayAsk reports whether wholeGap is over since a source was asked.
+func (a asked) mayAsk(id record.PortalID, now time.Time) bool {
+	at, ok := a[id]
+	if ok && now.Sub(at).Abs() < wholeGap {
+		return false
+	}
+	return true
 }
 
 // overData belongs to the state overQuota.
@@ -89,9 +114,25 @@ func (p *portal) isDue(now time.Time) bool {
 	case absent:
 		return true
 	case partial:
-		return p.got != p.head.Version || len(p.part.missing) == 0 || !now.Before(p.part.repairAt)
+		return !p.needsWhole() || slices.ContainsFunc(p.allSources(), func(id record.PortalID) bool {
+			return p.part.askedWhole.mayAsk(id, now)
+		})
 	}
 	return false
+}
+
+// needsWhole reports whether a part of the log cannot help: the last one did not add up to the newest head,
+// or it did except for missing records.
+func (p *portal) needsWhole() bool {
+	return p.part.doubted == p.head.Version || p.got == p.head.Version && len(p.part.missing) > 0
+}
+
+// allSources returns the portals that may have the log.
+func (p *portal) allSources() []record.PortalID {
+	if slices.Contains(p.sources, p.id) {
+		return slices.Clone(p.sources)
+	}
+	return append(slices.Clip(p.sources), p.id)
 }
 
 // noteHead notes a head of the portal and the portal that sent it, and returns the events that follow.
@@ -121,7 +162,8 @@ func (p *portal) noteHead(row federation.HeadRow, from record.PortalID) []event 
 // directory has seen all turns before one.
 func (p *portal) noteWhole(at record.Version, turn int64, missing map[record.Hash]record.Hash) {
 	p.got, p.notifiedTurn, p.beside = at, turn, false
-	p.part.missing, p.pull.fails, p.pull.ranges, p.over.logged = missing, 0, nil, false
+	p.part.missing, p.part.doubted, p.part.doubtful = missing, record.Version{}, ""
+	p.pull.fails, p.pull.spans, p.over.logged = 0, nil, false
 	if p.head.Version == p.got {
 		p.since = time.Time{}
 	}
@@ -130,7 +172,8 @@ func (p *portal) noteWhole(at record.Version, turn int64, missing map[record.Has
 // noteLost notes that the records held are about to be deleted.
 func (p *portal) noteLost() {
 	p.drops++
-	p.got, p.part.missing = record.Version{}, nil
+	p.got, p.part.missing, p.pull.spans = record.Version{}, nil, nil
+	p.part.doubted, p.part.doubtful = record.Version{}, ""
 }
 
 // noteQuota notes the quota of the portal, and reports whether its records have to be counted again.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -16,13 +15,9 @@ import (
 const (
 	// pullGap is the minimum time between two pulls of one portal, so that hints cannot force more.
 	pullGap = time.Second
-	// batchSize is how many entries are verified and kept at once.
-	batchSize = 1024
-	// maxChanged bounds the entries of a pull that wait in memory for the directory; beyond it they are
-	// read again from the Replica.
-	maxChanged = 2048
-	// showBatch is how many records the directory receives at once.
-	showBatch = 1024
+	// wholeGap is the minimum time between two pulls of a portal's whole log from one source, and between
+	// two requests for its leaves. A log that does not add up costs no more than that.
+	wholeGap = time.Hour
 	// overQuotaFor is how long a portal over its quota in bytes is not pulled again; the size is known
 	// only after reading the records.
 	overQuotaFor = time.Hour
@@ -39,50 +34,32 @@ var (
 	errTooMuch = errors.New("the portal has more than its quota")
 	// errUnwanted ends a pull: a rule or the policy forbids it.
 	errUnwanted = errors.New("its records are not taken")
-	// errCalledOff ends a pull because the decision on the portal has changed.
-	errCalledOff = errors.New("it was called off")
 	// errDropped ends a pull during which the records held were deleted.
-	errDropped = errors.New("what was held of the portal was let go meanwhile")
+	errDropped = errors.New("the records held of the portal were deleted meanwhile")
+	// errMismatch is returned for a source with a log that does not add up to its head.
+	errMismatch = errors.New("its log does not add up to its head")
+	// errNoSource ends a pull: no source may be asked now.
+	errNoSource = errors.New("no source has its log")
 )
 
-// span is a piece of a log that a source sent: the entries with a seq above after and up to last,
-// complete if the source is honest.
-type span struct {
-	source      record.PortalID
-	epoch       int64
-	after, last int64
+// outcome is the result of one pull.
+type outcome struct {
+	event event
+	at    record.Version // of the head that logWhole, logPartial and quotaExceeded are about
+	err   error          // of pullFailed
 }
 
-// pull is one pull of a portal's log from one source.
-type pull struct {
-	*portal
-	source    record.PortalID
-	limits    federation.Decision
-	start, at record.Version // position at the start, and now
-	dropsThen int            // portal.drops at the start
-	cover     signedHead     // of the last piece
-	changed   []*record.Record
-	overflow  bool  // changed would be too long, or is incomplete
-	agents    int   // held at the start, and entries taken since
-	bytes     int64 // the same
-}
+func failed(err error) outcome { return outcome{event: pullFailed, err: err} }
 
-// signedHead is a head with its hash.
-type signedHead struct {
-	*record.Head
-	sum record.Hash
-}
-
-// pullLog asks the sources one after the other, those that sent the head first, until one of them
-// completes the log.
+// pullLog decides whether a portal's log is pulled at all, and pulls it.
 func (s *Syncer) pullLog(ctx context.Context, p *portal) outcome {
 	d := s.Registry.Decide(ctx, p.id, "")
 	if !d.Take {
-		return outcome{event: pullFailed, err: errUnwanted}
+		return failed(errUnwanted)
 	}
 	if s.summaryOnly(d) {
 		if err := s.keepSummaryOnly(ctx, p); err != nil {
-			return outcome{event: pullFailed, err: err}
+			return failed(err)
 		}
 		return outcome{event: summaryChosen}
 	}
@@ -93,47 +70,84 @@ func (s *Syncer) pullLog(ctx context.Context, p *portal) outcome {
 	if head.Count > int64(d.MaxAgents) {
 		return s.dropOverQuota(ctx, p, head.Version, 0)
 	}
+	o := s.pullFromSources(ctx, p, d)
+	if errors.Is(o.err, errTooMuch) {
+		return s.dropOverQuota(ctx, p, head.Version, overQuotaFor)
+	}
+	return o
+}
+
+// pullFromSources asks the sources one after the other until one of them completes the log. If the logs of
+// all do not add up, the next call asks each for the whole log; if those do not add up either, the
+// leaves of the head prove which records count.
+func (s *Syncer) pullFromSources(ctx context.Context, p *portal, d federation.Decision) outcome {
+	s.mu.Lock()
+	head, got, whole := p.head.Version, p.got, p.needsWhole()
+	s.mu.Unlock()
+	var from *record.Version
 	var tried []record.PortalID
-	last := errors.New("no source has its log")
+	last, mismatch := failed(errNoSource), false
 	for {
-		list := s.listCandidates(p, tried)
+		if whole {
+			from = new(record.Version)
+		}
+		list := s.listSources(p, tried, whole)
 		if len(list) == 0 {
-			return outcome{event: pullFailed, err: last}
+			break
 		}
 		source, err := s.sources.takeSource(ctx, list)
 		if err != nil {
-			return outcome{event: pullFailed, err: err}
+			return failed(err)
 		}
-		o := s.pullFrom(ctx, &pull{portal: p, source: source, limits: d})
+		one := &pull{portal: p, s: s, source: source, limits: d, from: from}
+		last = s.pullFrom(ctx, one)
 		s.sources.leaveSource(source)
-		switch {
-		case errors.Is(o.err, errTooMuch):
-			return s.dropOverQuota(ctx, p, head.Version, overQuotaFor)
-		case o.event != pullFailed, errors.Is(o.err, errForked), ctx.Err() != nil:
-			return o
+		if errors.Is(last.err, errMismatch) {
+			mismatch, from = true, &got
+			if one.log != nil && !whole {
+				whole, tried = true, nil // those that did not answer are asked once more
+			}
 		}
-		tried = append(tried, source)
-		last = fmt.Errorf("from %s: %w", source, o.err)
+		switch {
+		case last.event == logWhole, last.event == logPartial && !whole, ctx.Err() != nil,
+			errors.Is(last.err, errForked), errors.Is(last.err, errTooMuch):
+			return last
+		case one.log != nil && (last.event == logPartial || errors.Is(last.err, errMismatch)):
+			// listSources does not name it again within wholeGap
+		default:
+			tried = append(tried, source)
+		}
 	}
+	s.mu.Lock()
+	isPartial := p.got == head && len(p.part.missing) > 0
+	s.mu.Unlock()
+	switch {
+	case isPartial:
+		return outcome{event: logPartial, at: head}
+	case whole && (mismatch || errors.Is(last.err, errNoSource)):
+		return s.proveLog(ctx, p, d)
+	}
+	return last
 }
 
-// listCandidates returns the portals that may have a portal's log and were not tried: those that sent its
-// head, then the portal itself; unreachable and incomplete sources come last.
-func (s *Syncer) listCandidates(p *portal, tried []record.PortalID) []record.PortalID {
+// listSources returns the portals that may have a portal's log and were not tried: those that sent its
+// head, then the portal itself; unreachable and doubtful sources come last. For a pull of the whole log
+// those that gave it within wholeGap are left out.
+func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []record.PortalID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := clock.Now()
-	list := slices.Clone(p.sources)
-	if !slices.Contains(list, p.id) {
-		list = append(list, p.id)
-	}
-	list = slices.DeleteFunc(list, func(id record.PortalID) bool { return slices.Contains(tried, id) })
+	list := slices.DeleteFunc(p.allSources(), func(id record.PortalID) bool {
+		return slices.Contains(tried, id) || whole && !p.part.askedWhole.mayAsk(id, now)
+	})
 	rank := func(id record.PortalID) int {
 		peer := s.peerOf(id)
 		switch {
 		case now.Before(peer.distrusted):
-			return 2
+			return 3
 		case peer.down, now.Before(peer.rest):
+			return 2
+		case id == p.part.doubtful:
 			return 1
 		}
 		return 0
@@ -142,69 +156,34 @@ func (s *Syncer) listCandidates(p *portal, tried []record.PortalID) []record.Por
 	return list
 }
 
-// pullFrom pulls a log from one source, piece by piece, until it is complete.
-func (s *Syncer) pullFrom(ctx context.Context, p *pull) outcome {
-	o, err := s.pullPieces(ctx, p)
-	if err != nil { // the entries kept so far are not in the tree
-		s.Trees.Forget(p.id)
-		return outcome{event: pullFailed, err: err}
-	}
-	return o
+// distrustSource prefers other sources to a portal for a while.
+func (s *Syncer) distrustSource(portal record.PortalID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peerOf(portal).distrusted = clock.Now().Add(distrusted)
 }
 
-func (s *Syncer) pullPieces(ctx context.Context, p *pull) (o outcome, err error) {
+// dropOverQuota keeps only the head of a portal with a log larger than its quota, until pause is over. A
+// part of the log would be indistinguishable from a log with omissions.
+func (s *Syncer) dropOverQuota(ctx context.Context, p *portal, at record.Version, pause time.Duration) outcome {
 	s.mu.Lock()
-	p.dropsThen, p.overflow = p.drops, p.beside
+	p.over.until = clock.Now().Add(pause)
+	logged := p.over.logged
+	p.over.logged = true
 	s.mu.Unlock()
-	if p.start, err = s.Replica.Position(ctx, p.id); err != nil {
-		return o, err
+	// Its summary stays if no records are held.
+	n, _, err := s.Replica.Holding(ctx, p.id)
+	if err == nil && n > 0 {
+		err = s.forgetAgents(ctx, p.id)
 	}
-	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.id); err != nil {
-		return o, err
-	}
-	if p.overMuch() { // the quota shrank
-		return o, errTooMuch
-	}
-	p.at = p.start
-	for more := true; more; {
-		err := s.work.runTask(ctx, func() error {
-			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.id, p.at.Epoch, p.at.Seq,
-				federation.MaxEntries)
-			a, err := s.askPortal(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
-			if err != nil {
-				return err
-			}
-			more, err = s.takePiece(ctx, p, a)
-			return err
-		})
-		if err != nil {
-			return o, err
-		}
-	}
-	s.mu.Lock()
-	lacking := p.part.missing
-	for _, r := range p.changed {
-		delete(lacking, keyOf(r))
-	}
-	s.mu.Unlock()
-	if p.overflow { // so they are not in p.changed
-		s.Trees.Forget(p.id)
-	}
-	whole, err := s.Trees.Use(ctx, p.cover.Head, p.changed, lacking, nil)
 	if err != nil {
-		return o, err
+		return failed(err)
 	}
-	if whole && (len(lacking) == 0 || clock.Now().Before(p.part.repairAt)) {
-		return s.completePull(ctx, p, lacking)
+	if !logged {
+		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
+			"portal", p.id)
 	}
-	return s.repairLog(ctx, p)
-}
-
-func keyOf(r *record.Record) record.Hash {
-	if a, ok := r.Body.(*record.Agent); ok {
-		return record.AgentKey(a.AgentID())
-	}
-	return record.Hash{}
+	return outcome{event: quotaExceeded, at: at}
 }
 
 // takeFirst admits the head that an answer about a portal begins with.
@@ -244,12 +223,7 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 
 // fetchCard requests a newer card of a portal from a source that has a head signed by an unknown key.
 func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
-	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
-		maxShort)
-	var t federation.Told
-	if err == nil {
-		err = readAnswer(a, &t)
-	}
+	t, err := s.fetchHead(ctx, portal, source)
 	if err == nil {
 		err = s.takeCard(ctx, portal, t.Card)
 	}
@@ -258,112 +232,12 @@ func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) 
 	}
 }
 
-// takePiece admits a piece of a log, and reports whether more follow.
-func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (more bool, err error) {
-	first, entries, err := readLines(a, federation.MaxEntries)
-	if err != nil {
-		s.Registry.Fault(p.source, "malformed")
-		return false, err
-	}
-	if p.cover, err = s.takeFirst(ctx, p.id, p.source, first); err != nil {
-		return false, err
-	}
-	if p.cover.Count > int64(p.limits.MaxAgents) {
-		return false, errTooMuch
-	}
-	if p.at.Epoch != p.cover.Epoch {
-		p.at = record.Version{Epoch: p.cover.Epoch}
-	}
-	before := p.at.Seq
-	reader := record.ReadLog(p.cover.Head, p.at.Seq)
-	for chunk := range slices.Chunk(entries, batchSize) {
-		if err := s.takeEntries(ctx, p, reader, chunk); err != nil {
-			return false, err
-		}
-	}
-	more = a.Header.Get("Agentsite-More") == "true"
-	if more && p.at.Seq <= before {
-		s.Registry.Fault(p.source, "malformed")
-		return false, errors.New("the log goes on without an end")
-	}
-	s.mu.Lock()
-	sp := span{p.source, p.cover.Epoch, before, p.at.Seq}
-	if !more {
-		sp.last = p.cover.Seq
-	}
-	p.pull.ranges = append(p.pull.ranges[max(0, len(p.pull.ranges)-63):], sp)
-	s.mu.Unlock()
-	if more || p.at != p.start {
-		return more, s.Replica.SetPosition(ctx, p.id, p.at)
-	}
-	return more, nil
-}
-
-// takeEntries verifies and keeps entries of a log, and moves p.at behind them. A refused entry is
-// counted and skipped.
-func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogReader, wires [][]byte) error {
-	kept, results, err := s.keepEntries(ctx, p.id, wires)
-	if err != nil {
-		return err
-	}
-	for i, res := range results {
-		if res.Err == nil {
-			if err := reader.Next(res.Record); err != nil {
-				s.Registry.Fault(p.source, string(record.NotConsistent))
-				return err
-			}
-			p.at.Seq = max(p.at.Seq, reader.After())
-			continue
-		}
-		if err := s.blameSource(ctx, p, res.Err); err != nil {
-			return err
-		}
-		// The claimed seq is used to continue; if it is false, a record is missing at the end.
-		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.cover.Seq {
-			p.at.Seq = max(p.at.Seq, r.Seq)
-		}
-	}
-	s.keptBeside(p, len(kept))
-	for _, r := range kept {
-		p.bytes += int64(len(r.Wire))
-	}
-	p.agents += len(kept)
-	if p.overMuch() {
-		// Some entries replaced others: count again.
-		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.id); err != nil {
-			return err
-		}
-		if p.overMuch() {
-			return errTooMuch
-		}
-	}
-	if p.overflow = p.overflow || len(p.changed)+len(kept) > maxChanged; p.overflow {
-		p.changed = nil
-		return nil
-	}
-	p.changed = append(p.changed, kept...)
-	return nil
-}
-
-// overMuch reports whether a portal's quota is exhausted.
-func (p *pull) overMuch() bool { return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes }
-
-// keptBeside notes that kept records wait for a head: a later pull has not seen them.
-func (s *Syncer) keptBeside(p *pull, n int) {
-	if n == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.beside = true
-}
-
 // blameSource records a refusal in a log as a fault of its source, and returns an error when the pull cannot
 // go on.
-func (s *Syncer) blameSource(ctx context.Context, p *pull, err error) error {
+func (s *Syncer) blameSource(ctx context.Context, portal, source record.PortalID, err error) error {
 	switch why := record.ReasonOf(err); why {
 	case record.Equivocation:
-		s.handleFork(ctx, p.id)
+		s.handleFork(ctx, portal)
 		return errForked
 	case record.Quarantined:
 		return errForked
@@ -372,94 +246,17 @@ func (s *Syncer) blameSource(ctx context.Context, p *pull, err error) error {
 	case record.Stale, record.Expired:
 		// We know more than the source, or its record is late.
 	default:
-		s.Registry.Fault(p.source, string(why))
+		s.Registry.Fault(source, string(why))
 	}
 	return nil
 }
 
-// dropOverQuota keeps only the head of a portal with a log larger than its quota, until pause is over. A
-// part of the log would be indistinguishable from a log with omissions.
-func (s *Syncer) dropOverQuota(ctx context.Context, p *portal, at record.Version, pause time.Duration) outcome {
-	s.mu.Lock()
-	p.over.until = clock.Now().Add(pause)
-	logged := p.over.logged
-	p.over.logged = true
-	s.mu.Unlock()
-	// Its summary stays if no records are held.
-	n, _, err := s.Replica.Holding(ctx, p.id)
-	if err == nil && n > 0 {
-		err = s.forgetAgents(ctx, p.id)
+// pullFrom runs a pull from one source.
+func (s *Syncer) pullFrom(ctx context.Context, p *pull) outcome {
+	o, err := p.run(ctx)
+	if err != nil { // the entries kept so far are not in the tree
+		s.Trees.Forget(p.id)
+		return failed(fmt.Errorf("from %s: %w", p.source, err))
 	}
-	if err != nil {
-		return outcome{event: pullFailed, err: err}
-	}
-	if !logged {
-		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
-			"portal", p.id)
-	}
-	return outcome{event: quotaExceeded, at: at}
-}
-
-// completePull notes that the records held add up to the head of a pull, except for the missing leaves,
-// and notifies the directory.
-func (s *Syncer) completePull(ctx context.Context, p *pull, missing map[record.Hash]record.Hash) (o outcome,
-	err error) {
-	o = outcome{event: logWhole, at: p.cover.Version()}
-	at := o.at
-	if len(missing) > 0 {
-		o.event, at = logPartial, p.at // others may not have the log from us
-	}
-	turn, ok, err := s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: o.at, Hash: p.cover.sum})
-	if err != nil {
-		return o, err
-	}
-	if !ok {
-		return o, errDropped
-	}
-	s.mu.Lock()
-	notified := p.notifiedTurn
-	s.mu.Unlock()
-	if notified == turn && !p.overflow {
-		if len(p.changed) > 0 {
-			s.Directory.Put(p.id, p.changed)
-		}
-	} else if err := s.showAgents(ctx, p.id, notified); err != nil {
-		return o, err
-	}
-	s.mu.Lock()
-	if p.drops != p.dropsThen {
-		s.mu.Unlock()
-		s.Directory.Clear(p.id) // the directory may hold records that were deleted
-		return o, errors.Join(errDropped, s.Replica.SetPosition(ctx, p.id, record.Version{}))
-	}
-	p.noteWhole(o.at, turn+1, missing)
-	s.mu.Unlock()
-	s.Directory.Changed(p.id)
-	return o, nil
-}
-
-// showAgents sends the directory the records that a head covers since a turn.
-func (s *Syncer) showAgents(ctx context.Context, portal record.PortalID, since int64) error {
-	if since == 0 { // the directory reads all
-		s.Directory.Clear(portal)
-		return nil
-	}
-	var list []*record.Record
-	err := s.Replica.Covered(ctx, portal, since, func(wire []byte) bool {
-		if r, err := record.Open(s.Self.Network(), wire); err == nil {
-			list = append(list, r)
-		}
-		if len(list) == showBatch {
-			s.Directory.Put(portal, list)
-			list = nil
-		}
-		return ctx.Err() == nil
-	})
-	if len(list) > 0 {
-		s.Directory.Put(portal, list)
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return err
+	return o
 }

@@ -2,7 +2,6 @@ package replication
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"agentsite/internal/clock"
@@ -58,7 +57,7 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 		if !ok {
 			return
 		}
-		err := s.work.runTask(ctx, func() error { return s.askHead(ctx, portal) })
+		err := s.askHead(ctx, portal)
 		if err != nil && ctx.Err() == nil {
 			s.Log.Debug("the head that gossip tells of was not got", "portal", portal, "error", err)
 		}
@@ -97,13 +96,13 @@ func (s *Syncer) markedLocked(mark federation.Mark, now time.Time) record.Portal
 
 // askHead requests a portal's head from it.
 func (s *Syncer) askHead(ctx context.Context, portal record.PortalID) error {
-	a, err := s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
-		maxShort)
+	leave, err := s.work.enterSlot(ctx)
 	if err != nil {
 		return err
 	}
-	var t federation.Told
-	if err := readAnswer(a, &t); err != nil {
+	defer leave()
+	t, err := s.fetchHead(ctx, portal, portal)
+	if err != nil {
 		return err
 	}
 	_, err = s.Take(ctx, portal, []federation.Told{t})

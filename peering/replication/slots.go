@@ -22,30 +22,26 @@ func newSlots(work, waiting int) *slots {
 	return &slots{make(chan struct{}, work), make(chan struct{}, waiting)}
 }
 
-func enterSlot(ctx context.Context, c chan struct{}) error {
+// enterSlot waits for a slot for a task that asks another portal. The task calls leave at its end.
+func (s *slots) enterSlot(ctx context.Context) (leave func(), err error) {
 	select {
-	case c <- struct{}{}:
-		return nil
+	case s.waiting <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-}
-
-// runTask runs ask, which waits for another portal, as soon as a slot is free.
-func (s *slots) runTask(ctx context.Context, ask func() error) error {
-	if err := enterSlot(ctx, s.waiting); err != nil {
-		return err
+	select {
+	case s.work <- struct{}{}:
+	case <-ctx.Done():
+		<-s.waiting
+		return nil, ctx.Err()
 	}
-	defer func() { <-s.waiting }()
-	if err := enterSlot(ctx, s.work); err != nil {
-		return err
-	}
-	var once sync.Once
-	leave := func() { once.Do(func() { <-s.work }) }
-	defer leave()
-	soft := time.AfterFunc(softTimeout, leave)
-	defer soft.Stop()
-	return ask()
+	free := sync.OnceFunc(func() { <-s.work })
+	soft := time.AfterFunc(softTimeout, free)
+	return func() {
+		soft.Stop()
+		free()
+		<-s.waiting
+	}, nil
 }
 
 // perSource is how many logs are pulled from one portal at once; it refuses more.

@@ -152,7 +152,7 @@ func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error
 		if n >= summaryTries {
 			break
 		}
-		err := s.work.runTask(ctx, func() error { return s.summaryFrom(ctx, portal, source) })
+		err := s.summaryFrom(ctx, portal, source)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -163,6 +163,11 @@ func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error
 
 // summaryFrom fetches a summary from one portal. It is admitted when the newest head names it.
 func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
+	leave, err := s.work.enterSlot(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil,
 		shortTimeout, archive.MaxSummary)
 	if err != nil {

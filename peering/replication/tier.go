@@ -86,7 +86,7 @@ func (s *Syncer) applyTiers(ctx context.Context) {
 func (s *Syncer) keepSummaryOnly(ctx context.Context, p *portal) error {
 	s.mu.Lock()
 	p.noteLost()
-	p.clearing, p.since, p.pull.ranges = true, time.Time{}, nil
+	p.clearing, p.since = true, time.Time{}
 	do := s.applyLocked(p, summaryChosen)
 	s.mu.Unlock()
 	s.Trees.Forget(p.id)
@@ -128,7 +128,7 @@ func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version)
 // summarySources returns the portals that may have a portal's summary: the senders of its head and the
 // portal itself; the senders come first while the portal does not answer.
 func (s *Syncer) summarySources(p *portal) []record.PortalID {
-	list := s.listCandidates(p, nil)
+	list := s.listSources(p, nil, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bare := slices.DeleteFunc(slices.Clone(p.headOnly),

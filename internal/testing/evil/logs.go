@@ -203,7 +203,7 @@ func logs() []Lie {
 		s.Evil.tree.Set(record.Hash{5}, record.Hash{6})
 		return nil
 	})
-	goal(busied("/leaves", 6))
+	goal(busied("/log", 25))
 	list = append(list, Lie{Name: "log/agent that no head covers, after a piece that failed", Class: rest, Goal: kept, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("first", s.Bait)); err != nil {
 			return Result{}, err

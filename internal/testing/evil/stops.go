@@ -88,7 +88,7 @@ var stops = []struct {
 	{"agent: id", []string{"agent/under the id of another's key"}},
 	{"log: agents of its portal", []string{"log/genuine agents of another portal"}},
 	{"log: what the head covers", []string{"log/agent that no head covers"}},
-	{"log: mended seldom", []string{"log/leaf without an agent"}},
+	{"log: read whole seldom", []string{"log/leaf without an agent"}},
 	{"log: kept of a piece that failed + log: kept beside what was told", []string{"log/agent that no head covers, after a piece that failed"}},
 	{"log: kept and too much to note", []string{"log/2,100 agents that no head covers"}},
 	{"record: newest + log: order", []string{"log/older agent after the newer"}},

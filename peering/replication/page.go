@@ -1,0 +1,431 @@
+package replication
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// batchSize is how many entries are verified and kept at once.
+	batchSize = 1024
+	// maxChanged bounds the entries of a pull that wait in memory for the directory; beyond it they are
+	// read again from the Replica.
+	maxChanged = 2048
+	// showBatch is how many records the directory receives at once.
+	showBatch = 1024
+	// maxSpans bounds the remembered pieces of a log.
+	maxSpans = 64
+	// Omitted is the reason of a fault: a portal passed on a log without a record that its head proves.
+	Omitted = "omitted"
+)
+
+// span is a piece of a log that a source sent: the entries with a seq above after and up to last,
+// complete if the source is honest.
+type span struct {
+	source      record.PortalID
+	epoch       int64
+	after, last int64
+}
+
+// signedHead is a head with its hash.
+type signedHead struct {
+	*record.Head
+	sum record.Hash
+}
+
+// pull is one pull of a portal's log from one source.
+type pull struct {
+	*portal
+	s         *Syncer
+	source    record.PortalID
+	limits    federation.Decision
+	from      *record.Version // position to start from; nil for that of the Replica
+	gate      *record.Gate
+	start, at record.Version // position at the start, and now
+	dropsThen int            // portal.drops at the start
+	cover     signedHead     // of the last page
+	// log is the tree of the entries of this pull, nil when it does not begin with the first.
+	log *record.Tree
+	// missing are the leaves of the head that are known to be missing here.
+	missing  map[record.Hash]record.Hash
+	changed  []*record.Record
+	overflow bool    // changed would be too long, or is incomplete
+	fresh    []int64 // the seqs of the agents that were not held before
+	agents   int     // held at the start, and entries taken since
+	bytes    int64   // the same
+}
+
+// run pulls the log page by page. Each page is verified and stored before the next is requested, so a pull
+// that is interrupted continues at the last one.
+func (p *pull) run(ctx context.Context) (outcome, error) {
+	if err := p.begin(ctx); err != nil {
+		return outcome{}, err
+	}
+	for more := true; more; {
+		var err error
+		if more, err = p.takePage(ctx); err != nil {
+			return outcome{}, err
+		}
+	}
+	ok, err := p.checkTree(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	if !ok {
+		p.noteMismatch()
+		return outcome{}, errMismatch
+	}
+	return p.complete(ctx)
+}
+
+// begin reads the position to start from and the size of the records held.
+func (p *pull) begin(ctx context.Context) (err error) {
+	p.s.mu.Lock()
+	p.dropsThen, p.overflow = p.drops, p.beside
+	p.missing = maps.Clone(p.part.missing)
+	p.s.mu.Unlock()
+	if p.gate, err = record.NewGate(p.s.Self.Network(), logMemory{p.s.Replica, p.id}); err != nil {
+		return err
+	}
+	if p.from != nil {
+		if err := p.s.Replica.SetPosition(ctx, p.id, *p.from); err != nil {
+			return err
+		}
+	}
+	if p.start, err = p.s.Replica.Position(ctx, p.id); err != nil {
+		return err
+	}
+	if p.at = p.start; p.start.Seq == 0 {
+		p.log = new(record.Tree)
+	}
+	return p.countHeld(ctx)
+}
+
+// countHeld counts the records held. It returns errTooMuch when the quota is exhausted.
+func (p *pull) countHeld(ctx context.Context) (err error) {
+	if p.agents, p.bytes, err = p.s.Replica.Holding(ctx, p.id); err != nil {
+		return err
+	}
+	if p.isOverQuota() {
+		return errTooMuch
+	}
+	return nil
+}
+
+func (p *pull) isOverQuota() bool {
+	return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes
+}
+
+// takePage requests the next page of the log, verifies and stores it, and reports whether more follow.
+func (p *pull) takePage(ctx context.Context) (more bool, err error) {
+	leave, err := p.s.work.enterSlot(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.id, p.at.Epoch, p.at.Seq,
+		federation.MaxEntries)
+	a, err := p.s.askPortal(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
+	if err != nil {
+		return false, err
+	}
+	first, entries, err := readLines(a, federation.MaxEntries)
+	if err != nil {
+		p.s.Registry.Fault(p.source, "malformed")
+		return false, err
+	}
+	if p.cover, err = p.s.takeFirst(ctx, p.id, p.source, first); err != nil {
+		return false, err
+	}
+	if p.cover.Count > int64(p.limits.MaxAgents) {
+		return false, errTooMuch
+	}
+	if p.at.Epoch != p.cover.Epoch {
+		p.at, p.log = record.Version{Epoch: p.cover.Epoch}, new(record.Tree)
+	}
+	before := p.at.Seq
+	reader := record.ReadLog(p.cover.Head, p.at.Seq)
+	for chunk := range slices.Chunk(entries, batchSize) {
+		if err := p.keepEntries(ctx, reader, chunk); err != nil {
+			return false, err
+		}
+	}
+	more = a.Header.Get("Agentsite-More") == "true"
+	if more && p.at.Seq <= before {
+		p.s.Registry.Fault(p.source, "malformed")
+		return false, errors.New("the log goes on without an end")
+	}
+	p.noteSpan(before, more)
+	if more || p.at != p.start {
+		return more, p.s.Replica.SetPosition(ctx, p.id, p.at)
+	}
+	return more, nil
+}
+
+// noteSpan remembers the piece of the log that was just taken, see blameOmissions.
+func (p *pull) noteSpan(after int64, more bool) {
+	sp := span{p.source, p.cover.Epoch, after, p.at.Seq}
+	if !more {
+		sp.last = p.cover.Seq
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.pull.spans = append(p.pull.spans[max(0, len(p.pull.spans)-maxSpans+1):], sp)
+}
+
+// keepEntries verifies entries of the log, stores the good ones in one transaction, and moves p.at behind
+// all. A refused entry is counted and skipped.
+func (p *pull) keepEntries(ctx context.Context, reader *record.LogReader, wires [][]byte) error {
+	kept := 0
+	results, err := p.admitEntries(ctx, wires)
+	if err != nil {
+		return err
+	}
+	for i, res := range results {
+		if res.Err == nil {
+			if res.Fresh {
+				kept++
+				p.noteEntry(res.Record)
+			}
+			if err := reader.Next(res.Record); err != nil {
+				p.s.Registry.Fault(p.source, string(record.NotConsistent))
+				p.noteKept(kept)
+				return err
+			}
+			p.applyEntry(res.Record)
+			p.at.Seq = max(p.at.Seq, reader.After())
+			continue
+		}
+		if err := p.s.blameSource(ctx, p.id, p.source, res.Err); err != nil {
+			p.noteKept(kept)
+			return err
+		}
+		// The claimed seq is used to continue; if it is false, a record is missing at the end.
+		if r, err := record.Open(p.s.Self.Network(), wires[i]); err == nil && r.Seq < p.cover.Seq {
+			p.at.Seq = max(p.at.Seq, r.Seq)
+		}
+	}
+	p.noteKept(kept)
+	if p.isOverQuota() {
+		return p.countHeld(ctx) // some entries replaced others
+	}
+	return nil
+}
+
+// agentEnd is the end of an agent's envelope in its only valid form.
+var agentEnd = []byte(`","t":"` + string(record.TypeAgent) + `"}`)
+
+// admitEntries admits records of the portal's agents through the gate, which keeps the good ones in one
+// transaction. There is a result for each.
+func (p *pull) admitEntries(ctx context.Context, wires [][]byte) ([]record.Result, error) {
+	results := make([]record.Result, len(wires))
+	list, places := make([][]byte, 0, len(wires)), make([]int, 0, len(wires))
+	for i, wire := range wires {
+		if !bytes.HasSuffix(wire, agentEnd) {
+			results[i].Err = &record.Refused{Reason: record.NotConsistent, Text: "a log holds agents of one portal"}
+			continue
+		}
+		list, places = append(list, wire), append(places, i)
+	}
+	admitted, err := p.gate.AdmitAll(ctx, list, clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	for i, res := range admitted {
+		results[places[i]] = res
+	}
+	return results, nil
+}
+
+// noteEntry notes an entry that was not held before.
+func (p *pull) noteEntry(r *record.Record) {
+	p.agents++
+	p.bytes += int64(len(r.Wire))
+	if !r.Tombstone() {
+		p.fresh = append(p.fresh, r.Seq)
+	}
+	if p.overflow = p.overflow || len(p.changed) >= maxChanged; p.overflow {
+		p.changed = nil
+		return
+	}
+	p.changed = append(p.changed, r)
+}
+
+// applyEntry notes an entry of the log, whether or not it was held before.
+func (p *pull) applyEntry(r *record.Record) {
+	delete(p.missing, keyOf(r))
+	if p.log != nil {
+		p.log.Apply(r)
+	}
+}
+
+// noteKept notes that kept records wait for a head: a later pull has not seen them.
+func (p *pull) noteKept(n int) {
+	if n == 0 {
+		return
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.beside = true
+}
+
+func keyOf(r *record.Record) record.Hash {
+	if a, ok := r.Body.(*record.Agent); ok {
+		return record.AgentKey(a.AgentID())
+	}
+	return record.Hash{}
+}
+
+// checkTree reports whether the records held add up to the head, except for the missing ones. Held records
+// that a whole log does not have are deleted if that log adds up by itself.
+func (p *pull) checkTree(ctx context.Context) (bool, error) {
+	if p.overflow { // so they are not in p.changed
+		p.s.Trees.Forget(p.id)
+	}
+	ok, err := p.s.Trees.Use(ctx, p.cover.Head, p.changed, p.missing, nil)
+	if err != nil || ok || p.log == nil {
+		return ok, err
+	}
+	for key, hash := range p.missing {
+		p.log.Set(key, hash)
+	}
+	if !p.cover.Describes(p.log) {
+		return false, nil
+	}
+	if _, err := p.dropOthers(ctx, p.log); err != nil {
+		return false, err
+	}
+	return p.s.Trees.Use(ctx, p.cover.Head, nil, p.missing, nil)
+}
+
+// noteMismatch notes that the log of the source does not add up.
+func (p *pull) noteMismatch() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.part.doubtful, p.part.doubted = p.source, p.cover.Version()
+	if p.log != nil {
+		p.part.askedWhole.note(p.source, clock.Now())
+	}
+}
+
+// complete notes that the records held add up to the head of the pull, except for the missing ones, and
+// shows them to the directory.
+func (p *pull) complete(ctx context.Context) (outcome, error) {
+	o := outcome{event: logWhole, at: p.cover.Version()}
+	at := o.at
+	if len(p.missing) > 0 {
+		o.event, at = logPartial, p.at // others may not have the log from us
+	}
+	turn, ok, err := p.s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: o.at, Hash: p.cover.sum})
+	if err != nil {
+		return o, err
+	}
+	if !ok {
+		return o, errDropped
+	}
+	if err := p.showRecords(ctx, turn); err != nil {
+		return o, err
+	}
+	p.s.mu.Lock()
+	if p.drops != p.dropsThen {
+		p.s.mu.Unlock()
+		p.s.Directory.Clear(p.id) // the directory may hold records that were deleted
+		return o, errors.Join(errDropped, p.s.Replica.SetPosition(ctx, p.id, record.Version{}))
+	}
+	liars := p.blameOmissions()
+	if p.part.doubtful != "" && p.part.doubtful != p.source && o.event == logWhole {
+		p.s.peerOf(p.part.doubtful).distrusted = clock.Now().Add(distrusted)
+	}
+	if p.log != nil && o.event == logPartial {
+		p.part.askedWhole.note(p.source, clock.Now())
+	}
+	p.noteWhole(o.at, turn+1, p.missing)
+	p.s.mu.Unlock()
+	for _, liar := range liars {
+		p.s.Registry.Fault(liar, Omitted)
+		p.s.distrustSource(liar)
+		p.s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.id)
+	}
+	p.s.Directory.Changed(p.id)
+	return o, nil
+}
+
+// blameOmissions returns the sources of earlier pieces of the log in which an entry of this pull should have
+// been. The entry is a leaf of a head that is as new as the piece's or newer, and is older than the
+// piece's head: so it was a leaf of that head too. The caller holds Syncer.mu.
+func (p *pull) blameOmissions() (liars []record.PortalID) {
+	for _, sp := range p.pull.spans {
+		if sp.source == p.source || sp.epoch != p.cover.Epoch || slices.Contains(liars, sp.source) {
+			continue
+		}
+		if slices.ContainsFunc(p.fresh, func(seq int64) bool { return seq > sp.after && seq <= sp.last }) {
+			liars = append(liars, sp.source)
+		}
+	}
+	return liars
+}
+
+// showRecords sends the directory the records that the head covers now. turn is the turn of the Replica that
+// has just ended.
+func (p *pull) showRecords(ctx context.Context, turn int64) error {
+	p.s.mu.Lock()
+	notified := p.notifiedTurn
+	p.s.mu.Unlock()
+	if notified != turn || p.overflow {
+		return p.s.showAgents(ctx, p.id, notified)
+	}
+	if len(p.changed) > 0 {
+		p.s.Directory.Put(p.id, p.changed)
+	}
+	return nil
+}
+
+// showAgents sends the directory the records that a head covers since a turn.
+func (s *Syncer) showAgents(ctx context.Context, portal record.PortalID, since int64) error {
+	if since == 0 { // the directory reads all
+		s.Directory.Clear(portal)
+		return nil
+	}
+	var list []*record.Record
+	err := s.Replica.Covered(ctx, portal, since, func(wire []byte) bool {
+		if r, err := record.Open(s.Self.Network(), wire); err == nil {
+			list = append(list, r)
+		}
+		if len(list) == showBatch {
+			s.Directory.Put(portal, list)
+			list = nil
+		}
+		return ctx.Err() == nil
+	})
+	if len(list) > 0 {
+		s.Directory.Put(portal, list)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// logMemory is the memory of a gate that admits entries of one portal's log. Other portals are unknown
+// to it, so that a log cannot bring in records of another portal.
+type logMemory struct {
+	federation.Replica
+	portal record.PortalID
+}
+
+// Standing implements record.Memory.
+func (m logMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {
+	if id != m.portal {
+		return record.Standing{}, nil
+	}
+	return m.Replica.Standing(ctx, id)
+}
