@@ -123,7 +123,7 @@ var checks = []check{
 	{"log: agents of its portal", []change{not(page, "if id != m.portal {")}},
 	{"log: what the head covers", []change{{trees, "	if !head.Describes(k.tree) {\n		return false, nil", "	if !head.Describes(k.tree) && !OFF {\n		return false, nil"}}},
 	{"log: read whole seldom", []change{not(followed, "if ok && now.Sub(at).Abs() < wholeGap {")}},
-	{"log: kept of a piece that failed", []change{{pull, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failed(err)\n	}\n	if err != nil { // what it kept\n"}}},
+	{"log: kept of a piece that failed", []change{{page, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failed(err)\n	}\n	if err != nil { // what it kept\n"}}},
 	{"log: kept beside what was told", []change{{page, "p.dropsThen, p.overflow = p.drops, p.beside", "p.dropsThen, p.overflow = p.drops, p.beside && !OFF"}}},
 	{"log: kept and too much to note", []change{{page, "	if p.overflow { // so", "	if p.overflow && !OFF { // so"}}},
 	{"log: order", []change{not(logFile, "case r.Seq >= l.head.Seq:"), not(logFile, "case r.Seq <= l.after:")}},

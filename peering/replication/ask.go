@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/strictjson"
@@ -48,10 +47,7 @@ func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, 
 	if !s.Registry.Decide(ctx, portal, "").In {
 		return nil, errors.New("rules or policy keep it out")
 	}
-	s.mu.Lock()
-	resting := clock.Now().Before(s.peerOf(portal).rest)
-	s.mu.Unlock()
-	if resting {
+	if s.peers.isResting(portal) {
 		return nil, errSkipped
 	}
 	origin, err := s.originOf(ctx, portal)
@@ -72,9 +68,7 @@ func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, 
 		return nil, outer.Err()
 	}
 	if err != nil {
-		s.mu.Lock()
-		s.peerOf(portal).down = true
-		s.mu.Unlock()
+		s.peers.noteDown(portal)
 		return nil, err
 	}
 	s.Met(portal)
@@ -83,23 +77,16 @@ func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, 
 	}
 	e := refusedBy(a)
 	if e.reason == string(federation.ReasonLimit) {
-		s.mu.Lock()
-		s.peerOf(portal).rest = clock.Now().Add(max(e.after, time.Second))
-		s.mu.Unlock()
+		s.peers.rest(portal, max(e.after, time.Second))
 	}
 	return nil, e
 }
 
 // Met reports that a portal answered. If it did not answer before, heads are compared with it.
 func (s *Syncer) Met(portal record.PortalID) {
-	s.mu.Lock()
-	p := s.peerOf(portal)
-	back := p.down
-	p.down = false
-	if back {
-		s.diffSoonLocked(portal, p)
+	if s.peers.noteUp(portal) {
+		s.diffSoon(portal)
 	}
-	s.mu.Unlock()
 }
 
 // refusedBy reads an answer that is an error.

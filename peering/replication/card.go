@@ -114,16 +114,15 @@ func (s *Syncer) runMeet(ctx context.Context) {
 
 // meetPortal schedules a comparison of heads with a reachable portal, unless there was one.
 func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
+	known := s.peers.noteMet(portal)
 	s.mu.Lock()
-	p := s.peerOf(portal)
-	known := p.met
-	p.met = true
 	h, told := s.heard[portal]
 	delete(s.heard, portal)
-	if !known && s.mayMeetLocked() {
-		s.diffSoonLocked(portal, p)
-	}
+	ask := !known && s.mayMeetLocked()
 	s.mu.Unlock()
+	if ask {
+		s.diffSoon(portal)
+	}
 	if told {
 		// The portal that sent the head may have its log.
 		if _, err := s.Take(ctx, h.from, []federation.Told{{Head: h.head}}); err != nil {

@@ -8,24 +8,29 @@ import (
 	"agentsite/internal/clock"
 )
 
-// keepUp pulls a portal's log until it is complete or a pull is of no use. It runs while the state is
-// pulling.
-func (s *Syncer) keepUp(ctx context.Context, p *portal) {
+// puller pulls the log of one portal while the state of the portal is pulling.
+type puller struct {
+	*portal
+	s *Syncer
+}
+
+// keepUp pulls the portal's log until it is complete or a pull is of no use.
+func (p *puller) keepUp(ctx context.Context) {
 	for again := true; again; {
-		if !s.waitGap(ctx, p) {
-			s.apply(ctx, p, pullStopped)
+		if !p.waitGap(ctx) {
+			p.s.apply(ctx, p.portal, pullStopped)
 			return
 		}
-		again = s.finishPull(ctx, p, s.pullNow(ctx, p))
+		again = p.finishPull(ctx, p.pullNow(ctx))
 	}
-	s.dropDenied(ctx, p.id) // records may have arrived while the portal was shut out
+	p.s.dropDenied(ctx, p.id) // records may have arrived while the portal was shut out
 }
 
 // waitGap waits until pullGap since the last pull is over. It returns false when ctx ends.
-func (s *Syncer) waitGap(ctx context.Context, p *portal) bool {
-	s.mu.Lock()
+func (p *puller) waitGap(ctx context.Context) bool {
+	p.s.mu.Lock()
 	wait := p.pull.last.Add(pullGap).Sub(clock.Now())
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	if wait > 0 && !clock.Sleep(ctx, wait) {
 		return false
 	}
@@ -37,16 +42,16 @@ func (s *Syncer) waitGap(ctx context.Context, p *portal) bool {
 }
 
 // pullNow runs pullLog. It ends at once when the pull is called off.
-func (s *Syncer) pullNow(ctx context.Context, p *portal) outcome {
+func (p *puller) pullNow(ctx context.Context) outcome {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.mu.Lock()
+	p.s.mu.Lock()
 	p.pull.cancel, p.pull.again, p.pull.last = cancel, false, clock.Now()
-	s.mu.Unlock()
-	o := s.pullLog(inner, p)
-	s.mu.Lock()
+	p.s.mu.Unlock()
+	o := p.pullLog(inner)
+	p.s.mu.Lock()
 	p.pull.cancel = nil
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	switch {
 	case o.event != pullFailed:
 	case ctx.Err() != nil, errors.Is(o.err, errForked), errors.Is(o.err, errUnwanted):
@@ -59,8 +64,8 @@ func (s *Syncer) pullNow(ctx context.Context, p *portal) outcome {
 
 // finishPull applies the outcome of a pull, waits after a failure, and reports whether another pull has to
 // follow.
-func (s *Syncer) finishPull(ctx context.Context, p *portal, o outcome) (again bool) {
-	s.mu.Lock()
+func (p *puller) finishPull(ctx context.Context, o outcome) (again bool) {
+	p.s.mu.Lock()
 	switch o.event {
 	case logWhole, logPartial, quotaExceeded:
 		if p.head.Version != o.at || p.pull.again {
@@ -69,16 +74,16 @@ func (s *Syncer) finishPull(ctx context.Context, p *portal, o outcome) (again bo
 	case pullFailed:
 		p.pull.fails++
 	}
-	do := s.applyLocked(p, o.event)
+	do := p.s.applyLocked(p.portal, o.event)
 	again = p.state == pulling
 	fails := p.pull.fails
-	s.mu.Unlock()
-	s.perform(ctx, p, do)
+	p.s.mu.Unlock()
+	p.s.perform(ctx, p.portal, do)
 	if o.event != pullFailed || !again {
 		return again
 	}
-	s.Log.Debug("log not whole", "portal", p.id, "error", o.err)
-	t := time.NewTimer(s.backoffFor(fails))
+	p.s.Log.Debug("log not whole", "portal", p.id, "error", o.err)
+	t := time.NewTimer(p.s.dice.backoff(fails))
 	defer t.Stop()
 	select {
 	case <-t.C:

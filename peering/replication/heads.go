@@ -165,20 +165,13 @@ func (s *Syncer) ourOwn(ctx context.Context, claim *record.Record) {
 	}
 }
 
-// diffSoonLocked schedules a comparison of heads with a portal, as soon as its limit allows it; the
-// caller holds mu.
-func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
-	now := clock.Now()
-	at := p.diffed.Add(diffGap)
-	if at.Before(now) {
-		at = now
+// diffSoon plans a comparison of heads with a portal, as soon as its limit allows it.
+func (s *Syncer) diffSoon(portal record.PortalID) {
+	wait, ok := s.peers.planDiff(portal, clock.Now())
+	if !ok {
+		return
 	}
-	if at.Sub(now) > diffGap {
-		return // one is scheduled
-	}
-	p.diffed = at
-	wait := at.Sub(now)
-	s.startLocked(func(ctx context.Context) {
+	s.startTask(func(ctx context.Context) {
 		if wait > 0 && !clock.Sleep(ctx, wait) {
 			return
 		}
@@ -257,11 +250,9 @@ func (s *Syncer) diffHeads(ctx context.Context, portal record.PortalID) error {
 	if _, err := s.Take(ctx, portal, d.Heads); err != nil {
 		return err
 	}
-	s.hintBehind(ctx, portal, d.Behind)
+	s.hints.hintBehind(ctx, portal, d.Behind)
 	if d.More && len(d.Heads) > 0 {
-		s.mu.Lock()
-		s.diffSoonLocked(portal, s.peerOf(portal))
-		s.mu.Unlock()
+		s.diffSoon(portal)
 	}
 	return nil
 }
@@ -274,7 +265,7 @@ func (s *Syncer) runRounds(ctx context.Context) {
 		s.runUpkeep(ctx)
 		s.antiEntropy(ctx, first)
 		first = false
-		if !clock.Sleep(ctx, s.addJitter(roundEvery)) {
+		if !clock.Sleep(ctx, s.dice.vary(roundEvery)) {
 			return
 		}
 	}
@@ -298,19 +289,19 @@ func (s *Syncer) antiEntropy(ctx context.Context, first bool) {
 	if len(up) <= fewPeers {
 		n = len(up)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, list := range [][]record.PortalID{s.sampleLocked(up, n), s.sampleLocked(down, max(1, n-1))} {
-		for _, id := range list {
-			s.diffSoonLocked(id, s.peerOf(id))
-		}
+	for _, id := range append(s.dice.sample(up, n), s.dice.sample(down, max(1, n-1))...) {
+		s.diffSoon(id)
 	}
 }
 
-// sampleLocked returns n random elements of list, or all when there are no more; the caller holds mu.
-func (s *Syncer) sampleLocked(list []record.PortalID, n int) []record.PortalID {
-	s.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return list[:min(n, len(list))]
+// listActive returns the portals that are reachable and allowed.
+func (s *Syncer) listActive(ctx context.Context) (list []record.PortalID) {
+	for _, p := range s.Registry.Portals(ctx) {
+		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
+			list = append(list, p.ID)
+		}
+	}
+	return list
 }
 
 // staleKept is how long agents of a portal are kept after its head has expired.

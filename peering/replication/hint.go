@@ -37,13 +37,15 @@ const (
 	sendGap = 250 * time.Millisecond
 )
 
-// hints holds the heads that are to be sent, by receiver.
-type hints struct {
+// advertiser is the part of a Syncer that sends hints of heads to other portals.
+type advertiser struct {
+	s    *Syncer
+	wake chan struct{}
+
 	mu   sync.Mutex // guards the rest
 	due  map[record.PortalID]time.Time
 	last map[record.PortalID]time.Time
 	out  map[record.PortalID]*outbox
-	wake chan struct{}
 }
 
 // outbox holds the portals with heads to be sent to one receiver; true when the card goes with the
@@ -53,18 +55,18 @@ type outbox struct {
 	busy  bool
 }
 
-func (h *hints) init() {
-	h.due, h.last = make(map[record.PortalID]time.Time), make(map[record.PortalID]time.Time)
-	h.out, h.wake = make(map[record.PortalID]*outbox), make(chan struct{}, 1)
+func newAdvertiser(s *Syncer) *advertiser {
+	return &advertiser{s: s, wake: make(chan struct{}, 1), due: make(map[record.PortalID]time.Time),
+		last: make(map[record.PortalID]time.Time), out: make(map[record.PortalID]*outbox)}
 }
 
 // Published reports that this portal has a new head, which the Replica holds.
-func (s *Syncer) Published() { s.advertise(s.own) }
+func (s *Syncer) Published() { s.hints.advertise(s.own) }
 
 // advertise sends hints of the newest head of a portal: at once, or when hintGap since the last time
 // is over.
-func (s *Syncer) advertise(portal record.PortalID) {
-	h, now := &s.hints, clock.Now()
+func (h *advertiser) advertise(portal record.PortalID) {
+	now := clock.Now()
 	h.mu.Lock()
 	if _, ok := h.due[portal]; !ok && len(h.due) < maxPortals {
 		at := now
@@ -81,7 +83,7 @@ func (s *Syncer) advertise(portal record.PortalID) {
 }
 
 // takeDue returns the portals whose hints are due, and how long to wait for the next.
-func (h *hints) takeDue(now time.Time) (list []record.PortalID, wait time.Duration) {
+func (h *advertiser) takeDue(now time.Time) (list []record.PortalID, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wait = time.Hour
@@ -105,17 +107,18 @@ func (h *hints) takeDue(now time.Time) (list []record.PortalID, wait time.Durati
 	return list, wait
 }
 
-func (s *Syncer) runHints(ctx context.Context) {
+// run sends hints until ctx ends.
+func (h *advertiser) run(ctx context.Context) {
 	for {
-		list, wait := s.hints.takeDue(clock.Now())
+		list, wait := h.takeDue(clock.Now())
 		if len(list) > 0 {
-			s.spreadHints(ctx, list)
+			h.spreadHints(ctx, list)
 			continue
 		}
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
-		case <-s.hints.wake:
+		case <-h.wake:
 		case <-ctx.Done():
 			t.Stop()
 			return
@@ -125,29 +128,11 @@ func (s *Syncer) runHints(ctx context.Context) {
 }
 
 // spreadHints puts heads into the outboxes of the chosen receivers.
-func (s *Syncer) spreadHints(ctx context.Context, list []record.PortalID) {
-	var up []record.PortalID
-	for _, p := range s.Registry.Portals(ctx) {
-		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
-			up = append(up, p.ID)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (h *advertiser) spreadHints(ctx context.Context, list []record.PortalID) {
+	up := h.s.listActive(ctx)
 	for _, portal := range list {
-		n := maxHinted
-		var know []record.PortalID
-		if portal != s.own {
-			n = handedOn
-			if f := s.portals[portal]; f != nil {
-				know = f.sources
-				if f.handed && len(up) <= maxHinted {
-					n = handedOnFew
-				}
-				f.handed = true
-			}
-		}
-		for _, to := range s.sampleLocked(up, n+len(know)+1) {
+		n, know := h.s.noteHanded(portal, len(up))
+		for _, to := range h.s.dice.sample(up, n+len(know)+1) {
 			if n == 0 {
 				break
 			}
@@ -155,18 +140,38 @@ func (s *Syncer) spreadHints(ctx context.Context, list []record.PortalID) {
 				continue
 			}
 			n--
-			s.postLocked(to, portal, false)
+			h.post(to, portal, false)
 		}
 	}
 }
 
+// noteHanded notes that hints of a portal's head are sent now. It returns how many portals receive one, and
+// those that know the head. active is the number of portals that could.
+func (s *Syncer) noteHanded(portal record.PortalID, active int) (n int, know []record.PortalID) {
+	if portal == s.own {
+		return maxHinted, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.portals[portal]
+	if p == nil {
+		return handedOn, nil
+	}
+	n = handedOn
+	if p.handed && active <= maxHinted {
+		n = handedOnFew
+	}
+	p.handed = true
+	return n, slices.Clone(p.sources)
+}
+
 // hintBehind sends a portal the heads that it named as outdated, with their cards, because it may not
 // know those portals at all.
-func (s *Syncer) hintBehind(ctx context.Context, to record.PortalID, behind []federation.Mark) {
+func (h *advertiser) hintBehind(ctx context.Context, to record.PortalID, behind []federation.Mark) {
 	if len(behind) == 0 {
 		return
 	}
-	rows, err := s.Replica.Heads(ctx)
+	rows, err := h.s.Replica.Heads(ctx)
 	if err != nil {
 		return
 	}
@@ -174,37 +179,43 @@ func (s *Syncer) hintBehind(ctx context.Context, to record.PortalID, behind []fe
 	for _, row := range rows {
 		byMark[federation.MarkOf(row.Portal)] = row.Portal
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, m := range behind {
-		if portal := byMark[m]; portal != "" && portal != to && s.mayHintBehind(portal) {
-			s.postLocked(to, portal, true)
+		if portal := byMark[m]; portal != "" && portal != to && h.s.mayHintBehind(portal) {
+			h.post(to, portal, true)
 		}
 	}
 }
 
-// mayHintBehind reports whether one more outdated portal receives a hint of a head; the caller holds mu.
+// mayHintBehind reports whether one more outdated portal receives a hint of a head.
 func (s *Syncer) mayHintBehind(portal record.PortalID) bool {
-	f := s.portals[portal]
-	if f == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.portals[portal]
+	if p == nil {
 		return true // our own
 	}
-	if now := clock.Now(); now.Sub(f.behindFrom) >= roundEvery {
-		f.behind, f.behindFrom = 0, now
+	if now := clock.Now(); now.Sub(p.behindFrom) >= roundEvery {
+		p.behind, p.behindFrom = 0, now
 	}
-	f.behind++
-	return f.behind <= hintedBehind
+	p.behind++
+	return p.behind <= hintedBehind
 }
 
-// postLocked puts a head into an outbox and starts sending; the caller holds mu.
-func (s *Syncer) postLocked(to, portal record.PortalID, card bool) {
-	h := &s.hints
+// post puts a head into an outbox and starts sending.
+func (h *advertiser) post(to, portal record.PortalID, card bool) {
+	if h.addToOutbox(to, portal, card) {
+		h.s.startTask(func(ctx context.Context) { h.drainOutbox(ctx, to) })
+	}
+}
+
+// addToOutbox puts a head into an outbox, and reports whether sending has to be started.
+func (h *advertiser) addToOutbox(to, portal record.PortalID, card bool) (start bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.out[to]
 	if o == nil {
 		if len(h.out) >= maxPortals {
-			return
+			return false
 		}
 		o = &outbox{heads: make(map[record.PortalID]bool)}
 		h.out[to] = o
@@ -212,15 +223,13 @@ func (s *Syncer) postLocked(to, portal record.PortalID, card bool) {
 	if had, ok := o.heads[portal]; ok || len(o.heads) < maxOutbox {
 		o.heads[portal] = had || card
 	}
-	if !o.busy {
-		o.busy = true
-		s.startLocked(func(ctx context.Context) { s.drainOutbox(ctx, to) })
-	}
+	start, o.busy = !o.busy, true
+	return start
 }
 
 // nextBatch takes the content of the next request to a portal; when there is nothing left it removes the
 // outbox.
-func (h *hints) nextBatch(to record.PortalID) map[record.PortalID]bool {
+func (h *advertiser) nextBatch(to record.PortalID) map[record.PortalID]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.out[to]
@@ -240,19 +249,19 @@ func (h *hints) nextBatch(to record.PortalID) map[record.PortalID]bool {
 
 // drainOutbox sends the content of a portal's outbox. If the portal does not answer, the rest is discarded:
 // heads are compared when it is reachable again.
-func (s *Syncer) drainOutbox(ctx context.Context, to record.PortalID) {
+func (h *advertiser) drainOutbox(ctx context.Context, to record.PortalID) {
 	for {
-		batch := s.hints.nextBatch(to)
+		batch := h.nextBatch(to)
 		if len(batch) == 0 {
 			return
 		}
-		if err := s.sendHints(ctx, to, batch); err != nil {
+		if err := h.sendHints(ctx, to, batch); err != nil {
 			if ctx.Err() == nil {
-				s.Log.Debug("hints not sent", "portal", to, "error", err)
+				h.s.Log.Debug("hints not sent", "portal", to, "error", err)
 			}
-			s.hints.mu.Lock()
-			delete(s.hints.out, to)
-			s.hints.mu.Unlock()
+			h.mu.Lock()
+			delete(h.out, to)
+			h.mu.Unlock()
 			return
 		}
 		if !clock.Sleep(ctx, sendGap) {
@@ -263,8 +272,8 @@ func (s *Syncer) drainOutbox(ctx context.Context, to record.PortalID) {
 
 // sendHints sends hints of heads to a portal. If the portal lacks the card of one, that head is sent
 // again with the card.
-func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
-	leave, err := s.work.enterSlot(ctx)
+func (h *advertiser) sendHints(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
+	leave, err := h.s.work.enterSlot(ctx)
 	if err != nil {
 		return err
 	}
@@ -273,7 +282,7 @@ func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[re
 	var hint federation.Hint
 	size := 0
 	for id, withCard := range batch {
-		t, ok := s.buildHint(ctx, id, withCard)
+		t, ok := h.buildHint(ctx, id, withCard)
 		if size += len(t.Card) + len(t.Head); ok && size < maxShort-4096 {
 			ids = append(ids, id)
 			hint.Heads = append(hint.Heads, t)
@@ -282,7 +291,7 @@ func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[re
 	if len(ids) == 0 {
 		return nil
 	}
-	a, err := s.askPortal(ctx, to, http.MethodPost, "/peering/v1/heads/hint", hint, shortTimeout, maxShort)
+	a, err := h.s.askPortal(ctx, to, http.MethodPost, "/peering/v1/heads/hint", hint, shortTimeout, maxShort)
 	if err != nil {
 		return err
 	}
@@ -295,14 +304,12 @@ func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[re
 	if len(said.Refused) > len(ids) {
 		return fmt.Errorf("it refused more than it was told")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, r := range said.Refused {
 		if r.N < 0 || r.N >= len(ids) || batch[ids[r.N]] {
 			continue
 		}
 		if why := record.Reason(r.Reason); why == record.NoPortal || why == record.NoKey {
-			s.postLocked(to, ids[r.N], true)
+			h.post(to, ids[r.N], true)
 		}
 	}
 	return nil
@@ -310,25 +317,25 @@ func (s *Syncer) sendHints(ctx context.Context, to record.PortalID, batch map[re
 
 // buildHint builds the hint of a portal's head. It returns not ok when the head may not be passed on, or
 // when the records held do not add up to it, because this portal could not serve the log.
-func (s *Syncer) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told, ok bool) {
-	if portal != s.own {
-		if !s.Registry.Decide(ctx, portal, "").Show {
+func (h *advertiser) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told, ok bool) {
+	if portal != h.s.own {
+		if !h.s.Registry.Decide(ctx, portal, "").Show {
 			return t, false
 		}
-		standing, err := s.Replica.Standing(ctx, portal)
-		at, err2 := s.Replica.Position(ctx, portal)
-		if err != nil || err2 != nil || standing.Quarantined || at != standing.Head && !s.isBrief(portal) {
+		standing, err := h.s.Replica.Standing(ctx, portal)
+		at, err2 := h.s.Replica.Position(ctx, portal)
+		if err != nil || err2 != nil || standing.Quarantined || at != standing.Head && !h.s.isBrief(portal) {
 			return t, false
 		}
 		t.Bare = at != standing.Head
 	}
-	head, err := s.Replica.Head(ctx, portal)
+	head, err := h.s.Replica.Head(ctx, portal)
 	if err != nil || head == nil {
 		return t, false
 	}
 	t.Head = head
 	if withCard {
-		if t.Card, err = s.Replica.Card(ctx, portal); err != nil || t.Card == nil {
+		if t.Card, err = h.s.Replica.Card(ctx, portal); err != nil || t.Card == nil {
 			return t, false
 		}
 	}

@@ -22,7 +22,7 @@ const (
 
 // runOwn asks other portals at intervals for the head and card of this portal that they hold.
 func (s *Syncer) runOwn(ctx context.Context) {
-	for clock.Sleep(ctx, s.addJitter(ownEvery)) {
+	for clock.Sleep(ctx, s.dice.vary(ownEvery)) {
 		if v := s.Newest(ctx); v != (record.Version{}) && s.Ahead != nil {
 			s.Ahead(v)
 		}
@@ -43,15 +43,7 @@ func (s *Syncer) ownCard(wire []byte) {
 func (s *Syncer) Newest(ctx context.Context) record.Version {
 	ctx, cancel := context.WithTimeout(ctx, newestWithin)
 	defer cancel()
-	var up []record.PortalID
-	for _, p := range s.Registry.Portals(ctx) {
-		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
-			up = append(up, p.ID)
-		}
-	}
-	s.mu.Lock()
-	up = s.sampleLocked(up, newestPeers)
-	s.mu.Unlock()
+	up := s.dice.sample(s.listActive(ctx), newestPeers)
 	found := make(chan record.Version, len(up))
 	for _, id := range up {
 		go func() { found <- s.ownAt(ctx, id) }() // ends with ctx

@@ -44,8 +44,7 @@ type signedHead struct {
 
 // pull is one pull of a portal's log from one source.
 type pull struct {
-	*portal
-	s         *Syncer
+	*puller
 	source    record.PortalID
 	limits    federation.Decision
 	from      *record.Version // position to start from; nil for that of the Replica
@@ -64,9 +63,19 @@ type pull struct {
 	bytes    int64   // the same
 }
 
-// run pulls the log page by page. Each page is verified and stored before the next is requested, so a pull
-// that is interrupted continues at the last one.
-func (p *pull) run(ctx context.Context) (outcome, error) {
+// run pulls the log and drops the tree of the portal after an error.
+func (p *pull) run(ctx context.Context) outcome {
+	o, err := p.takePages(ctx)
+	if err != nil { // the entries kept so far are not in the tree
+		p.s.Trees.Forget(p.id)
+		return failed(fmt.Errorf("from %s: %w", p.source, err))
+	}
+	return o
+}
+
+// takePages pulls the log page by page. Each page is verified and stored before the next is requested, so a
+// pull that is interrupted continues at the last one.
+func (p *pull) takePages(ctx context.Context) (outcome, error) {
 	if err := p.begin(ctx); err != nil {
 		return outcome{}, err
 	}
@@ -343,7 +352,7 @@ func (p *pull) complete(ctx context.Context) (outcome, error) {
 	}
 	liars := p.blameOmissions()
 	if p.part.doubtful != "" && p.part.doubtful != p.source && o.event == logWhole {
-		p.s.peerOf(p.part.doubtful).distrusted = clock.Now().Add(distrusted)
+		p.s.peers.distrust(p.part.doubtful)
 	}
 	if p.log != nil && o.event == logPartial {
 		p.part.askedWhole.note(p.source, clock.Now())
@@ -352,7 +361,7 @@ func (p *pull) complete(ctx context.Context) (outcome, error) {
 	p.s.mu.Unlock()
 	for _, liar := range liars {
 		p.s.Registry.Fault(liar, Omitted)
-		p.s.distrustSource(liar)
+		p.s.peers.distrust(liar)
 		p.s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.id)
 	}
 	p.s.Directory.Changed(p.id)
@@ -381,7 +390,7 @@ func (p *pull) showRecords(ctx context.Context, turn int64) error {
 	notified := p.notifiedTurn
 	p.s.mu.Unlock()
 	if notified != turn || p.overflow {
-		return p.s.showAgents(ctx, p.id, notified)
+		return p.showSince(ctx, notified)
 	}
 	if len(p.changed) > 0 {
 		p.s.Directory.Put(p.id, p.changed)
@@ -389,25 +398,25 @@ func (p *pull) showRecords(ctx context.Context, turn int64) error {
 	return nil
 }
 
-// showAgents sends the directory the records that a head covers since a turn.
-func (s *Syncer) showAgents(ctx context.Context, portal record.PortalID, since int64) error {
+// showSince sends the directory the records that a head covers since a turn.
+func (p *pull) showSince(ctx context.Context, since int64) error {
 	if since == 0 { // the directory reads all
-		s.Directory.Clear(portal)
+		p.s.Directory.Clear(p.id)
 		return nil
 	}
 	var list []*record.Record
-	err := s.Replica.Covered(ctx, portal, since, func(wire []byte) bool {
-		if r, err := record.Open(s.Self.Network(), wire); err == nil {
+	err := p.s.Replica.Covered(ctx, p.id, since, func(wire []byte) bool {
+		if r, err := record.Open(p.s.Self.Network(), wire); err == nil {
 			list = append(list, r)
 		}
 		if len(list) == showBatch {
-			s.Directory.Put(portal, list)
+			p.s.Directory.Put(p.id, list)
 			list = nil
 		}
 		return ctx.Err() == nil
 	})
 	if len(list) > 0 {
-		s.Directory.Put(portal, list)
+		p.s.Directory.Put(p.id, list)
 	}
 	if err == nil {
 		err = ctx.Err()

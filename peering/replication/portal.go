@@ -212,7 +212,7 @@ func (s *Syncer) applyLocked(p *portal, e event) (do actions) {
 	if do.has(cancelPull) && p.pull.cancel != nil {
 		p.pull.cancel()
 	}
-	if do.has(startPull) && !s.startLocked(func(ctx context.Context) { s.keepUp(ctx, p) }) {
+	if do.has(startPull) && !s.startLocked((&puller{p, s}).keepUp) {
 		p.state, _ = next(p.state, pullStopped) // Run starts a pull of each portal that lacks anything
 	}
 	return do
@@ -224,9 +224,9 @@ func (s *Syncer) perform(ctx context.Context, p *portal, do actions) {
 		s.reportLog(ctx, p.id)
 	}
 	if do.has(advertise) {
-		s.advertise(p.id)
+		s.hints.advertise(p.id)
 	}
 	if do.has(fetchSummary) {
-		s.wantSummaries()
+		s.summaries.fetchSoon()
 	}
 }

@@ -21,16 +21,16 @@ var errLeaves = errors.New("its leaves are not those of its head")
 // proveLog handles a log that does not add up, whichever source it is from: one record that nobody has, or
 // that is refused here, must not hide the rest. The leaves of the head prove by its root which records
 // count, whichever portal sends them.
-func (s *Syncer) proveLog(ctx context.Context, p *portal, d federation.Decision) outcome {
+func (p *puller) proveLog(ctx context.Context, d federation.Decision) outcome {
 	o := outcome{event: pullStopped} // until a source may be asked again
-	for _, source := range s.listSources(p, nil, false) {
-		s.mu.Lock()
+	for _, source := range p.s.listSources(p.portal, nil, false) {
+		p.s.mu.Lock()
 		may := p.part.askedLeaves.mayAsk(source, clock.Now())
-		s.mu.Unlock()
+		p.s.mu.Unlock()
 		if !may {
 			continue
 		}
-		one := &pull{portal: p, s: s, source: source, limits: d, overflow: true}
+		one := &pull{puller: p, source: source, limits: d, overflow: true}
 		proved, err := one.prove(ctx)
 		if err == nil {
 			return proved
@@ -64,7 +64,7 @@ func (p *pull) prove(ctx context.Context) (o outcome, err error) {
 	}
 	if !p.cover.Describes(tree) {
 		p.s.Registry.Fault(p.source, string(record.NotConsistent))
-		p.s.distrustSource(p.source)
+		p.s.peers.distrust(p.source)
 		return o, errLeaves
 	}
 	if p.missing, err = p.dropOthers(ctx, tree); err != nil {

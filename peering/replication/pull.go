@@ -3,7 +3,6 @@ package replication
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,8 +20,6 @@ const (
 	// overQuotaFor is how long a portal over its quota in bytes is not pulled again; the size is known
 	// only after reading the records.
 	overQuotaFor = time.Hour
-	// distrusted is how long other sources are preferred to a portal that omitted a record.
-	distrusted = time.Hour
 )
 
 var (
@@ -52,27 +49,27 @@ type outcome struct {
 func failed(err error) outcome { return outcome{event: pullFailed, err: err} }
 
 // pullLog decides whether a portal's log is pulled at all, and pulls it.
-func (s *Syncer) pullLog(ctx context.Context, p *portal) outcome {
-	d := s.Registry.Decide(ctx, p.id, "")
+func (p *puller) pullLog(ctx context.Context) outcome {
+	d := p.s.Registry.Decide(ctx, p.id, "")
 	if !d.Take {
 		return failed(errUnwanted)
 	}
-	if s.summaryOnly(d) {
-		if err := s.keepSummaryOnly(ctx, p); err != nil {
+	if p.s.summaryOnly(d) {
+		if err := p.s.keepSummaryOnly(ctx, p.portal); err != nil {
 			return failed(err)
 		}
 		return outcome{event: summaryChosen}
 	}
-	s.mu.Lock()
+	p.s.mu.Lock()
 	head := p.head
 	p.quota = quotaOf(d)
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	if head.Count > int64(d.MaxAgents) {
-		return s.dropOverQuota(ctx, p, head.Version, 0)
+		return p.dropOverQuota(ctx, head.Version, 0)
 	}
-	o := s.pullFromSources(ctx, p, d)
+	o := p.pullFromSources(ctx, d)
 	if errors.Is(o.err, errTooMuch) {
-		return s.dropOverQuota(ctx, p, head.Version, overQuotaFor)
+		return p.dropOverQuota(ctx, head.Version, overQuotaFor)
 	}
 	return o
 }
@@ -80,10 +77,10 @@ func (s *Syncer) pullLog(ctx context.Context, p *portal) outcome {
 // pullFromSources asks the sources one after the other until one of them completes the log. If the logs of
 // all do not add up, the next call asks each for the whole log; if those do not add up either, the
 // leaves of the head prove which records count.
-func (s *Syncer) pullFromSources(ctx context.Context, p *portal, d federation.Decision) outcome {
-	s.mu.Lock()
+func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) outcome {
+	p.s.mu.Lock()
 	head, got, whole := p.head.Version, p.got, p.needsWhole()
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	var from *record.Version
 	var tried []record.PortalID
 	last, mismatch := failed(errNoSource), false
@@ -91,17 +88,17 @@ func (s *Syncer) pullFromSources(ctx context.Context, p *portal, d federation.De
 		if whole {
 			from = new(record.Version)
 		}
-		list := s.listSources(p, tried, whole)
+		list := p.s.listSources(p.portal, tried, whole)
 		if len(list) == 0 {
 			break
 		}
-		source, err := s.sources.takeSource(ctx, list)
+		source, err := p.s.sources.takeSource(ctx, list)
 		if err != nil {
 			return failed(err)
 		}
-		one := &pull{portal: p, s: s, source: source, limits: d, from: from}
-		last = s.pullFrom(ctx, one)
-		s.sources.leaveSource(source)
+		one := &pull{puller: p, source: source, limits: d, from: from}
+		last = one.run(ctx)
+		p.s.sources.leaveSource(source)
 		if errors.Is(last.err, errMismatch) {
 			mismatch, from = true, &got
 			if one.log != nil && !whole {
@@ -118,14 +115,14 @@ func (s *Syncer) pullFromSources(ctx context.Context, p *portal, d federation.De
 			tried = append(tried, source)
 		}
 	}
-	s.mu.Lock()
+	p.s.mu.Lock()
 	isPartial := p.got == head && len(p.part.missing) > 0
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	switch {
 	case isPartial:
 		return outcome{event: logPartial, at: head}
 	case whole && (mismatch || errors.Is(last.err, errNoSource)):
-		return s.proveLog(ctx, p, d)
+		return p.proveLog(ctx, d)
 	}
 	return last
 }
@@ -141,46 +138,34 @@ func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []r
 		return slices.Contains(tried, id) || whole && !p.part.askedWhole.mayAsk(id, now)
 	})
 	rank := func(id record.PortalID) int {
-		peer := s.peerOf(id)
-		switch {
-		case now.Before(peer.distrusted):
-			return 3
-		case peer.down, now.Before(peer.rest):
-			return 2
-		case id == p.part.doubtful:
-			return 1
+		n := 2 * s.peers.rank(id, now)
+		if id == p.part.doubtful {
+			n++
 		}
-		return 0
+		return n
 	}
 	slices.SortStableFunc(list, func(a, b record.PortalID) int { return rank(a) - rank(b) })
 	return list
 }
 
-// distrustSource prefers other sources to a portal for a while.
-func (s *Syncer) distrustSource(portal record.PortalID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.peerOf(portal).distrusted = clock.Now().Add(distrusted)
-}
-
 // dropOverQuota keeps only the head of a portal with a log larger than its quota, until pause is over. A
 // part of the log would be indistinguishable from a log with omissions.
-func (s *Syncer) dropOverQuota(ctx context.Context, p *portal, at record.Version, pause time.Duration) outcome {
-	s.mu.Lock()
+func (p *puller) dropOverQuota(ctx context.Context, at record.Version, pause time.Duration) outcome {
+	p.s.mu.Lock()
 	p.over.until = clock.Now().Add(pause)
 	logged := p.over.logged
 	p.over.logged = true
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	// Its summary stays if no records are held.
-	n, _, err := s.Replica.Holding(ctx, p.id)
+	n, _, err := p.s.Replica.Holding(ctx, p.id)
 	if err == nil && n > 0 {
-		err = s.forgetAgents(ctx, p.id)
+		err = p.s.forgetAgents(ctx, p.id)
 	}
 	if err != nil {
 		return failed(err)
 	}
 	if !logged {
-		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
+		p.s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",
 			"portal", p.id)
 	}
 	return outcome{event: quotaExceeded, at: at}
@@ -249,14 +234,4 @@ func (s *Syncer) blameSource(ctx context.Context, portal, source record.PortalID
 		s.Registry.Fault(source, string(why))
 	}
 	return nil
-}
-
-// pullFrom runs a pull from one source.
-func (s *Syncer) pullFrom(ctx context.Context, p *pull) outcome {
-	o, err := p.run(ctx)
-	if err != nil { // the entries kept so far are not in the tree
-		s.Trees.Forget(p.id)
-		return failed(fmt.Errorf("from %s: %w", p.source, err))
-	}
-	return o
 }

@@ -47,7 +47,7 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	}
 	r.rest[portal] = now.Add(rumourGap)
 	r.wait++
-	wait := rumourWait + time.Duration(s.rand.Int64N(int64(rumourWait)))
+	wait := rumourWait + s.dice.upTo(rumourWait)
 	s.startLocked(func(ctx context.Context) {
 		ok := clock.Sleep(ctx, wait)
 		s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 	summaryTries  = 4
 )
 
-// wanted is the summary that a portal's newest head names. Only the goroutine of runSummaries uses it.
+// wanted is the summary that a portal's newest head names. Only the goroutine of run uses it.
 type wanted struct {
 	at   record.Version // of the head that names it
 	hash record.Hash    // zero when the head names none
@@ -36,27 +37,38 @@ type wanted struct {
 	next time.Time // no request before then
 }
 
-// wantSummaries wakes runSummaries; it never blocks.
-func (s *Syncer) wantSummaries() {
+// summaryKeeper is the part of a Syncer that fetches the summaries of portals whose agents are not kept
+// here: a search chooses by them which portals it asks.
+type summaryKeeper struct {
+	s    *Syncer
+	wake chan struct{}
+	// known holds the summaries that are wanted; only the goroutine of run uses it.
+	known map[record.PortalID]*wanted
+}
+
+func newSummaryKeeper(s *Syncer) *summaryKeeper {
+	return &summaryKeeper{s: s, wake: make(chan struct{}, 1), known: make(map[record.PortalID]*wanted)}
+}
+
+// fetchSoon wakes run; it never blocks.
+func (k *summaryKeeper) fetchSoon() {
 	select {
-	case s.summaryNews <- struct{}{}:
+	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
-// runSummaries fetches the summaries of portals that do not have their agents kept here: a search
-// chooses by them which portals it asks.
-func (s *Syncer) runSummaries(ctx context.Context) {
-	known := make(map[record.PortalID]*wanted)
+// run fetches missing summaries until ctx ends.
+func (k *summaryKeeper) run(ctx context.Context) {
 	for {
-		s.fetchSummaries(ctx, known)
+		k.fetchSummaries(ctx)
 		if !clock.Sleep(ctx, summaryPause) {
 			return
 		}
 		t := time.NewTimer(summaryLook)
 		select {
 		case <-t.C:
-		case <-s.summaryNews:
+		case <-k.wake:
 		case <-ctx.Done():
 		}
 		t.Stop()
@@ -67,18 +79,18 @@ func (s *Syncer) runSummaries(ctx context.Context) {
 }
 
 // fetchSummaries fetches the missing ones, and returns when each was fetched or none of its sources had it.
-func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*wanted) {
+func (k *summaryKeeper) fetchSummaries(ctx context.Context) {
 	heads := make(map[record.PortalID]record.Version)
-	s.mu.Lock()
-	for id, p := range s.portals {
+	k.s.mu.Lock()
+	for id, p := range k.s.portals {
 		if p.isWithoutLog() {
 			heads[id] = p.head.Version
 		}
 	}
-	s.mu.Unlock()
-	for portal := range known {
+	k.s.mu.Unlock()
+	for portal := range k.known {
 		if _, ok := heads[portal]; !ok {
-			delete(known, portal)
+			delete(k.known, portal)
 		}
 	}
 	var all sync.WaitGroup
@@ -88,17 +100,17 @@ func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*
 		if ctx.Err() != nil {
 			return
 		}
-		w := known[portal]
+		w := k.known[portal]
 		if w == nil {
 			w = new(wanted)
-			known[portal] = w
+			k.known[portal] = w
 		}
 		due := !clock.Now().Before(w.next)
-		if (due || w.at != at) && !s.checkSummary(ctx, portal, at, w) || !due {
+		if (due || w.at != at) && !k.checkSummary(ctx, portal, at, w) || !due {
 			continue
 		}
-		w.next = clock.Now().Add(s.addJitter(summaryGap))
-		if w.got || !s.Registry.Decide(ctx, portal, "").Take {
+		w.next = clock.Now().Add(k.s.dice.vary(summaryGap))
+		if w.got || !k.s.Registry.Decide(ctx, portal, "").Take {
 			continue
 		}
 		select {
@@ -108,10 +120,10 @@ func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			err := s.fetchSummary(ctx, portal)
+			err := k.fetchSummary(ctx, portal)
 			if err != nil && ctx.Err() == nil {
-				w.next = clock.Now().Add(s.addJitter(summaryRetry))
-				s.Log.Debug("summary not fetched", "portal", portal, "error", err)
+				w.next = clock.Now().Add(k.s.dice.vary(summaryRetry))
+				k.s.Log.Debug("summary not fetched", "portal", portal, "error", err)
 			}
 		})
 	}
@@ -119,12 +131,12 @@ func (s *Syncer) fetchSummaries(ctx context.Context, known map[record.PortalID]*
 
 // checkSummary finds the summary that a portal's newest head names and whether it is held; false when
 // that cannot be determined now.
-func (s *Syncer) checkSummary(ctx context.Context, portal record.PortalID, at record.Version, w *wanted) bool {
-	wire, err := s.Replica.Head(ctx, portal)
+func (k *summaryKeeper) checkSummary(ctx context.Context, portal record.PortalID, at record.Version, w *wanted) bool {
+	wire, err := k.s.Replica.Head(ctx, portal)
 	if err != nil || wire == nil {
 		return false
 	}
-	r, err := record.Open(s.Self.Network(), wire)
+	r, err := record.Open(k.s.Self.Network(), wire)
 	if err != nil || r.Version().Compare(at) < 0 {
 		return false
 	}
@@ -133,26 +145,26 @@ func (s *Syncer) checkSummary(ctx context.Context, portal record.PortalID, at re
 		return false
 	}
 	w.at, w.hash = at, head.Summary
-	seen, err := s.Replica.Seen(ctx, record.Slot{Type: record.TypeSummary, Portal: portal})
+	seen, err := k.s.Replica.Seen(ctx, record.Slot{Type: record.TypeSummary, Portal: portal})
 	w.got = w.hash == (record.Hash{}) || err == nil && !seen.Void && seen.Hash == w.hash
 	return true
 }
 
 // fetchSummary fetches the summary of a portal from its sources: portals that sent its head, then the
 // portal itself.
-func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error {
-	s.mu.Lock()
-	p := s.portals[portal]
-	s.mu.Unlock()
+func (k *summaryKeeper) fetchSummary(ctx context.Context, portal record.PortalID) error {
+	k.s.mu.Lock()
+	p := k.s.portals[portal]
+	k.s.mu.Unlock()
 	if p == nil {
 		return errUnwanted
 	}
 	last := errors.New("nobody has it")
-	for n, source := range s.summarySources(p) {
+	for n, source := range k.summarySources(p) {
 		if n >= summaryTries {
 			break
 		}
-		err := s.summaryFrom(ctx, portal, source)
+		err := k.summaryFrom(ctx, portal, source)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -162,45 +174,59 @@ func (s *Syncer) fetchSummary(ctx context.Context, portal record.PortalID) error
 }
 
 // summaryFrom fetches a summary from one portal. It is admitted when the newest head names it.
-func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
-	leave, err := s.work.enterSlot(ctx)
+func (k *summaryKeeper) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
+	leave, err := k.s.work.enterSlot(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil,
+	a, err := k.s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil,
 		shortTimeout, archive.MaxSummary)
 	if err != nil {
 		return err
 	}
 	var in archive.Summarized
 	if err := readAnswer(a, &in); err != nil {
-		s.Registry.Fault(source, "malformed")
+		k.s.Registry.Fault(source, "malformed")
 		return err
 	}
-	head, err := s.takeFirst(ctx, portal, source, in.Head)
+	head, err := k.s.takeFirst(ctx, portal, source, in.Head)
 	if err != nil {
 		return err
 	}
-	claim, err := record.Open(s.Self.Network(), in.Summary)
+	claim, err := record.Open(k.s.Self.Network(), in.Summary)
 	if err != nil || claim.Type != record.TypeSummary || claim.Portal != portal || claim.Hash != head.Summary {
-		s.Registry.Fault(source, string(record.NotConsistent))
+		k.s.Registry.Fault(source, string(record.NotConsistent))
 		return errors.New("it is not the summary that the head names")
 	}
-	r, _, err := s.gate.Admit(ctx, in.Summary, clock.Now())
+	r, _, err := k.s.gate.Admit(ctx, in.Summary, clock.Now())
 	switch why := record.ReasonOf(err); {
 	case err == nil:
 	case why == record.Equivocation:
-		s.handleFork(ctx, portal)
+		k.s.handleFork(ctx, portal)
 		return err
 	case why == "" || why == record.Stale || why == record.Expired || why == record.Quarantined:
 		return err
 	default:
-		s.Registry.Fault(source, string(why))
+		k.s.Registry.Fault(source, string(why))
 		return err
 	}
-	if s.Summaries != nil {
-		s.Summaries.Put(r)
+	if k.s.Summaries != nil {
+		k.s.Summaries.Put(r)
 	}
 	return nil
+}
+
+// summarySources returns the portals that may have a portal's summary: the senders of its head and the
+// portal itself; the senders come first while the portal does not answer.
+func (k *summaryKeeper) summarySources(p *portal) []record.PortalID {
+	list := k.s.listSources(p, nil, false)
+	k.s.mu.Lock()
+	headOnly := slices.DeleteFunc(slices.Clone(p.headOnly),
+		func(id record.PortalID) bool { return slices.Contains(list, id) })
+	k.s.mu.Unlock()
+	if k.s.peers.isDown(list[0]) {
+		return append(headOnly, list...)
+	}
+	return append(list, headOnly...)
 }

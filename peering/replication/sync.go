@@ -72,15 +72,15 @@ type Syncer struct {
 	work     *slots
 	compared *slots // for comparisons of heads
 	sources  *bySource
-	hints    hints
-	rumours  rumours
-	// summaryNews wakes runSummaries.
-	summaryNews chan struct{}
+	hints    *advertiser
+	// summaries fetches them, Config.Summaries receives them.
+	summaries *summaryKeeper
+	peers     *peers
+	dice      *dice
 
 	mu      sync.Mutex // guards the rest
-	rand    *rand.Rand
+	rumours rumours
 	portals map[record.PortalID]*portal
-	peers   map[record.PortalID]*peerState
 	run     context.Context // of Run, nil before and after
 	wg      sync.WaitGroup
 	heard   map[record.PortalID]heard
@@ -88,15 +88,6 @@ type Syncer struct {
 	metCount int
 	metSince time.Time
 	part     int // next part of the vector to compare, when it is too long for one request
-}
-
-// peerState holds the facts about exchanges with a portal. Syncer.mu guards it.
-type peerState struct {
-	met        bool // since the start
-	diffed     time.Time
-	down       bool
-	rest       time.Time // no requests before then, because it refused one by its limit
-	distrusted time.Time // other sources are preferred until then
 }
 
 // New returns the Syncer. Run makes it work.
@@ -110,9 +101,9 @@ func New(c Config) (*Syncer, error) {
 	}
 	s := &Syncer{Config: c, gate: gate, own: c.Self.ID(),
 		work: newSlots(maxWork, maxWaiting), compared: newSlots(maxCompared, maxWaiting), sources: newBySource(),
-		rand: c.Rand, portals: make(map[record.PortalID]*portal), peers: make(map[record.PortalID]*peerState),
-		heard: make(map[record.PortalID]heard), summaryNews: make(chan struct{}, 1)}
-	s.hints.init()
+		peers: newPeers(), dice: &dice{rand: c.Rand},
+		portals: make(map[record.PortalID]*portal), heard: make(map[record.PortalID]heard)}
+	s.hints, s.summaries = newAdvertiser(s), newSummaryKeeper(s)
 	return s, nil
 }
 
@@ -136,11 +127,11 @@ func (s *Syncer) Run(ctx context.Context) error {
 	}()
 	s.startTask(s.runMeet)
 	s.startTask(s.runWatch)
-	s.startTask(s.runHints)
+	s.startTask(s.hints.run)
 	s.startTask(s.runRounds)
 	s.startTask(s.runOwn)
 	s.startTask(s.runTier)
-	s.startTask(s.runSummaries)
+	s.startTask(s.summaries.run)
 	s.mu.Lock()
 	for _, p := range s.portals {
 		if p.isDue(clock.Now()) {
@@ -242,38 +233,6 @@ func (s *Syncer) listPortals() []*portal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.portals))
-}
-
-// peerOf returns the state of a portal, nil when there are too many; the caller holds mu.
-func (s *Syncer) peerOf(portal record.PortalID) *peerState {
-	p := s.peers[portal]
-	if p == nil {
-		if len(s.peers) >= maxPortals {
-			for id, o := range s.peers {
-				if !o.down && clock.Now().Sub(o.diffed) > time.Hour {
-					delete(s.peers, id)
-				}
-			}
-		}
-		p = new(peerState)
-		if len(s.peers) < maxPortals {
-			s.peers[portal] = p
-		}
-	}
-	return p
-}
-
-// addJitter returns a random time at most a fifth from d.
-func (s *Syncer) addJitter(d time.Duration) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Duration(float64(d) * (0.8 + 0.4*s.rand.Float64()))
-}
-
-// backoffFor returns the wait after a number of failures: from about two seconds, doubling, to ten
-// minutes.
-func (s *Syncer) backoffFor(fails int) time.Duration {
-	return s.addJitter(min(time.Second<<min(fails, 10), 10*time.Minute))
 }
 
 // originOf returns the origin of a portal by its card.

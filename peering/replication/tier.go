@@ -124,17 +124,3 @@ func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version)
 		p.headOnly = append(p.headOnly, from)
 	}
 }
-
-// summarySources returns the portals that may have a portal's summary: the senders of its head and the
-// portal itself; the senders come first while the portal does not answer.
-func (s *Syncer) summarySources(p *portal) []record.PortalID {
-	list := s.listSources(p, nil, false)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	bare := slices.DeleteFunc(slices.Clone(p.headOnly),
-		func(id record.PortalID) bool { return slices.Contains(list, id) })
-	if s.peerOf(list[0]).down {
-		return append(bare, list...)
-	}
-	return append(list, bare...)
-}
