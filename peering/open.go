@@ -147,16 +147,22 @@ func (n *Node) openReplication(context.Context) (err error) {
 	trees := archive.NewTrees(n.ports.Replica)
 	n.Syncer, err = replication.New(replication.Config{Self: n.Self, Caller: n.Client, Replica: n.ports.Replica,
 		Registry: n.Peers, Trees: trees,
-		Directory: n.Catalog, News: n.Peers.Changed, Tiers: n.Tiers, Summaries: n.summaries, Ahead: n.handleOvertaken,
-		OwnCard: n.Self.Saw, Log: n.ports.Log})
+		Directory: n.Catalog, Changes: n.Peers, Tiers: n.Tiers, Summaries: n.summaries, Own: ownRecords{n},
+		Log: n.ports.Log})
 	n.Archive = archive.New(n.cfg.Network, n.ID, n.ports.Replica, n.Peers, trees)
 	return err
 }
 
-// handleOvertaken begins a new epoch because other portals hold heads of this one that
-// it does not know: records that are signed from now on are newer than those.
-func (n *Node) handleOvertaken(head record.Version) {
-	if n.Publisher.Overtaken(head) {
+// ownRecords implements replication.OwnRecords.
+type ownRecords struct{ n *Node }
+
+// SeeCard implements replication.OwnRecords.
+func (o ownRecords) SeeCard(wire []byte) { o.n.Self.Saw(wire) }
+
+// SeeHead begins a new epoch because other portals hold heads of this one that it does not know: records
+// that are signed from now on are newer than those.
+func (o ownRecords) SeeHead(head record.Version) {
+	if n := o.n; n.Publisher.Overtaken(head) {
 		n.ports.Log.Warn("others hold a newer head of this portal than it has: its folder is a copy of an older state, or it runs twice; it begins a new count. Stop the other one if there is one",
 			"epoch", head.Epoch, "seq", head.Seq)
 	}

@@ -32,9 +32,21 @@ type heard struct {
 	at   time.Time
 }
 
-// hearLocked remembers the portal that named another one. There is always room for a new entry: the
-// portal with the most entries loses its oldest. The caller holds mu.
-func (s *Syncer) hearLocked(portal, from record.PortalID, head []byte) {
+// strangers are the portals that were named in hints and are not registered yet. Syncer.mu guards them.
+type strangers struct {
+	heard map[record.PortalID]heard
+}
+
+// remove returns and removes the entry of a portal.
+func (s *strangers) remove(portal record.PortalID) (h heard, ok bool) {
+	h, ok = s.heard[portal]
+	delete(s.heard, portal)
+	return h, ok
+}
+
+// add remembers the portal that named another one. There is always room for a new entry: the portal with
+// the most entries loses its oldest.
+func (s *strangers) add(portal, from record.PortalID, head []byte) {
 	now := clock.Now()
 	delete(s.heard, portal)
 	of := make(map[record.PortalID]int)
@@ -59,6 +71,9 @@ func (s *Syncer) hearLocked(portal, from record.PortalID, head []byte) {
 		}
 		delete(s.heard, first)
 	}
+	if s.heard == nil {
+		s.heard = make(map[record.PortalID]heard)
+	}
 	s.heard[portal] = heard{from, slices.Clone(head), now}
 }
 
@@ -80,17 +95,14 @@ func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t fe
 	s.Registry.Heard(card.Origin, from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hearLocked(portal, from, t.Head)
+	s.strangers.add(portal, from, t.Head)
 	return nil
 }
 
 // runMeet compares heads with portals that are met for the first time.
 func (s *Syncer) runMeet(ctx context.Context) {
 	for {
-		var news <-chan struct{}
-		if s.News != nil {
-			news = s.News()
-		}
+		news := s.changed()
 		for _, p := range s.Registry.Portals(ctx) {
 			if p.ID != "" && p.ID != s.own && p.State == federation.Active {
 				s.meetPortal(ctx, p.ID)
@@ -116,8 +128,7 @@ func (s *Syncer) runMeet(ctx context.Context) {
 func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
 	known := s.peers.noteMet(portal)
 	s.mu.Lock()
-	h, told := s.heard[portal]
-	delete(s.heard, portal)
+	h, told := s.strangers.remove(portal)
 	ask := !known && s.mayMeetLocked()
 	s.mu.Unlock()
 	if ask {

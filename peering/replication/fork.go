@@ -46,32 +46,3 @@ func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 		s.Log.Warn("a proof was not kept", "portal", portal, "error", err)
 	}
 }
-
-// signedByUs reports whether a claim bears a signature of this portal. It asks a gate without stored
-// versions, which checks the signature alone.
-func (s *Syncer) signedByUs(ctx context.Context, claim *record.Record) bool {
-	gate, err := record.NewGate(s.Self.Network(), ownMemory{s.Replica})
-	if err != nil {
-		return false
-	}
-	_, _, err = gate.Admit(ctx, claim.Wire, clock.Now())
-	return err == nil
-}
-
-// ownMemory is a gate memory that knows the keys of portals and keeps nothing else.
-type ownMemory struct{ record.Memory }
-
-func (m ownMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {
-	s, err := m.Memory.Standing(ctx, id)
-	return record.Standing{Ring: s.Ring}, err
-}
-
-func (ownMemory) Seen(context.Context, record.Slot) (record.Seen, error) { return record.Seen{}, nil }
-
-func (ownMemory) Held(context.Context, record.Slot) ([]byte, error) { return nil, nil }
-
-func (ownMemory) Keep(context.Context, *record.Record, record.Seen, int64) (bool, error) {
-	return true, nil
-}
-
-func (ownMemory) Quarantine(context.Context, record.Conflict) error { return nil }

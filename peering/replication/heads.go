@@ -57,8 +57,8 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	case claim.Type != record.TypeHead:
 		return &record.Refused{Reason: record.NotConsistent, Text: "it is no head"}
 	case portal == s.own:
-		s.ownCard(t.Card)
-		s.ourOwn(ctx, claim)
+		s.ownWatch.seeCard(t.Card)
+		s.ownWatch.seeHead(ctx, claim)
 		return nil
 	}
 	d := s.Registry.Decide(ctx, portal, "")
@@ -156,13 +156,6 @@ func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *re
 func rowOf(h *record.Head) federation.HeadRow {
 	return federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires,
 		Count: h.Count}
-}
-
-// ourOwn checks a head of this portal that another portal holds.
-func (s *Syncer) ourOwn(ctx context.Context, claim *record.Record) {
-	if s.Ahead != nil && s.unknownOwn(ctx, claim) {
-		s.Ahead(claim.Version())
-	}
 }
 
 // diffSoon plans a comparison of heads with a portal, as soon as its limit allows it.
@@ -376,7 +369,7 @@ func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	if err := s.forgetAgents(ctx, portal); err != nil {
 		return err
 	}
-	s.reportLog(ctx, portal)
+	s.Report(ctx, portal)
 	return nil
 }
 

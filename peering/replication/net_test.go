@@ -67,7 +67,7 @@ type node struct {
 	door      http.Handler
 	tiers     *federation.Tiers
 	summaries *catalog.Summaries
-	news      func() <-chan struct{}
+	changes   replication.Changes
 	ownCard   func(wire []byte)
 	stop      context.CancelFunc
 	done      chan struct{}
@@ -113,14 +113,7 @@ func (n *node) start(join ...*node) {
 	trees := archive.NewTrees(n.replica)
 	c := replication.Config{Self: signer{n}, Caller: caller{n}, Replica: n.replica, Registry: n.registry, Trees: trees,
 		Directory: n.directory, Tiers: n.tiers, Summaries: n.summaries, Rand: rand.New(rand.NewPCG(1, uint64(len(w.nodes)))), Log: w.log,
-		News: n.news, OwnCard: func(wire []byte) {
-			w.mu.Lock()
-			f := n.ownCard
-			w.mu.Unlock()
-			if f != nil {
-				f(wire)
-			}
-		}}
+		Changes: n.changes, Own: ownRecords{n}}
 	for _, o := range join {
 		n.registry.Heard(o.origin, "")
 	}
@@ -143,6 +136,20 @@ func (n *node) start(join ...*node) {
 			w.t.Errorf("Run of %s: %v", n.Name, err)
 		}
 	}()
+}
+
+// ownRecords implements replication.OwnRecords.
+type ownRecords struct{ n *node }
+
+func (ownRecords) SeeHead(record.Version) {}
+
+func (o ownRecords) SeeCard(wire []byte) {
+	o.n.w.mu.Lock()
+	f := o.n.ownCard
+	o.n.w.mu.Unlock()
+	if f != nil {
+		f(wire)
+	}
 }
 
 // greet says hello to whom the registry was told of, as a greeter does.

@@ -221,7 +221,7 @@ func (s *Syncer) applyLocked(p *portal, e event) (do actions) {
 // perform does the actions that need no lock.
 func (s *Syncer) perform(ctx context.Context, p *portal, do actions) {
 	if do.has(report) {
-		s.reportLog(ctx, p.id)
+		s.Report(ctx, p.id)
 	}
 	if do.has(advertise) {
 		s.hints.advertise(p.id)

@@ -37,61 +37,53 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	now := clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	portal := s.markedLocked(mark, now)
-	if portal == "" || portal == s.own || !s.lacksLocked(portal, at) {
+	r := &s.rumours
+	p := r.find(mark, s.portals, now)
+	if p == nil || p.head.Compare(at) >= 0 || now.Before(r.rest[p.id]) || r.wait >= maxRumours {
 		return
 	}
-	r := &s.rumours
-	if now.Before(r.rest[portal]) || r.wait >= maxRumours {
+	if s.startLocked(func(ctx context.Context) { s.followRumour(ctx, p, at) }) {
+		r.rest[p.id] = now.Add(rumourGap)
+		r.wait++
+	}
+}
+
+// followRumour waits for a head that gossip named, and requests it when it does not arrive.
+func (s *Syncer) followRumour(ctx context.Context, p *portal, at record.Version) {
+	ok := clock.Sleep(ctx, rumourWait+s.dice.upTo(rumourWait))
+	s.mu.Lock()
+	s.rumours.wait--
+	ok = ok && p.head.Compare(at) < 0
+	s.mu.Unlock()
+	if !ok {
 		return
 	}
-	r.rest[portal] = now.Add(rumourGap)
-	r.wait++
-	wait := rumourWait + s.dice.upTo(rumourWait)
-	s.startLocked(func(ctx context.Context) {
-		ok := clock.Sleep(ctx, wait)
-		s.mu.Lock()
-		s.rumours.wait--
-		ok = ok && s.lacksLocked(portal, at)
-		s.mu.Unlock()
-		if !ok {
-			return
-		}
-		err := s.askHead(ctx, portal)
-		if err != nil && ctx.Err() == nil {
-			s.Log.Debug("the head that gossip tells of was not got", "portal", portal, "error", err)
-		}
-		s.mu.Lock()
-		if err == nil && s.lacksLocked(portal, at) {
-			s.rumours.rest[portal] = clock.Now().Add(falseGap)
-		}
-		s.mu.Unlock()
-	})
+	err := s.askHead(ctx, p.id)
+	if err != nil && ctx.Err() == nil {
+		s.Log.Debug("the head that gossip named was not fetched", "portal", p.id, "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && p.head.Compare(at) < 0 {
+		s.rumours.rest[p.id] = clock.Now().Add(falseGap)
+	}
 }
 
-// lacksLocked reports whether no head of a portal as new as that is held; the
-// caller holds mu.
-func (s *Syncer) lacksLocked(portal record.PortalID, at record.Version) bool {
-	f := s.portals[portal]
-	return f != nil && f.head.Version.Compare(at) < 0
-}
-
-// markedLocked returns the followed portal with a mark, or ""; the caller holds mu.
-func (s *Syncer) markedLocked(mark federation.Mark, now time.Time) record.PortalID {
-	r := &s.rumours
+// find returns the portal with a mark, nil when none is known. The known marks are read again at intervals.
+func (r *rumours) find(mark federation.Mark, portals map[record.PortalID]*portal, now time.Time) *portal {
 	if id, ok := r.marks[mark]; ok || now.Sub(r.marked) < markEvery {
-		return id
+		return portals[id]
 	}
-	r.marks, r.marked = make(map[federation.Mark]record.PortalID, len(s.portals)), now
+	r.marks, r.marked = make(map[federation.Mark]record.PortalID, len(portals)), now
 	rest := make(map[record.PortalID]time.Time)
-	for id := range s.portals {
+	for id := range portals {
 		r.marks[federation.MarkOf(id)] = id
 		if until := r.rest[id]; now.Before(until) {
 			rest[id] = until
 		}
 	}
 	r.rest = rest
-	return r.marks[mark]
+	return portals[r.marks[mark]]
 }
 
 // askHead requests a portal's head from it.

@@ -43,21 +43,40 @@ type Config struct {
 	Registry  federation.Registry
 	Trees     *archive.Trees
 	Directory Directory
-	// News returns a channel that is closed when a portal may have changed: new, back, or under another
-	// decision. Without it the registry is read at intervals. Optional.
-	News func() <-chan struct{}
+	// Changes says when a portal may have changed. Without it the registry is read at intervals. Optional.
+	Changes Changes
 	// Tiers decides how much is kept of other portals; nil keeps all. Summaries receives fetched
 	// summaries. Optional.
 	Tiers     *federation.Tiers
 	Summaries *catalog.Summaries
-	// Ahead is called when other portals hold a newer head of this portal than it has itself: it was
-	// restored from a backup, or runs twice. Optional.
-	Ahead func(head record.Version)
-	// OwnCard is called with each card of this portal that others hold, unverified. Optional.
-	OwnCard func(wire []byte)
+	// Own receives the records of this portal that others hold. Optional.
+	Own OwnRecords
 	// Rand chooses the portals to ask; nil for a random seed.
 	Rand *rand.Rand
 	Log  *slog.Logger
+}
+
+// Changes says when a portal may have changed: it is new, back, or under another decision.
+type Changes interface {
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
+}
+
+// OwnRecords receives records of this portal that other portals hold: it was restored from a backup, or
+// runs twice.
+type OwnRecords interface {
+	// SeeHead receives the version of a head that this portal signed and does not know of.
+	SeeHead(head record.Version)
+	// SeeCard receives a card of this portal, unverified.
+	SeeCard(wire []byte)
+}
+
+// changed returns the channel of Changes, nil without it.
+func (c *Config) changed() <-chan struct{} {
+	if c.Changes == nil {
+		return nil
+	}
+	return c.Changes.Changed()
 }
 
 // Syncer keeps the Replica in step with the signed records of other portals. It finds the portals,
@@ -77,13 +96,14 @@ type Syncer struct {
 	summaries *summaryKeeper
 	peers     *peers
 	dice      *dice
+	ownWatch  *ownWatch
+	strangers strangers
 
 	mu      sync.Mutex // guards the rest
 	rumours rumours
 	portals map[record.PortalID]*portal
 	run     context.Context // of Run, nil before and after
 	wg      sync.WaitGroup
-	heard   map[record.PortalID]heard
 	// metCount counts portals that were met since metSince.
 	metCount int
 	metSince time.Time
@@ -102,8 +122,8 @@ func New(c Config) (*Syncer, error) {
 	s := &Syncer{Config: c, gate: gate, own: c.Self.ID(),
 		work: newSlots(maxWork, maxWaiting), compared: newSlots(maxCompared, maxWaiting), sources: newBySource(),
 		peers: newPeers(), dice: &dice{rand: c.Rand},
-		portals: make(map[record.PortalID]*portal), heard: make(map[record.PortalID]heard)}
-	s.hints, s.summaries = newAdvertiser(s), newSummaryKeeper(s)
+		portals: make(map[record.PortalID]*portal)}
+	s.hints, s.summaries, s.ownWatch = newAdvertiser(s), newSummaryKeeper(s), &ownWatch{s}
 	return s, nil
 }
 
@@ -129,7 +149,7 @@ func (s *Syncer) Run(ctx context.Context) error {
 	s.startTask(s.runWatch)
 	s.startTask(s.hints.run)
 	s.startTask(s.runRounds)
-	s.startTask(s.runOwn)
+	s.startTask(s.ownWatch.run)
 	s.startTask(s.runTier)
 	s.startTask(s.summaries.run)
 	s.mu.Lock()
@@ -181,20 +201,24 @@ func (s *Syncer) loadState(ctx context.Context) error {
 		// Records that were kept earlier and wait for a head are not sent to the directory again.
 		p := newPortal(row.Portal)
 		p.head, p.notifiedTurn, p.beside, p.since, p.handed = row, turn, true, clock.Now(), true
-		if at == row.Version && whole.Version == at {
+		switch {
+		case at == row.Version && whole.Version == at:
 			p.state, p.got, p.since = complete, at, time.Time{}
+		case at != record.Version{}:
+			p.state = partial
 		}
 		s.mu.Lock()
 		s.portals[row.Portal] = p
 		s.mu.Unlock()
 		s.Directory.Changed(row.Portal)
-		s.reportLog(ctx, row.Portal)
+		s.Report(ctx, row.Portal)
 	}
 	return nil
 }
 
-// reportLog updates the registry with the state of a portal's log here.
-func (s *Syncer) reportLog(ctx context.Context, portal record.PortalID) {
+// Report updates the registry with the state of a portal's log here, if the portal is followed: the
+// registry may have forgotten the portal since the last report.
+func (s *Syncer) Report(ctx context.Context, portal record.PortalID) {
 	held, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
 		return
@@ -212,10 +236,6 @@ func (s *Syncer) reportLog(ctx context.Context, portal record.PortalID) {
 	s.mu.Unlock()
 	s.Registry.Synced(portal, row, held, truncated, since)
 }
-
-// Report updates the registry with the state of a portal's log here, if it is followed: the registry
-// may have forgotten the portal since the last report.
-func (s *Syncer) Report(ctx context.Context, portal record.PortalID) { s.reportLog(ctx, portal) }
 
 // followPortal returns a portal's state and creates it if needed; nil when there are too many. The
 // caller holds mu.

@@ -18,12 +18,12 @@ const (
 )
 
 // keepsSummaries reports whether the tier keeps only summaries of other portals.
-func (s *Syncer) keepsSummaries() bool {
-	return s.Tiers != nil && s.Tiers.Tier() == record.TierSummary
+func (c *Config) keepsSummaries() bool {
+	return c.Tiers != nil && c.Tiers.Tier() == record.TierSummary
 }
 
 // summaryOnly reports whether only head and summary of a portal are kept.
-func (s *Syncer) summaryOnly(d federation.Decision) bool { return s.keepsSummaries() && !d.Follow }
+func (c *Config) summaryOnly(d federation.Decision) bool { return c.keepsSummaries() && !d.Follow }
 
 // runTier applies the tier and the rules of operators: portals keep all agents, or head and summary
 // alone.
@@ -33,10 +33,7 @@ func (s *Syncer) runTier(ctx context.Context) {
 	}
 	for {
 		changed := s.Tiers.Changed()
-		var news <-chan struct{}
-		if s.News != nil {
-			news = s.News()
-		}
+		news := s.changed()
 		s.applyTiers(ctx)
 		t := time.NewTimer(tierLook)
 		select {

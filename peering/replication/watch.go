@@ -27,11 +27,11 @@ func quotaOf(d federation.Decision) quota { return quota{d.MaxAgents, d.MaxBytes
 // runWatch applies changed decisions on portals at once: pulls end, records are deleted, and are
 // pulled again when the decision is reverted. Without news upkeep applies them.
 func (s *Syncer) runWatch(ctx context.Context) {
-	if s.News == nil {
+	if s.Changes == nil {
 		return
 	}
 	for {
-		news := s.News() // taken before the check, so that no news is missed
+		news := s.changed() // taken before the check, so that no news is missed
 		began := time.Now()
 		s.applyDecisions(ctx)
 		took := time.Since(began)

@@ -15,21 +15,31 @@ import (
 	"agentsite/internal/testing/federationtest"
 )
 
-// hears has a node told of what is decided, as by the registry of a portal.
+// changes implements replication.Changes.
+type changes struct {
+	mu   sync.Mutex // guards next
+	next chan struct{}
+}
+
+func (c *changes) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next
+}
+
+// notify reports a change.
+func (c *changes) notify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.next)
+	c.next = make(chan struct{})
+}
+
+// hears reports changes of decisions to a node, as the registry of a portal does.
 func (n *node) hears() (told func()) {
-	var mu sync.Mutex
-	news := make(chan struct{})
-	n.news = func() <-chan struct{} {
-		mu.Lock()
-		defer mu.Unlock()
-		return news
-	}
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		close(news)
-		news = make(chan struct{})
-	}
+	c := &changes{next: make(chan struct{})}
+	n.changes = c
+	return c.notify
 }
 
 var shutOut = federation.Decision{State: federation.Denied, Reason: "no"}
