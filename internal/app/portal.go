@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -328,7 +327,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error {
 		err := p.hub.Load(work)
 		close(p.loaded)
-		limitGarbage()
+		limitGarbage(p.hub.Count())
 		return err
 	})
 	workers.Go(func() error { return p.control.Run(work) })
@@ -385,14 +384,14 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // limitGarbage returns the garbage of filling the index to the system, and lets less garbage gather
 // from then on: half of the memory in use instead of as much, which costs about 4 % of processor time.
-// Small heaps are not worth either, and the start needs the processor.
-func limitGarbage() {
+// A small directory is not worth either, and its start needs the processor. The number of agents
+// decides, not the heap, because a process of tests holds many portals.
+func limitGarbage(agents int) {
 	const (
-		smallHeap      = 32 << 20
+		fewAgents      = 5_000 // about 15 MiB
 		defaultPercent = 100
 	)
-	var heap runtime.MemStats
-	if runtime.ReadMemStats(&heap); heap.HeapAlloc <= smallHeap {
+	if agents < fewAgents {
 		return
 	}
 	if set := debug.SetGCPercent(defaultPercent / 2); set != defaultPercent { // by GOGC in the environment

@@ -195,6 +195,9 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 				t.Errorf("log: %.600s", l)
 			}
 		}
+		// testing keeps a parallel test's cleanups, and so p, until all tests have
+		// ended. A portal takes 4 MB.
+		p.Portal, p.ctl, p.log, p.stop = nil, nil, new(Log), func() {}
 	})
 	return p
 }
@@ -242,7 +245,7 @@ func (p *Portal) Guest(t testing.TB) *Client {
 	}
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: addr}}
 	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true, ExpectContinueTimeout: WaitTime}
-	p.t.Cleanup(tr.CloseIdleConnections)
+	t.Cleanup(tr.CloseIdleConnections)
 	return &Client{p: p, t: t, Addr: addr.String(), HTTP: &http.Client{Jar: jar, Transport: tr,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
