@@ -102,7 +102,7 @@ var may = map[string][]string{
 	"peering/replication": with(leaves, "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation", "internal/federation/archive"),
-	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
+	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/livereport"),
 	"peering/live":        with(inner, "internal/federation/livereport"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),

@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/federation/livereport"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/peering/catalog"
 	"agentsite/peering/live"
 	"agentsite/peering/translate"
 )
@@ -64,28 +65,6 @@ func (n *Node) RemoteCalled(a hub.Agent, reached bool) {
 	n.Liveness.Observe(s)
 }
 
-// livenessOf returns the liveness of an agent by its id in the network.
-func (n *Node) livenessOf(id string) hub.Liveness {
-	return believed(n.Liveness.Verdict(portalOf(id), id))
-}
-
-// portalOf is the portal in the id of an agent without a key of its own.
-func portalOf(id string) record.PortalID {
-	portal, _, ok := strings.Cut(id, "/")
-	if !ok {
-		return ""
-	}
-	return record.PortalID(portal)
-}
-
-func believed(v livereport.Verdict) hub.Liveness {
-	l := hub.Liveness{State: hub.Unknown, CheckedAt: v.At, Reason: v.Reason}
-	if v.Reach != 0 {
-		l.State = hub.Live(v.Reach.String())
-	}
-	return l
-}
-
 // subjectOf returns an agent's id in the network, and the portal that lists it.
 func (n *Node) subjectOf(a hub.Agent) (id string, portal record.PortalID) {
 	switch {
@@ -94,7 +73,8 @@ func (n *Node) subjectOf(a hub.Agent) (id string, portal record.PortalID) {
 	case a.NetworkID != "": // it works here, though its record is not held
 		return a.NetworkID, record.PortalID(a.PortalID)
 	}
-	return a.ID, portalOf(a.ID)
+	portal, _ = translate.Local(a.ID)
+	return a.ID, portal
 }
 
 // Reports returns the liveness of an agent, and the report of each portal.
@@ -106,7 +86,7 @@ func (n *Node) Reports(a hub.Agent) (hub.Liveness, []hub.Voice) {
 		list = append(list, hub.Voice{Portal: s.Host, State: hub.Live(s.Reach.String()), At: s.At, Called: s.Called,
 			Role: role(s)})
 	}
-	return believed(v), list
+	return catalog.LivenessOf(v), list
 }
 
 func role(v livereport.Report) string {
@@ -150,7 +130,7 @@ func (n *Node) livenessChanged(ctx context.Context, portal record.PortalID, tags
 		if !ok {
 			continue
 		}
-		now := believed(n.Liveness.Verdict(portal, id))
+		now := catalog.LivenessOf(n.Liveness.Verdict(portal, id))
 		if was := a.Liveness; was.State != now.State || was.Reason != now.Reason ||
 			now.CheckedAt.Sub(was.CheckedAt).Abs() > staleCheck {
 			stale = append(stale, id)

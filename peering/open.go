@@ -10,8 +10,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
-	"agentsite/internal/hub"
-	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/peering/answer"
@@ -22,7 +20,6 @@ import (
 	"agentsite/peering/publish"
 	"agentsite/peering/replication"
 	"agentsite/peering/search"
-	"agentsite/peering/translate"
 )
 
 // openPeers opens the identity of this portal and the decisions about others.
@@ -134,10 +131,9 @@ func (n *Node) openCatalog(context.Context) error {
 	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
 		Caller: n.Client,
 		Own:    n.ownLiveness, Changed: n.livenessChanged, Log: n.ports.Log})
-	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tier: n.Tiers.Tier, Network: n.cfg.Network,
+	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tiers: n.Tiers, Network: n.cfg.Network,
 		Replica: n.ports.Replica, Registry: n.Peers,
-		Directory: n.ports.Directory, Translate: translate.Agent, Imports: n.Peers.Imports, News: n.Peers.Changed,
-		Liveness: n.livenessOf, Log: n.ports.Log})
+		Directory: n.ports.Directory, Verdicts: n.Liveness, Log: n.ports.Log})
 	n.summaries = catalog.NewSummaries(n.cfg.Network, n.ports.Replica, n.ports.Log)
 	return nil
 }
@@ -215,20 +211,16 @@ func uncounted(host string, allow []netip.Prefix) bool {
 
 // openSearch opens remote search, and the answers to other portals and to the hub.
 func (n *Node) openSearch(context.Context) error {
-	boot := &search.Bootstrapper{Handshake: n.Client.Handshake, Registry: n.Peers, Wanted: n.Peers.Wanted,
-		Report: n.Syncer.Report, Catalog: n.Catalog}
+	boot := &search.Bootstrapper{Client: n.Client, Registry: n.Peers, Syncer: n.Syncer, Catalog: n.Catalog}
 	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate,
 		Replica: n.ports.Replica, Registry: n.Peers,
-		Catalog: n.Catalog, Summaries: n.summaries, Take: n.Syncer.Take, DHT: n.Overlay, Bootstrapper: boot,
+		Catalog: n.Catalog, Summaries: n.summaries, Syncer: n.Syncer, DHT: n.Overlay, Bootstrapper: boot,
 		Log: n.ports.Log})
 	n.Resolver = search.NewResolver(search.ResolverConfig{Host: n.cfg.Host, DHT: n.Overlay, Searcher: n.Searcher,
 		Bootstrapper: boot, Log: n.ports.Log})
 	n.Network = answer.NewNetwork(answer.NetworkConfig{Self: n.ID, Name: n.cfg.Network, Replica: n.ports.Replica,
 		Registry: n.Peers, Catalog: n.Catalog, Searcher: n.Searcher})
 	n.Answerer = &answer.Answerer{Self: n.ID, Host: n.cfg.Host, Network: n.cfg.Network, Replica: n.ports.Replica,
-		Prove: n.Publisher.Prove, Tier: n.Tiers.Tier, Archive: n.Archive,
-		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
-			return n.ports.Agents.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
-		}}
+		Directory: n.ports.Agents, Publisher: n.Publisher, Tiers: n.Tiers, Archive: n.Archive}
 	return nil
 }

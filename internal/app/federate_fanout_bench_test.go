@@ -23,7 +23,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
-	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
@@ -31,7 +30,6 @@ import (
 	"agentsite/peering/catalog"
 	"agentsite/peering/client"
 	"agentsite/peering/search"
-	"agentsite/peering/translate"
 )
 
 // fanning is a portal over real databases and keys behind a real server.
@@ -70,10 +68,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 		if err != nil {
 			b.Fatal(err)
 		}
-		peer.Search(unlimited{door}, &answer.Answerer{Self: f.self.ID(), Network: publishNetwork, Replica: f.replica, Prove: pub.Prove,
-			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
-				return f.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
-			}})
+		peer.Search(unlimited{door}, &answer.Answerer{Self: f.self.ID(), Network: publishNetwork, Replica: f.replica, Publisher: pub, Directory: f.hub})
 	}
 	r := chi.NewRouter()
 	r.Use(middleware.ClientIPFromRemoteAddr)
@@ -173,7 +168,7 @@ func fanOut(b *testing.B, portals int) (*search.Searcher, []*fanning) {
 		me.registry.Synced(h.Portal, federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
 	}
 	log := slog.New(slog.DiscardHandler)
-	remote := catalog.New(catalog.Config{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Directory: me.hub, Translate: translate.Agent})
+	remote := catalog.New(catalog.Config{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Directory: me.hub})
 	remote.Reconcile(b.Context())
 	s := search.New(search.Config{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: remote,
 		Summaries: catalog.NewSummaries(publishNetwork, me.replica, log), Log: log})

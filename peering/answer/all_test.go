@@ -9,7 +9,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
-	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/answer"
@@ -29,11 +28,12 @@ func newAnswering(t *testing.T) *answering {
 	self.list("nothing") // of which its own directory knows nothing
 	trees := archive.NewTrees(n.replica)
 	return &answering{n, self, &answer.Answerer{Self: self.ID, Host: "self.example", Network: recordtest.Network, Replica: n.replica,
-		Prove: func(_ context.Context, _ record.PortalID, key record.Hash) *record.Proof { return self.tree.Prove(key) },
-		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
-			return n.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
-		},
-		Tier: func() string { return n.tier }, Archive: archive.New(recordtest.Network, self.ID, n.replica, n.registry, trees)}}
+		Publisher: self, Directory: n.hub, Tiers: n, Archive: archive.New(recordtest.Network, self.ID, n.replica, n.registry, trees)}}
+}
+
+// Prove implements answer.Publisher.
+func (p *portal) Prove(_ context.Context, _ record.PortalID, key record.Hash) *record.Proof {
+	return p.tree.Prove(key)
 }
 
 // ask returns how many agents of each portal are in an answer, and that answer.

@@ -11,7 +11,9 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/peering/catalog"
 	"agentsite/peering/translate"
 )
 
@@ -24,17 +26,26 @@ type Answerer struct {
 	Host    string
 	Network string
 	Replica federation.Replica
-	// Search finds public agents.
-	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
-	// Prove is Publisher.Prove.
-	Prove func(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
-	// Tier returns the tier of this portal. An index portal proves the records it holds of others by
+	// Directory finds public agents.
+	Directory Directory
+	Publisher Publisher
+	// Tiers returns the tier of this portal. An index portal proves the records it holds of others by
 	// Archive. Nil for a portal that is no index.
-	Tier    func() string
+	Tiers   catalog.Tiers
 	Archive Prover
 
 	ready  ready
 	proved provenHits
+}
+
+// Directory finds agents for an actor: hub.Service.
+type Directory interface {
+	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
+}
+
+// Publisher proves that a head of this portal covers an agent: publish.Publisher.
+type Publisher interface {
+	Prove(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
 }
 
 // errBetween: a record has changed and the head that covers it is not there
@@ -50,7 +61,7 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 	if q.Limit == 0 {
 		q.Limit = federation.MaxFound
 	}
-	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
+	if q.Of == federation.OfAll && s.Tiers != nil && s.Tiers.Tier() == record.TierIndex {
 		return s.searchAll(ctx, asker, q)
 	}
 	page, err := s.searchKinds(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live,
@@ -84,7 +95,7 @@ func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, erro
 	if len(q.Kinds) == 0 {
 		return hub.Page{}, nil
 	}
-	return s.Search(ctx, q)
+	return s.Directory.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 }
 
 // maxHits bounds the cached agents with record and proof, of some 3 KiB each.
@@ -209,7 +220,7 @@ func (s *Answerer) buildHit(ctx context.Context, head *record.Head, key record.H
 	if err != nil || r.Tombstone() {
 		return h, false, err
 	}
-	p := s.Prove(ctx, s.Self, key)
+	p := s.Publisher.Prove(ctx, s.Self, key)
 	if p == nil || !head.Covers(r, p) {
 		return h, false, errBetween
 	}

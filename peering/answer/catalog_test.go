@@ -21,7 +21,6 @@ import (
 	"agentsite/peering/answer"
 	"agentsite/peering/catalog"
 	"agentsite/peering/search"
-	"agentsite/peering/translate"
 )
 
 // net is a directory and what it knows of other portals.
@@ -43,13 +42,23 @@ func newNet(t *testing.T) *net {
 // newNetOn is newNet that starts with what is kept there.
 func newNetOn(t *testing.T, replica *federationtest.Replica, registry *federationtest.Registry) *net {
 	n := &net{T: t, replica: replica, registry: registry, index: index.New()}
-	catalog := catalog.New(catalog.Config{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tier: func() string { return cmp.Or(n.tier, record.TierReplica) },
-		Network: recordtest.Network, Replica: n.replica, Registry: n.registry, Directory: hub.NewRemoteAgents(n.index, "self.example"), Translate: translate.Agent,
-		Imports: func(a *record.Agent) bool { return n.imports == nil || n.imports(a) }})
+	catalog := catalog.New(catalog.Config{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tiers: n,
+		Network: recordtest.Network, Replica: n.replica, Registry: importing{n.registry, n}, Directory: hub.NewRemoteAgents(n.index, "self.example")})
 	n.answer(catalog, nil)
 	n.hub = hub.New(hub.Ports{Index: n.index, Network: n.Network}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	return n
 }
+
+// Tier implements catalog.Tiers.
+func (n *net) Tier() string { return cmp.Or(n.tier, record.TierReplica) }
+
+// importing is a registry with the import policy of a net.
+type importing struct {
+	*federationtest.Registry
+	n *net
+}
+
+func (i importing) Imports(a *record.Agent) bool { return i.n.imports == nil || i.n.imports(a) }
 
 // answer has the directory answer from a catalog, and by a searcher if there is one.
 func (n *net) answer(catalog *catalog.Catalog, searcher *search.Searcher) {

@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/client"
 	"agentsite/peering/overlay"
@@ -99,21 +100,35 @@ func newUnknown(t *testing.T) *unknown {
 }
 
 func (u *unknown) stranger() *search.Bootstrapper {
-	return &search.Bootstrapper{Handshake: u.hello, Registry: u.registry, Catalog: u.Catalog,
-		Wanted: func(p record.PortalID) { u.wanted[p] = true },
-		Report: func(ctx context.Context, portal record.PortalID) {
-			for _, f := range u.at {
-				if wire, _ := u.replica.Head(ctx, portal); f.ID == portal && wire != nil {
-					r, _ := record.Open(recordtest.Network, wire)
-					h := r.Body.(*record.Head)
-					u.registry.Synced(portal, federation.HeadRow{Portal: portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
-				}
-			}
-		}}
+	return &search.Bootstrapper{Client: u, Registry: wanting{u.registry, u}, Syncer: u, Catalog: u.Catalog}
 }
 
-// hello takes in card and head of who is at an origin, as a Client does.
-func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID) (*client.Handshake, error) {
+// wanting is a registry that notes the portals which callers look for.
+type wanting struct {
+	*federationtest.Registry
+	u *unknown
+}
+
+func (w wanting) Wanted(p record.PortalID) { w.u.wanted[p] = true }
+
+// Take implements search.Syncer.
+func (u *unknown) Take(context.Context, record.PortalID, []federation.Told) ([]federation.Unfit, error) {
+	return nil, nil
+}
+
+// Report implements search.Syncer.
+func (u *unknown) Report(ctx context.Context, portal record.PortalID) {
+	for _, f := range u.at {
+		if wire, _ := u.replica.Head(ctx, portal); f.ID == portal && wire != nil {
+			r, _ := record.Open(recordtest.Network, wire)
+			h := r.Body.(*record.Head)
+			u.registry.Synced(portal, federation.HeadRow{Portal: portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
+		}
+	}
+}
+
+// Handshake takes in card and head of the portal at an origin, as a Client does.
+func (u *unknown) Handshake(_ context.Context, origin string, portal record.PortalID) (*client.Handshake, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.greets = append(u.greets, origin)
@@ -440,8 +455,7 @@ func (u *unknown) searching() {
 		u.Fatal(err)
 	}
 	u.wide.searcher = search.New(search.Config{Network: recordtest.Network, Caller: u.wide, Gate: gate, Replica: u.replica, Registry: u.registry, Catalog: u.Catalog, Summaries: u.summaries,
-		Take: func(context.Context, record.PortalID, []federation.Told) ([]federation.Unfit, error) { return nil, nil },
-		DHT:  u.book, Bootstrapper: u.stranger(), Log: slog.New(slog.DiscardHandler)})
+		Syncer: u, DHT: u.book, Bootstrapper: u.stranger(), Log: slog.New(slog.DiscardHandler)})
 	go u.searcher.Run(u.Context())
 	u.answer(u.Catalog, u.searcher)
 	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Network, Wider: u.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})

@@ -63,26 +63,36 @@ func newWide(t testing.TB) *wide {
 	}
 	w.summaries = catalog.NewSummaries(recordtest.Network, w.replica, slog.New(slog.DiscardHandler))
 	w.searcher = search.New(search.Config{Network: recordtest.Network, Caller: w, Gate: gate, Replica: w.replica, Registry: w.registry, Catalog: w.Catalog, Summaries: w.summaries,
-		Take: func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error) {
-			for _, h := range told {
-				_, _, err := gate.Admit(ctx, h.Head, clock.Now())
-				switch why := record.ReasonOf(err); why { // as Syncer.Take does
-				case "":
-					if err != nil {
-						return nil, err
-					}
-				case record.Stale, record.NoPortal, record.NoKey:
-				default:
-					w.registry.Fault(from, string(why))
-				}
-			}
-			return nil, nil
-		}, Log: slog.New(slog.DiscardHandler)})
+		Syncer: syncer{w.net, gate}, Log: slog.New(slog.DiscardHandler)})
 	go w.searcher.Run(t.Context())
 	w.answer(w.Catalog, w.searcher)
 	w.hub = hub.New(hub.Ports{Index: w.index, Network: w.Network, Wider: w.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	return w
 }
+
+// syncer takes in heads as a replication.Syncer does.
+type syncer struct {
+	*net
+	gate *record.Gate
+}
+
+func (s syncer) Take(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error) {
+	for _, h := range told {
+		_, _, err := s.gate.Admit(ctx, h.Head, clock.Now())
+		switch why := record.ReasonOf(err); why {
+		case "":
+			if err != nil {
+				return nil, err
+			}
+		case record.Stale, record.NoPortal, record.NoKey:
+		default:
+			s.registry.Fault(from, string(why))
+		}
+	}
+	return nil, nil
+}
+
+func (s syncer) Report(context.Context, record.PortalID) {}
 
 // beyond makes a portal known whose agents are over the quota.
 func (w *wide) beyond(name string, agents ...string) *far {

@@ -14,8 +14,10 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/livereport"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/peering/translate"
 )
 
 // Directory is where agents of other portals are found: hub.Service.
@@ -33,25 +35,44 @@ type Config struct {
 	// Self and Host are this portal's id and host.
 	Self record.PortalID
 	Host string
-	// Tier says how much is kept of others; nil for all.
-	Tier func() string
+	// Tiers says how much is kept of others; nil for all.
+	Tiers Tiers
 	// Network is the name in everything signed.
 	Network  string
 	Replica  federation.Replica
-	Registry federation.Registry
+	Registry Registry
 	// Directory is where the agents are shown.
 	Directory Directory
-	// Translate makes of an agent's record, with the card of its portal, the
-	// agent that is shown; an error means that it is not.
-	Translate func(*record.Card, *record.Agent) (hub.Agent, error)
-	// Imports says which agents are shown at all; nil for all.
-	Imports func(*record.Agent) bool
-	// News returns a channel that is closed when anything about portals
-	// changes; nil to look every two seconds only.
-	News func() <-chan struct{}
-	// Liveness returns the liveness of an agent by its id in the network; nil if it is never known.
-	Liveness func(id string) hub.Liveness
+	// Verdicts returns the liveness of agents; nil if it is never known.
+	Verdicts Verdicts
 	Log      *slog.Logger
+}
+
+// Registry knows the other portals, and the operator's policy for their agents: federation.Peers.
+type Registry interface {
+	federation.Registry
+	// Imports reports whether an agent may be shown.
+	Imports(a *record.Agent) bool
+	// Changed returns a channel that is closed when the data about portals changes; nil to check every
+	// two seconds only.
+	Changed() <-chan struct{}
+}
+
+// Tiers returns how much is kept of other portals: federation.Tiers.
+type Tiers interface{ Tier() string }
+
+// Verdicts returns the verdict on the liveness of an agent, by its id in the network: live.Service.
+type Verdicts interface {
+	Verdict(portal record.PortalID, agentID string) livereport.Verdict
+}
+
+// LivenessOf returns a verdict as the directory shows it.
+func LivenessOf(v livereport.Verdict) hub.Liveness {
+	l := hub.Liveness{State: hub.Unknown, CheckedAt: v.At, Reason: v.Reason}
+	if v.Reach != 0 {
+		l.State = hub.Live(v.Reach.String())
+	}
+	return l
 }
 
 // Catalog shows agents of other portals in the directory: of admitted portals with a valid head. It
@@ -85,7 +106,7 @@ type stand struct {
 type shown struct {
 	host     string
 	verified bool
-	rules    int64 // of Imports
+	rules    int64 // turn of the policy, see Reread
 }
 
 // Everything is looked at every settleEvery, because heads end, and when there
@@ -115,10 +136,7 @@ func (c *Catalog) Load(ctx context.Context) error {
 // Run applies changes until ctx ends.
 func (c *Catalog) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		var news <-chan struct{}
-		if c.cfg.News != nil {
-			news = c.cfg.News()
-		}
+		news := c.cfg.Registry.Changed()
 		c.Reconcile(ctx)
 		if !clock.Sleep(ctx, settlePause) {
 			break
@@ -344,7 +362,7 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 			continue
 		}
 		id := body.AgentID()
-		switch gone := body.Deleted || c.cfg.Imports != nil && !c.cfg.Imports(body); {
+		switch gone := body.Deleted || !c.cfg.Registry.Imports(body); {
 		case isPortable(id):
 			c.noteListing(ctx, s, id, body.Name, gone)
 		case gone:
@@ -364,13 +382,14 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 
 // buildAgent is a record as it is shown.
 func (c *Catalog) buildAgent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
-	a, err := c.cfg.Translate(card, body)
+	a, err := translate.Agent(card, body)
 	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
 	if isPortable(a.ID) {
 		a.PortalID = string(r.Portal) // the record carries ids of its own
 	}
-	if c.cfg.Liveness != nil {
-		a.Liveness = c.cfg.Liveness(a.ID)
+	if c.cfg.Verdicts != nil {
+		portal, _ := translate.Local(a.ID)
+		a.Liveness = LivenessOf(c.cfg.Verdicts.Verdict(portal, a.ID))
 	}
 	return a, err
 }

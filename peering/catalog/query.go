@@ -108,7 +108,7 @@ func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
 // Present returns an agent that is not held as it is shown.
 func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
 	body, ok := r.Body.(*record.Agent)
-	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
+	if !ok || !c.cfg.Registry.Imports(body) {
 		return hub.Agent{}, errNotShown
 	}
 	return c.buildAgent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})

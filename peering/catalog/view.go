@@ -46,8 +46,8 @@ const maxSilent = 100
 func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
 	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen),
 		partlyAt: make(map[record.PortalID]int)}
-	if cfg.Tier != nil {
-		v.tier = cfg.Tier()
+	if cfg.Tiers != nil {
+		v.tier = cfg.Tiers.Tier()
 	}
 	for _, p := range peers {
 		if p.ID == "" || p.ID == cfg.Self || p.Host() == "" {

@@ -58,16 +58,25 @@ type DHT interface {
 
 // Bootstrapper contacts portals that the DHT names and that are unknown here.
 type Bootstrapper struct {
-	// Handshake says hello at an origin to a portal, or to whoever is there: it
-	// proves the domain, and takes in card and head. See client.Client.Handshake.
-	Handshake func(ctx context.Context, origin string, portal record.PortalID) (*client.Handshake, error)
-	Registry  federation.Registry
-	// Wanted is called with a portal that a caller looks for, before Learned: it is kept even if there are
-	// many. Nil for no call.
-	Wanted func(portal record.PortalID)
-	// Report updates the Registry with the state of a portal's log here, see Syncer.Report.
-	Report  func(ctx context.Context, portal record.PortalID)
-	Catalog *catalog.Catalog
+	Client   Client
+	Registry Registry
+	Syncer   Syncer
+	Catalog  *catalog.Catalog
+}
+
+// Client performs handshakes with other portals: client.Client.
+type Client interface {
+	// Handshake proves the domain of the portal at an origin, and takes in its card and head. The portal
+	// may be empty for whichever is there.
+	Handshake(ctx context.Context, origin string, portal record.PortalID) (*client.Handshake, error)
+}
+
+// Registry knows the other portals: federation.Peers.
+type Registry interface {
+	federation.Registry
+	// Wanted is called, before Learned, with a portal that a caller looks for: it is kept even if there
+	// are many.
+	Wanted(portal record.PortalID)
 }
 
 // errShut is of a portal that may not be shown here.
@@ -82,19 +91,19 @@ func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal 
 			return nil, errShut
 		}
 	}
-	w, err := s.Handshake(ctx, origin, portal)
+	w, err := s.Client.Handshake(ctx, origin, portal)
 	if err != nil {
 		return nil, err
 	}
 	if d := s.Registry.Decide(ctx, w.Card.Portal, w.Card.Origin); !d.Show || !d.In {
 		return nil, errShut
 	}
-	if wanted && s.Wanted != nil {
-		s.Wanted(w.Card.Portal)
+	if wanted {
+		s.Registry.Wanted(w.Card.Portal)
 	}
 	// Learned is repeated: the registry may have forgotten the portal since its domain was proved.
 	s.Registry.Learned(w.Card, w.Card.Origin == origin)
-	s.Report(ctx, w.Card.Portal)
+	s.Syncer.Report(ctx, w.Card.Portal)
 	s.Catalog.NoteSought(w.Card.Portal)
 	s.Catalog.Reconcile(ctx)
 	return w.Card, nil

@@ -47,12 +47,20 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Summaries are the known summaries of portals.
 	Summaries *catalog.Summaries
-	// Take takes in a head that a portal answered with: Syncer.Take.
-	Take func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
+	// Syncer takes in the heads that portals answer with.
+	Syncer Syncer
 	// DHT and Bootstrapper, both or neither, add portals that the DHT names for the sought terms.
 	DHT          DHT
 	Bootstrapper *Bootstrapper
 	Log          *slog.Logger
+}
+
+// Syncer keeps records of other portals: replication.Syncer.
+type Syncer interface {
+	// Take takes in heads that a portal sent.
+	Take(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
+	// Report updates the Registry with the state of a portal's log here.
+	Report(ctx context.Context, portal record.PortalID)
 }
 
 // Searcher asks portals that are not fully replicated here for agents that match a search. It trusts
@@ -377,7 +385,7 @@ func (s *Searcher) admitHead(ctx context.Context, from, portal record.PortalID, 
 		return nil, err
 	}
 	if !bytes.Equal(held, wire) {
-		if _, err := s.Take(ctx, from, []federation.Told{told}); err != nil {
+		if _, err := s.Syncer.Take(ctx, from, []federation.Told{told}); err != nil {
 			return nil, err
 		}
 		if held, err = s.Replica.Head(ctx, portal); err != nil {

@@ -89,6 +89,15 @@ func (g *Registry) SayKey(key record.KeyID, reason string) {
 	g.keys[key] = reason
 }
 
+// Imports implements catalog.Registry.
+func (g *Registry) Imports(*record.Agent) bool { return true }
+
+// Changed implements catalog.Registry.
+func (g *Registry) Changed() <-chan struct{} { return nil }
+
+// Wanted implements search.Registry.
+func (g *Registry) Wanted(record.PortalID) {}
+
 // Heard implements federation.Registry.
 func (g *Registry) Heard(origin string, _ record.PortalID) {
 	g.mu.Lock()
