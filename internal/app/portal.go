@@ -65,7 +65,7 @@ type Portal struct {
 	scraped  net.Listener // for metrics; nil if there is none
 	control  *control.Server
 	loaded   chan struct{}
-	release  func()
+	lock     *control.DataLock
 }
 
 // identity is the address, name and keys of a portal.
@@ -130,7 +130,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 			p = nil
 		}
 	}()
-	if p.release, err = control.LockData(cfg.Data); err != nil {
+	if p.lock, err = control.LockData(cfg.Data); err != nil {
 		return p, err
 	}
 	keys, err := control.OpenKeys(cfg.Data)
@@ -464,8 +464,8 @@ func (p *Portal) Close() {
 			p.log.Error("close database", "error", err)
 		}
 	}
-	if p.release != nil {
-		p.release()
-		p.release = nil
+	if p.lock != nil {
+		p.lock.Release()
+		p.lock = nil
 	}
 }

@@ -68,39 +68,43 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 	if err != nil {
 		return nil, err
 	}
-	set, keys, db, url, log := o.set, o.keys, o.db, o.url, o.log
-	ring := &lazyKeys{open: func(ctx context.Context) (*Keyring, func() error, error) {
-		return openKeyring(ctx, set, url, keys, db)
-	}}
-	local := &localControl{
-		KeyControl: ring,
-		accounts: account.New(db.Accounts, account.Config{Policy: account.Closed, URL: url, Log: log,
-			CheapHashes: cfg.CheapHashes}),
-		db:       db,
-		examiner: o,
-		closing:  func() error { return errors.Join(ring.close(), o.close()) },
+	keys := &lazyKeys{folder: o}
+	return &stoppedControl{
+		localControl: localControl{
+			KeyControl: keys,
+			accounts: account.New(o.db.Accounts, account.Config{Policy: account.Closed, URL: o.url, Log: o.log,
+				CheapHashes: cfg.CheapHashes}),
+			db:       o.db,
+			examiner: o,
+		},
+		folder: o, keys: keys}, nil
+}
+
+// stoppedControl is the Control of a portal that does not run. It holds the data folder until Close.
+type stoppedControl struct {
+	localControl
+	folder *folder
+	keys   *lazyKeys
+	opened []*offlinePeers
+}
+
+// Close implements Control.
+func (c *stoppedControl) Close() error {
+	var errs []error
+	for _, p := range c.opened {
+		errs = append(errs, p.close())
 	}
-	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
-		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.NetworkName, origin: url}
-		h, closing, err := offlinePeers(ctx, cfg.Data, db, who, log)
-		if err != nil {
-			return nil, err
-		}
-		before := local.closing
-		local.closing = func() error { return errors.Join(closing(), before()) }
-		return inProcess{http.StripPrefix("/api/v1", h)}, nil
-	}
-	return local, nil
+	return errors.Join(append(errs, c.keys.close(), c.folder.close())...)
 }
 
 // folder is the data folder of a portal that does not run, taken and open.
 type folder struct {
-	set     settings.Settings
-	keys    *ident.Keys
-	db      *store.DB
-	url     string // the portal's address
-	log     *slog.Logger
-	release func()
+	set  settings.Settings
+	keys *ident.Keys
+	db   *store.DB
+	url  string // the portal's address
+	log  *slog.Logger
+	lock *DataLock
 }
 
 // openFolder takes a data folder and opens its database, which is upgraded where
@@ -111,10 +115,10 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 		return nil, err
 	}
 	o.set.Level = 8 // only errors: a command reports its own result
-	o.release, err = LockData(cfg.Data)
+	o.lock, err = LockData(cfg.Data)
 	if errors.Is(err, ErrInUse) {
 		// It is starting or stopping: its socket comes or its lock goes.
-		o.release, err = waitForData(ctx, cfg.Data)
+		o.lock, err = waitForData(ctx, cfg.Data)
 	}
 	if err != nil {
 		return nil, err
@@ -164,7 +168,7 @@ func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
 
 // close gives the folder back.
 func (o *folder) close() error {
-	defer o.release()
+	defer o.lock.Release()
 	if o.db == nil {
 		return nil
 	}
@@ -179,7 +183,7 @@ func errNoPortal(dir string) error {
 var errReachable = errors.New("the portal answers now")
 
 // waitForData waits a few seconds for a portal that is starting or stopping.
-func waitForData(ctx context.Context, dir string) (func(), error) {
+func waitForData(ctx context.Context, dir string) (*DataLock, error) {
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -198,8 +202,8 @@ func waitForData(ctx context.Context, dir string) (func(), error) {
 				return nil, errReachable
 			}
 		}
-		if release, err := LockData(dir); err == nil || !errors.Is(err, ErrInUse) {
-			return release, err
+		if lock, err := LockData(dir); err == nil || !errors.Is(err, ErrInUse) {
+			return lock, err
 		}
 	}
 }
@@ -216,8 +220,6 @@ type localControl struct {
 	db       *store.DB
 	replica  *replica.Replica // nil without one
 	examiner Examiner
-	peers    func(ctx context.Context) (http.RoundTripper, error) // opens them; nil while the portal runs
-	closing  func() error
 }
 
 var system = ident.Actor{Kind: ident.System}
@@ -275,12 +277,8 @@ func (c *localControl) Verify(ctx context.Context) (store.Report, error) {
 	return r, err
 }
 
-func (c *localControl) Close() error {
-	if c.closing == nil {
-		return nil
-	}
-	return c.closing()
-}
+// Close implements Control. The running portal closes its database itself.
+func (c *localControl) Close() error { return nil }
 
 // RestoreBackup puts a backup into an empty data folder.
 func RestoreBackup(ctx context.Context, r io.Reader, dir, passphrase string) (store.Report, error) {
@@ -302,11 +300,11 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if !dataExists(dir) {
 		return store.Report{}, errNoPortal(dir)
 	}
-	release, err := LockData(dir)
+	lock, err := LockData(dir)
 	if err != nil {
 		return store.Report{}, err
 	}
-	defer release()
+	defer lock.Release()
 	r, err := store.Verify(ctx, dir)
 	if err == nil {
 		r.Replica, err = replica.Verify(ctx, dir, slog.New(slog.DiscardHandler))

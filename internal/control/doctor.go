@@ -48,11 +48,11 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 	if _, err := cfg.Parse(); err != nil {
 		return Diagnosis{}, err
 	}
-	release, err := LockData(cfg.Data)
+	lock, err := LockData(cfg.Data)
 	if err == nil {
 		ill := doctor.FolderOf(cfg.Data)
 		healthy := lookAt(ctx, cfg.Data, &ill)
-		release()
+		lock.Release()
 		if !healthy {
 			ill.Add(doctor.Settings, doctor.Skipped, "", "Nothing else can be looked at before that is mended.")
 			ill.Judge()
@@ -165,12 +165,11 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName,
 		Web: web.RoundTripper(),
 		ID:  record.PortalOf(record.Public(o.keys.Public())), Agents: o.db.Hub}
-	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
+	ring, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
 	if err != nil {
 		s.Keyring = brokenKeyring{err}
-		closing = func() error { return nil }
 	}
-	defer func() { err = errors.Join(err, closing()) }()
+	defer func() { err = errors.Join(err, ring.close()) }()
 	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.NetworkName, origin: o.url}, Log: o.log}
 	var replica *replica.Replica
 	if ring != nil {

@@ -1,13 +1,14 @@
 package control
 
 import (
-	"agentsite/internal/ident"
-	"agentsite/store"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"agentsite/internal/ident"
+	"agentsite/store"
 )
 
 // ErrInUse says that another process owns the data folder.
@@ -15,7 +16,7 @@ var ErrInUse = errors.New("another agentsite runs on this data folder")
 
 // LockData makes this process the owner of the data folder until release is
 // called; the folder is created private if it is missing.
-func LockData(dir string) (release func(), err error) {
+func LockData(dir string) (*DataLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
@@ -30,8 +31,14 @@ func LockData(dir string) (release func(), err error) {
 		}
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
-	return func() { f.Close() }, nil
+	return &DataLock{f}, nil
 }
+
+// DataLock is the right to use a data folder, which one process has at a time.
+type DataLock struct{ file *os.File }
+
+// Release gives the data folder back.
+func (l *DataLock) Release() { l.file.Close() }
 
 // OpenKeys reads the portal's keys; a folder without a database gets new ones
 // first, so that a database never stands there without its keys.

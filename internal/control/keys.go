@@ -75,25 +75,26 @@ func NewKeyring(dir string, self *federation.Self, keys *ident.Operational) *Key
 
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
 
-// openKeyring opens the keys of a portal that does not run.
-func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (k *Keyring,
-	closing func() error, err error) {
-	none := func() error { return nil }
+// openKeyring opens the keys of a portal that does not run. It is nil for a portal without a network. The caller closes
+// it.
+func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (*Keyring,
+	error) {
+	var none *Keyring // its methods answer errNoNetwork
 	if set.NetworkName == "" || !record.ValidOrigin(origin) {
-		return nil, none, nil
+		return none, nil
 	}
 	id := record.PortalOf(record.Public(keys.Public()))
 	op, err := ident.OpenOperational(set.Data, keys.Public(), clock.Now())
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	replica, err := replica.Open(ctx, set.Data, id, set.NetworkName, set.NewLogger(discard{}))
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	gate, err := record.NewGate(set.NetworkName, replica)
 	if err != nil {
-		return nil, none, errors.Join(err, replica.Close())
+		return nil, errors.Join(err, replica.Close())
 	}
 	name := set.Name
 	if card := lastCard(ctx, db, set.NetworkName); name == "" && card != nil {
@@ -111,9 +112,17 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 			return federation.DefaultPolicy().Mode
 		}})
 	if err != nil {
-		return nil, none, errors.Join(err, replica.Close())
+		return nil, errors.Join(err, replica.Close())
 	}
-	return &Keyring{set.Data, self, op, replica}, replica.Close, nil
+	return &Keyring{set.Data, self, op, replica}, nil
+}
+
+// close closes the replica, which a running portal closes itself.
+func (k *Keyring) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.replica.Close()
 }
 
 type discard struct{}
@@ -247,15 +256,15 @@ func (c *remoteControl) TakeCard(ctx context.Context, wire []byte) error {
 
 // lazyKeys opens the keys of a stopped portal at first use: most commands sign no card.
 type lazyKeys struct {
-	open    func(ctx context.Context) (*Keyring, func() error, error)
-	closing func() error
-	ring    *Keyring
-	opened  bool
+	folder *folder
+	ring   *Keyring
+	opened bool
 }
 
 func (l *lazyKeys) loadKeys(ctx context.Context) (k *Keyring, err error) {
 	if !l.opened {
-		if l.ring, l.closing, err = l.open(ctx); err != nil {
+		o := l.folder
+		if l.ring, err = openKeyring(ctx, o.set, o.url, o.keys, o.db); err != nil {
 			return nil, err
 		}
 		l.opened = true
@@ -263,12 +272,7 @@ func (l *lazyKeys) loadKeys(ctx context.Context) (k *Keyring, err error) {
 	return l.ring, nil
 }
 
-func (l *lazyKeys) close() error {
-	if !l.opened {
-		return nil
-	}
-	return l.closing()
-}
+func (l *lazyKeys) close() error { return l.ring.close() }
 
 // Keys implements KeyControl.
 func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err error) {

@@ -28,11 +28,20 @@ func (c *remoteControl) Peers(context.Context) (http.RoundTripper, error) {
 }
 
 // Peers implements Control.
-func (c *localControl) Peers(ctx context.Context) (http.RoundTripper, error) {
-	if c.peers == nil {
-		return nil, fault.New(fault.Unavailable, "The portals cannot be read here.")
+func (c *localControl) Peers(context.Context) (http.RoundTripper, error) {
+	return nil, fault.New(fault.Unavailable, "The portals cannot be read here.")
+}
+
+// Peers implements Control.
+func (c *stoppedControl) Peers(ctx context.Context) (http.RoundTripper, error) {
+	o := c.folder
+	p, err := openPeers(ctx, o.set.Data, o.db, offline{id: record.PortalOf(record.Public(o.keys.Public())),
+		network: o.set.NetworkName, origin: o.url}, o.log)
+	if err != nil {
+		return nil, err
 	}
-	return c.peers(ctx)
+	c.opened = append(c.opened, p)
+	return inProcess{http.StripPrefix("/api/v1", api.PeersAs(p.peers, system, o.log))}, nil
 }
 
 // offline is this portal as a federation.Signer while it does not run: it has an id and signs nothing.
@@ -49,28 +58,42 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 	return "", nil, time.Time{}, errors.New("only a running portal signs")
 }
 
-// offlinePeers opens the known portals of a data folder that is not in use. closing closes the replica.
-func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler,
-	closing func() error, err error) {
-	cfg := federation.PeersConfig{Signer: who, Log: log}
-	done := func() error { return nil } // not closing, which the caller gets
-	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && who.network != "" {
-		replica, err := replica.Open(ctx, dir, who.id, who.network, log)
-		if err != nil {
-			return nil, nil, err
+// offlinePeers are the known portals of a data folder that is not in use.
+type offlinePeers struct {
+	peers   *federation.Peers
+	replica *replica.Replica // nil if there is none
+}
+
+// openPeers opens the known portals of a data folder that is not in use. The caller closes them.
+func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log *slog.Logger) (*offlinePeers, error) {
+	cfg := federation.PeersConfig{Signer: self, Log: log}
+	p := &offlinePeers{}
+	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && self.network != "" {
+		if p.replica, err = replica.Open(ctx, dir, self.id, self.network, log); err != nil {
+			return nil, err
 		}
-		cfg.Replica, done = replica, replica.Close
+		cfg.Replica = p.replica
 	}
 	peers, err := federation.NewPeers(ctx, db.Peers, cfg)
 	if err != nil {
-		return nil, nil, errors.Join(err, done())
+		return nil, errors.Join(err, p.closeReplica())
 	}
-	save := func() error { // only Run stores the portals that Add discovers
-		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancel()
-		return peers.Run(ended)
+	p.peers = peers
+	return p, nil
+}
+
+// close stores the portals that were added, and closes the replica.
+func (p *offlinePeers) close() error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // Run stores the portals when it ends
+	return errors.Join(p.peers.Run(ended), p.closeReplica())
+}
+
+func (p *offlinePeers) closeReplica() error {
+	if p.replica == nil {
+		return nil
 	}
-	return api.PeersAs(peers, system, log), func() error { return errors.Join(save(), done()) }, nil
+	return p.replica.Close()
 }
 
 // inProcess answers requests by a handler.

@@ -32,16 +32,29 @@ const controlSocket = "control.sock"
 // folder's descriptor.
 const maxSocketPath = 100
 
-func socketPath(dir string) (path string, done func(), err error) {
-	path = filepath.Join(dir, controlSocket)
-	if len(path) <= maxSocketPath {
-		return path, func() {}, nil
+// newSocketPath returns the path of the socket of a data folder. The caller closes it.
+func newSocketPath(dir string) (*socketPath, error) {
+	name := filepath.Join(dir, controlSocket)
+	if len(name) <= maxSocketPath {
+		return &socketPath{name: name}, nil
 	}
 	f, err := os.Open(dir)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), func() { f.Close() }, nil
+	return &socketPath{fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), f}, nil
+}
+
+// socketPath is the path of a socket. It is valid until close.
+type socketPath struct {
+	name string
+	dir  *os.File // nil for a short path
+}
+
+func (p *socketPath) close() {
+	if p.dir != nil {
+		p.dir.Close()
+	}
 }
 
 // controlRequest is one call over the socket, with the fields of its operation.
@@ -84,11 +97,12 @@ type ServerConfig struct {
 // Listen opens the socket; a stale one of a killed portal is replaced,
 // because this process holds the lock.
 func Listen(cfg ServerConfig) (*Server, error) {
-	path, done, err := socketPath(cfg.Dir)
+	socket, err := newSocketPath(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	defer done()
+	defer socket.close()
+	path := socket.name
 	os.Remove(path)
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -176,26 +190,26 @@ func (s *Server) Close() {
 // remoteControl reaches the running portal over its socket.
 type remoteControl struct {
 	client *http.Client
-	done   func()
+	socket *socketPath
 }
 
 // dialControl returns the control of a portal that runs on the folder.
 func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
-	path, done, err := socketPath(dir)
+	socket, err := newSocketPath(dir)
 	if err != nil {
 		return nil, false
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := d.DialContext(ctx, "unix", socket.name)
 	if err != nil {
-		done()
+		socket.close()
 		return nil, false
 	}
 	conn.Close()
-	return &remoteControl{done: done, client: &http.Client{Transport: &http.Transport{
+	return &remoteControl{socket: socket, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn,
 			error) {
-			return d.DialContext(ctx, "unix", path)
+			return d.DialContext(ctx, "unix", socket.name)
 		},
 	}}}, true
 }
@@ -288,6 +302,6 @@ func (c *remoteControl) Doctor(ctx context.Context, q doctor.Question) (r doctor
 
 func (c *remoteControl) Close() error {
 	c.client.CloseIdleConnections()
-	c.done()
+	c.socket.close()
 	return nil
 }

@@ -84,18 +84,29 @@ func (d *Accounts) Touch(_ context.Context, hash string, used, expires time.Time
 // writeTouches has the waiting uses written soon, before the writes that come
 // after them: those must find them.
 func (d *Accounts) writeTouches() {
-	var list map[string]touch
-	d.db.WriteSoon(touchDelay, func(t *sqlite.Tx) error {
-		list = d.touches.waiting()
-		for hash, u := range list {
-			if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires,
-				hash); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func(err error) { d.noteTouched(list, err) })
+	d.db.WriteSoon(touchDelay, &touchWrite{accounts: d})
 }
+
+// touchWrite writes the waiting uses of credentials. It implements sqlite.SoonWrite.
+type touchWrite struct {
+	accounts *Accounts
+	list     map[string]touch // as written
+}
+
+// Write implements sqlite.SoonWrite.
+func (w *touchWrite) Write(t *sqlite.Tx) error {
+	w.list = w.accounts.touches.waiting()
+	for hash, u := range w.list {
+		if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires,
+			hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Written implements sqlite.SoonWrite.
+func (w *touchWrite) Written(err error) { w.accounts.noteTouched(w.list, err) }
 
 // noteTouched follows the write of touches. A failed write is not tried again:
 // the next use is noted in its turn.

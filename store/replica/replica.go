@@ -153,15 +153,10 @@ func createReplica(ctx context.Context, path string) error {
 // replicaFile describes a replica's database.
 func replicaFile() sqlite.Kind {
 	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"),
-		WriteDSN: replicaDSN, Damaged: markReplica}
-}
-
-// markReplica has the next start begin a new replica.
-func markReplica(path string) error { return os.WriteFile(path+damagedSuffix, nil, 0o600) }
-
-func replicaDSN(path string) string {
-	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)",
-		sqlite.EscapePath(path), sqlite.Synchronous, replicaCacheKB, replicaCheckpointPages)
+		WriterOptions: fmt.Sprintf("_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)", replicaCacheKB,
+			replicaCheckpointPages),
+		// The next start begins a new replica.
+		DamagedSuffix: damagedSuffix}
 }
 
 // openFile opens the file of a replica, whoever it belongs to.

@@ -55,7 +55,7 @@ func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 		return report, err
 	}
 	report.mended("The replica of other portals' agents cannot be used (%v): the next start moves it aside and begins a new one.", err)
-	return report, markReplica(path)
+	return report, os.WriteFile(path+damagedSuffix, nil, 0o600)
 }
 
 // Verify checks every record: that its hash, version, portal and key are those of its row, and that

@@ -42,12 +42,12 @@ type Kind struct {
 	ID         int64  // marks the file
 	Migrations fs.FS  // its migrations
 	Schema     string // the outcome of steps in an empty database
-	// WriteDSN returns where its writer connects to.
-	WriteDSN func(path string) string
+	// WriterOptions are the options of its writer, as in a data source name.
+	WriterOptions string
 	// copied has a copy made before an upgrade.
 	copied bool
-	// Damaged notes beside a file that it is damaged; nil to note nothing.
-	Damaged func(path string) error
+	// DamagedSuffix ends the name of an empty file that marks a damaged database; "" marks none.
+	DamagedSuffix string
 }
 
 // listVersions are the migrations this binary knows, in order.
@@ -123,7 +123,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error
-	if f.wpool, err = Connect(path, k.WriteDSN(path), 1); err != nil {
+	if f.wpool, err = Connect(path, k.writeDSN(path), 1); err != nil {
 		return nil, err
 	}
 	if f.wconn, err = f.wpool.Connx(ctx); err != nil {
@@ -185,11 +185,14 @@ func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// WriteDSN also overwrites deleted data: a deleted text is not left in the file.
-func WriteDSN(path string) string {
-	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)",
-		EscapePath(path), Synchronous, writeCacheKB)
+// writeDSN returns the data source name of the writer.
+func (k Kind) writeDSN(path string) string {
+	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&%s",
+		EscapePath(path), Synchronous, k.WriterOptions)
 }
+
+// WriteDSN returns the data source name of the writer of the portal's database.
+func WriteDSN(path string) string { return portalFile().writeDSN(path) }
 
 func ReadDSN(path string) string {
 	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", EscapePath(path), readCacheKB)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"agentsite/internal/testing/filetest"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"agentsite/internal/testing/filetest"
 
 	"agentsite/internal/ident"
 )

@@ -74,7 +74,9 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 // portalFile describes a portal's database.
 func portalFile() Kind {
 	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"),
-		WriteDSN: WriteDSN, copied: true}
+		// Deleted data is overwritten, so that a deleted text is not left in the file.
+		WriterOptions: fmt.Sprintf("_time_format=sqlite&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&"+
+			"_pragma=secure_delete(1)", writeCacheKB), copied: true}
 }
 
 // SchemaVersion is the newest migration this binary knows.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"agentsite/migrations"
 	"context"
 	"flag"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"agentsite/migrations"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
@@ -34,9 +35,9 @@ func schemaText(t *testing.T, db sqlx.QueryerContext) string {
 // versions must equal those that the migrations make.
 func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
-	for name, k := range map[string]Kind{"sqlite": portalFile(), "replica": {ID: 1, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"), WriteDSN: WriteDSN}} {
+	for name, k := range map[string]Kind{"sqlite": portalFile(), "replica": {ID: 1, Migrations: migrations.Replica(), Schema: migrations.Schema("replica")}} {
 		path := filepath.Join(t.TempDir(), "migrated.db")
-		pool, err := Connect(path, k.WriteDSN(path), 1)
+		pool, err := Connect(path, k.writeDSN(path), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

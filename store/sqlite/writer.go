@@ -34,7 +34,7 @@ type op struct {
 	fn      func(*Tx) error
 	err     error
 	done    chan struct{}
-	after   func(error) // of a write by writeSoon: follows its end
+	soon    SoonWrite // of a write by WriteSoon
 	claimed atomic.Bool
 }
 
@@ -167,12 +167,19 @@ func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return MapError(o.err)
 }
 
-// WriteSoon has fn run at the beginning of the next transaction, at the latest
-// after delay, and after called with its outcome: one commit is enough for a
-// small write and the one that follows it. fn is bound by the rules of write.
-func (f *DB) WriteSoon(delay time.Duration, fn func(*Tx) error, after func(error)) {
+// SoonWrite is a small write that may share the commit of the next write.
+type SoonWrite interface {
+	// Write changes rows, by the rules of DB.Write.
+	Write(t *Tx) error
+	// Written is called once with the outcome of the transaction.
+	Written(err error)
+}
+
+// WriteSoon runs w at the beginning of the next transaction, at the latest after delay: one commit is enough for a
+// small write and the one that follows it.
+func (f *DB) WriteSoon(delay time.Duration, w SoonWrite) {
 	f.soonMu.Lock()
-	f.soon = append(f.soon, &op{fn: fn, done: make(chan struct{}), after: after})
+	f.soon = append(f.soon, &op{fn: w.Write, done: make(chan struct{}), soon: w})
 	f.soonMu.Unlock()
 	time.AfterFunc(delay, func() {
 		select {
@@ -261,7 +268,7 @@ func (f *DB) commitBatch(batch []*op) {
 		batch = slices.Insert(batch, 0, soon...)
 		defer func() {
 			for _, o := range soon {
-				o.after(o.err)
+				o.soon.Written(o.err)
 			}
 		}()
 	}
@@ -364,10 +371,10 @@ func (f *DB) NoteError(err error) {
 
 // MarkDamaged notes beside the file that it is damaged, if its kind wants that.
 func (f *DB) MarkDamaged() {
-	if f.kind.Damaged == nil {
+	if f.kind.DamagedSuffix == "" {
 		return
 	}
-	if err := f.kind.Damaged(f.path); err != nil {
+	if err := os.WriteFile(f.path+f.kind.DamagedSuffix, nil, 0o600); err != nil {
 		f.log.Error("mark the database as damaged", "file", f.path, "error", err)
 	}
 }
