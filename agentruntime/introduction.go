@@ -44,18 +44,23 @@ const (
 // owner of an endpoint can verify the portal and the kind of caller. Other requests stay unchanged.
 // Create it with NewIntroducer; it is safe for concurrent use.
 type Introducer struct {
-	url  string
-	key  func() (ed25519.PrivateKey, error)
-	mark func(purpose, subject string) string
-	hop  func(agentID string) task.Hop
+	url      string
+	identity Identity
 }
 
-// NewIntroducer returns the Introducer of the portal at url. key returns the current signing key, which
-// is in the portal's key directory. mark computes a text from a purpose and a subject that only this
-// portal can compute. hop returns an agent's name in chains.
-func NewIntroducer(url string, key func() (ed25519.PrivateKey, error), mark func(purpose, subject string) string,
-	hop func(agentID string) task.Hop) *Introducer {
-	return &Introducer{url: url, key: key, mark: mark, hop: hop}
+// Identity is the portal as the author of requests.
+type Identity interface {
+	// SigningKey returns the current signing key, which is in the portal's key directory.
+	SigningKey() (ed25519.PrivateKey, error)
+	// Mark computes a text from a purpose and a subject that only this portal can compute.
+	Mark(purpose, subject string) string
+	// Hop returns an agent's name in chains.
+	Hop(agentID string) task.Hop
+}
+
+// NewIntroducer returns the Introducer of the portal at url.
+func NewIntroducer(url string, identity Identity) *Introducer {
+	return &Introducer{url: url, identity: identity}
 }
 
 // SignRequest signs a request that is about to be sent. It is egress.Config's Before.
@@ -74,7 +79,7 @@ func (i *Introducer) SignRequest(r *http.Request) error {
 	h.Set(agentField, fmt.Sprintf("%s=%q", signatureLabel, i.url))
 	covered := httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller")
 	if b.AgentID != "" {
-		h.Set(task.HopsField, b.Via.AppendHop(i.hop(b.AgentID)).Field())
+		h.Set(task.HopsField, b.Via.AppendHop(i.identity.Hop(b.AgentID)).Field())
 		covered = append(covered, httpsig.Component{Name: "agentsite-hops"})
 		if left := b.Budget.Field(clock.Now()); left != "" {
 			h.Set(task.BudgetField, left)
@@ -90,7 +95,7 @@ func (i *Introducer) SignRequest(r *http.Request) error {
 		h.Set("Content-Digest", httpsig.DigestOf(sum))
 		covered = append(covered, httpsig.Component{Name: "content-digest"})
 	}
-	key, err := i.key()
+	key, err := i.identity.SigningKey()
 	if err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (i *Introducer) SignRequest(r *http.Request) error {
 func (i *Introducer) callerValue(b task.Behalf) string {
 	s := "kind=" + b.Kind
 	if b.CallerID != "" {
-		s += fmt.Sprintf(", id=%q", i.mark("agentsite/caller/1", b.AgentID+"/"+b.CallerID))
+		s += fmt.Sprintf(", id=%q", i.identity.Mark("agentsite/caller/1", b.AgentID+"/"+b.CallerID))
 	}
 	return s
 }

@@ -34,7 +34,7 @@ func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := w.Next.RoundTrip(r)
 	if err != nil {
-		trace(task.Traced{At: time.Now(), Head: "No answer: " + err.Error()})
+		trace.AddTrace(task.Traced{At: time.Now(), Head: "No answer: " + err.Error()})
 		return resp, err
 	}
 	resp.Body = &tap{trace: trace, head: formatHead(resp.Proto+" "+resp.Status, resp.Header), body: resp.Body}
@@ -84,7 +84,7 @@ func clipText(s string) string {
 
 // tap reports a body when it has been read to its end or is closed.
 type tap struct {
-	trace func(task.Traced)
+	trace task.Tracer
 	out   bool
 	head  string
 	body  io.ReadCloser
@@ -124,7 +124,7 @@ func (t *tap) reportBody() {
 		return
 	}
 	t.done = true
-	t.trace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clipText(t.kept.String()), Size: t.size})
+	t.trace.AddTrace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clipText(t.kept.String()), Size: t.size})
 }
 
 // tracer collects the traces of one call.
@@ -135,8 +135,8 @@ type tracer struct {
 	list []hub.Trace
 }
 
-// addTrace adds one entry and removes the stored credential from it.
-func (t *tracer) addTrace(e task.Traced) {
+// AddTrace implements task.Tracer. It removes the stored credential from the entry.
+func (t *tracer) AddTrace(e task.Traced) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.list) >= task.MaxTraces {

@@ -261,7 +261,7 @@ func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Res
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
 		defer func() { w.hub.Usage.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()
-		ctx = task.WithTrace(ctx, traces.addTrace)
+		ctx = task.WithTrace(ctx, traces)
 	}
 	ctx = task.WithBehalf(ctx, call.OnBehalfOf())
 	if call.Agent.Kind == string(hub.Peer) {

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"agentsite/agentruntime/builtin/calc"
@@ -53,18 +52,18 @@ type Section struct {
 type Config struct {
 	// Search finds agents with the rights of a guest, so that every caller may see the results. Nil
 	// finds nothing.
-	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
+	Search Searcher
 	// Manual holds the sections that guide answers from, in reading order.
 	Manual []Section
 	// PortalURL is put before links for callers that are no browsers; may be empty.
 	PortalURL string
 	// Now is the time; nil means the portal's clock.
-	Now func() time.Time
+	Now clock.Clock
 }
 
 func (c Config) withDefaults() Config {
 	if c.Search == nil {
-		c.Search = func(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, nil }
+		c.Search = emptyDirectory{}
 	}
 	if c.Now == nil {
 		c.Now = clock.Now
@@ -73,10 +72,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Searcher finds agents.
+type Searcher interface {
+	Search(ctx context.Context, q hub.Query) (hub.Page, error)
+}
+
+// emptyDirectory finds nothing.
+type emptyDirectory struct{}
+
+func (emptyDirectory) Search(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, nil }
+
 // Driver runs the built-in agents. It stores nothing between calls and is safe for concurrent use.
 type Driver struct {
-	cfg   Config
-	guide func() *guide // indexed at the first question, not at start
+	cfg     Config
+	indexed sync.Once
+	index   *guide // by guide
 }
 
 var _ task.Agent = (*Driver)(nil)
@@ -84,7 +94,13 @@ var _ task.Agent = (*Driver)(nil)
 // New returns the driver. Config's slices must not change afterwards.
 func New(cfg Config) *Driver {
 	cfg = cfg.withDefaults()
-	return &Driver{cfg: cfg, guide: sync.OnceValue(func() *guide { return newGuide(cfg) })}
+	return &Driver{cfg: cfg}
+}
+
+// guide returns the agent guide. The manual is indexed at the first question, not at start.
+func (d *Driver) guide() *guide {
+	d.indexed.Do(func() { d.index = newGuide(d.cfg) })
+	return d.index
 }
 
 // Run implements task.Agent: it answers as the agent named in the call. The name of no built-in agent

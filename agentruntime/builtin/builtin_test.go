@@ -101,7 +101,7 @@ func theManual() []Section {
 
 func config(x hub.Index) Config {
 	return Config{
-		Search:    func(_ context.Context, q hub.Query) (hub.Page, error) { return x.Search(q) },
+		Search:    searchFunc(func(_ context.Context, q hub.Query) (hub.Page, error) { return x.Search(q) }),
 		Manual:    theManual(),
 		PortalURL: "https://portal.example",
 		Now:       func() time.Time { return now },
@@ -480,7 +480,7 @@ func TestRun_FailsForAnUnknownAgent(t *testing.T) {
 func TestRun_ReportsAFailedSearch(t *testing.T) {
 	broken := errors.New("disk on fire")
 	cfg := config(index.New())
-	cfg.Search = func(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, broken }
+	cfg.Search = searchFunc(func(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, broken })
 	if _, err := New(cfg).Run(t.Context(), call("guide", "who can translate?"), new(sink)); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
@@ -505,11 +505,11 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	// While the directory does not answer.
 	ctx, cancel = context.WithCancel(t.Context())
 	cfg := config(index.New())
-	cfg.Search = func(ctx context.Context, _ hub.Query) (hub.Page, error) {
+	cfg.Search = searchFunc(func(ctx context.Context, _ hub.Query) (hub.Page, error) {
 		cancel()
 		<-ctx.Done()
 		return hub.Page{}, ctx.Err()
-	}
+	})
 	if _, err := New(cfg).Run(ctx, call("guide", "who can translate?"), new(sink)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -545,3 +545,8 @@ func BenchmarkGuide(b *testing.B) {
 		}
 	})
 }
+
+// searchFunc is a Searcher by a function.
+type searchFunc func(context.Context, hub.Query) (hub.Page, error)
+
+func (f searchFunc) Search(ctx context.Context, q hub.Query) (hub.Page, error) { return f(ctx, q) }

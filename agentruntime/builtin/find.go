@@ -123,7 +123,7 @@ func (g *guide) findAgents(ctx context.Context, need []string, without map[strin
 	var candidates []hub.Agent
 	seen := make(map[string]bool)
 	for i, q := range queries[:min(len(queries), maxSearches)] {
-		page, err := g.cfg.Search(ctx, hub.Query{Text: cutBytes(q, maxQueryBytes), Limit: perSearch})
+		page, err := g.cfg.Search.Search(ctx, hub.Query{Text: cutBytes(q, maxQueryBytes), Limit: perSearch})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -250,7 +250,7 @@ func (r *reply) browseHint() string {
 
 // listAgents lists some agents for a request without a purpose.
 func (r *reply) listAgents(ctx context.Context) (string, error) {
-	page, err := r.cfg.Search(ctx, hub.Query{Limit: maxOffers + 1})
+	page, err := r.cfg.Search.Search(ctx, hub.Query{Limit: maxOffers + 1})
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()

@@ -17,14 +17,19 @@ import (
 	"agentsite/internal/task"
 )
 
+// Observer follows the connections of agents.
+type Observer interface {
+	// Observe is called when an agent has connected or disconnected; calls for one agent never overlap. It may block.
+	Observe(ctx context.Context, agentID string, l hub.Liveness)
+}
+
 // Config holds the dependencies of the driver; zero values mean the defaults named.
 type Config struct {
 	// Portal is the portal's part of handles.
 	Portal string
-	// Observe is called when an agent has connected or disconnected; calls for one agent never overlap.
-	// It may block.
-	Observe func(ctx context.Context, agentID string, l hub.Liveness)
-	Log     *slog.Logger
+	// Observer, when set, follows the connections of agents.
+	Observer Observer
+	Log      *slog.Logger
 	// Grace is how long a lease outlives its connection. 60 s.
 	Grace time.Duration
 	// ConnectWait is how long a new task waits for an agent that is not connected, 10 s. StartWait is
@@ -55,9 +60,6 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Observe == nil {
-		c.Observe = func(context.Context, string, hub.Liveness) {}
-	}
 	return c
 }
 
@@ -82,7 +84,7 @@ var (
 // New returns a driver that runs until Close.
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg.withDefaults(), started: time.Now(), agents: make(map[string]*agent)}
-	d.watch = newWatch(d.cfg.Observe, d.Liveness)
+	d.watch = newWatch(d)
 	return d
 }
 

@@ -20,7 +20,7 @@ type observed struct {
 	all []string
 }
 
-func (o *observed) observe(_ context.Context, id string, l hub.Liveness) {
+func (o *observed) Observe(_ context.Context, id string, l hub.Liveness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(o.all, id+" "+string(l.State))
@@ -259,7 +259,7 @@ func TestRun_IsTraced(t *testing.T) {
 		p.expect("")
 		var mu sync.Mutex
 		var heads []string
-		ctx := task.WithTrace(context.Background(), func(tr task.Traced) {
+		ctx := task.WithTrace(context.Background(), tracerFunc(func(tr task.Traced) {
 			mu.Lock()
 			defer mu.Unlock()
 			way := "<"
@@ -270,7 +270,7 @@ func TestRun_IsTraced(t *testing.T) {
 			if len(tr.Body) > task.MaxTraced || tr.Size == 0 {
 				t.Errorf("%s: %d of %d", tr.Head, len(tr.Body), tr.Size)
 			}
-		})
+		}))
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -285,3 +285,8 @@ func TestRun_IsTraced(t *testing.T) {
 		}
 	})
 }
+
+// tracerFunc is a task.Tracer by a function.
+type tracerFunc func(task.Traced)
+
+func (f tracerFunc) AddTrace(t task.Traced) { f(t) }

@@ -22,7 +22,7 @@ type run struct {
 	call      task.Call
 	agent     *agent
 	out       task.Sink
-	trace     func(task.Traced)
+	trace     task.Tracer
 	traces    atomic.Int32
 	wake      chan struct{} // capacity 1: something below changed
 	continued bool
@@ -362,5 +362,5 @@ func (r *run) traceMessage(out bool, head string, body []byte) {
 	}
 	t := task.Traced{At: time.Now(), Out: out, Head: head, Size: int64(len(body))}
 	t.Body = strings.ToValidUTF8(string(body[:min(len(body), task.MaxTraced)]), "")
-	r.trace(t)
+	r.trace.AddTrace(t)
 }

@@ -379,7 +379,7 @@ func TestRun_RefusedTask(t *testing.T) {
 func TestExpect_AbsentAgentsAreUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &observed{}
-		d := New(Config{Observe: o.observe})
+		d := New(Config{Observer: o})
 		defer d.Close()
 		d.ExpectAgents("here", "absent")
 		time.Sleep(5 * time.Second)

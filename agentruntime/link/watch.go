@@ -4,20 +4,17 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"agentsite/internal/hub"
 )
 
 // watch reports agents that have connected or disconnected. It stores only the changed agents and reads
 // their state when it reports them, so that the last report is correct. It reports several agents
 // concurrently, but never one agent twice at a time.
 type watch struct {
-	observe func(context.Context, string, hub.Liveness)
-	now     func(string) hub.Liveness
-	ctx     context.Context
-	stop    context.CancelFunc
-	done    chan struct{}
-	wake    chan struct{}
+	driver *Driver
+	ctx    context.Context
+	stop   context.CancelFunc
+	done   chan struct{}
+	wake   chan struct{}
 
 	mu     sync.Mutex // guards the rest
 	dirty  map[string]bool
@@ -28,8 +25,8 @@ type watch struct {
 // atOnce is the number of concurrent reports, because they share commits.
 const atOnce = 16
 
-func newWatch(observe func(context.Context, string, hub.Liveness), now func(string) hub.Liveness) *watch {
-	w := &watch{observe: observe, now: now, done: make(chan struct{}), wake: make(chan struct{}, 1),
+func newWatch(d *Driver) *watch {
+	w := &watch{driver: d, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		dirty: make(map[string]bool), timers: make(map[string]*time.Timer)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	go w.runReports()
@@ -96,8 +93,8 @@ func (w *watch) runReports() {
 			places <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-places }()
-				if w.ctx.Err() == nil {
-					w.observe(w.ctx, id, w.now(id))
+				if o := w.driver.cfg.Observer; o != nil && w.ctx.Err() == nil {
+					o.Observe(w.ctx, id, w.driver.Liveness(id))
 				}
 			})
 		}

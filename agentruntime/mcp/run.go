@@ -306,16 +306,7 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	p.SetProgressToken("call")
 	progress := make(chan string, 1)
 	s.mu.Lock()
-	s.progress = func(n *sdk.ProgressNotificationParams) {
-		select {
-		case <-progress: // the newest counts
-		default:
-		}
-		select {
-		case progress <- progressText(n):
-		default:
-		}
-	}
+	s.progress = progress
 	s.mu.Unlock()
 	done := make(chan outcome, 1)
 	d.runBackground(func() {

@@ -35,7 +35,7 @@ type session struct {
 	mu       sync.Mutex // guards all below
 	received int
 	calling  bool
-	progress func(*sdk.ProgressNotificationParams)
+	progress chan string // holds the newest progress report; nil before a call
 }
 
 // openSession connects to the server at t. The stored configuration has the version that was used last.
@@ -128,10 +128,17 @@ func (s *session) countMessage() error {
 
 func (s *session) onProgress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 	s.mu.Lock()
-	fn := s.progress
-	s.mu.Unlock()
-	if fn != nil && req.Params != nil {
-		fn(req.Params)
+	defer s.mu.Unlock()
+	if s.progress == nil || req.Params == nil {
+		return
+	}
+	select {
+	case <-s.progress: // the newest counts
+	default:
+	}
+	select {
+	case s.progress <- progressText(req.Params):
+	default:
 	}
 }
 

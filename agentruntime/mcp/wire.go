@@ -141,11 +141,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != w.endpoint.Scheme || req.URL.Host != w.endpoint.Host {
 		return fail(&errLimit{"the server redirects to another address"})
 	}
-	ctx, done := req.Context(), func() {}
+	ctx, cancel := context.WithCancel(req.Context())
 	if goodbye {
-		timed, end := context.WithTimeout(ctx, farewellTime)
-		unhook := context.AfterFunc(w.farewellCtx, end)
-		ctx, done = timed, func() { unhook(); end() }
+		ctx, cancel = context.WithTimeout(req.Context(), farewellTime)
+		unhook := context.AfterFunc(w.farewellCtx, cancel)
+		context.AfterFunc(ctx, func() { unhook() })
 	}
 	out := req.Clone(ctx)
 	if w.value != "" {
@@ -153,7 +153,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := w.rt.RoundTrip(out)
 	if err != nil {
-		done()
+		cancel()
 		w.withLock(func() { x.err = err })
 		return nil, err
 	}
@@ -164,11 +164,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Request = req
 	if resp.ContentLength > maxResponse {
 		resp.Body.Close()
-		done()
+		cancel()
 		err := w.exceedLimit(x)
 		return nil, err
 	}
-	b := &body{rc: resp.Body, w: w, x: x, left: maxResponse, done: done}
+	b := &body{rc: resp.Body, w: w, x: x, left: maxResponse, cancel: cancel}
 	b.listing = x.method == "tools/list"
 	if x.media == "application/json" && x.id != nil || b.listing {
 		b.whole = new(bytes.Buffer)
@@ -251,8 +251,8 @@ type body struct {
 	x       *exchange
 	left    int64
 	err     error
-	done    func()
-	whole   *bytes.Buffer // of an answer that is one JSON text
+	cancel  context.CancelFunc // of the request
+	whole   *bytes.Buffer      // of an answer that is one JSON text
 	listing bool
 }
 
@@ -316,7 +316,7 @@ func (x *exchange) checkID(whole []byte) error {
 // Close implements io.Closer.
 func (b *body) Close() error {
 	err := b.rc.Close()
-	b.done()
+	b.cancel()
 	return err
 }
 

@@ -153,11 +153,11 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 
 // answer collects text up to MaxText.
 type answer struct {
-	text    strings.Builder
-	onDelta func(string)
+	text strings.Builder
 }
 
-func (a *answer) addText(s string) error {
+// addText adds text and passes it to onDelta, which may be nil.
+func (a *answer) addText(s string, onDelta func(string)) error {
 	s = strings.ReplaceAll(s, "\x00", "")
 	if s == "" {
 		return nil
@@ -169,8 +169,8 @@ func (a *answer) addText(s string) error {
 	}
 	if s != "" {
 		a.text.WriteString(s)
-		if a.onDelta != nil {
-			a.onDelta(s)
+		if onDelta != nil {
+			onDelta(s)
 		}
 	}
 	return err
@@ -178,7 +178,7 @@ func (a *answer) addText(s string) error {
 
 func readStream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 	chunks := openai.NewReader(in)
-	a := answer{onDelta: onDelta}
+	var a answer
 	var reply Reply
 	var asked calls
 	var err error
@@ -202,7 +202,7 @@ func readStream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 			if choice.Index != 0 {
 				continue
 			}
-			if err = a.addText(string(choice.Delta.Content)); err != nil {
+			if err = a.addText(string(choice.Delta.Content), onDelta); err != nil {
 				break
 			}
 			asked.addThought(string(choice.Delta.Reasoning))
@@ -260,8 +260,8 @@ func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(strin
 	if w.Error != nil {
 		return Reply{}, fault.New(fault.Unavailable, "The model's server said %q.", cleanLine(w.Error.Message))
 	}
-	a := answer{onDelta: onDelta}
-	err = a.addText(string(w.Choices[0].Message.Content))
+	var a answer
+	err = a.addText(string(w.Choices[0].Message.Content), onDelta)
 	reply := Reply{Text: a.text.String(), Finish: cutBytes(w.Choices[0].FinishReason, 40),
 		Model: cutBytes(w.Model, maxName)}
 	if w.Usage != nil {

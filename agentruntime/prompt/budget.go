@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
 )
@@ -41,7 +42,7 @@ const (
 // concurrent use.
 type Daily struct {
 	daily  int64
-	now    func() time.Time
+	now    clock.Clock
 	ledger Ledger
 
 	mu     sync.Mutex // guards all below; never held over the ledger
@@ -54,7 +55,7 @@ type Daily struct {
 
 // NewBudget returns a budget of daily tokens: guests together get a tenth, one account a quarter, one
 // guest a fiftieth. With daily 0 accounts have no ceiling and guests together 200,000.
-func NewBudget(daily int64, now func() time.Time, ledger Ledger) *Daily {
+func NewBudget(daily int64, now clock.Clock, ledger Ledger) *Daily {
 	return &Daily{daily: max(daily, 0), now: now, ledger: ledger}
 }
 

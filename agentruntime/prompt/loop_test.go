@@ -274,8 +274,8 @@ func TestRun_TracesWithoutTheKey(t *testing.T) {
 	})
 	w := newWorld(t, box, agenttest.Turn{Calls: []openai.ToolCall{agenttest.Want("1", "files__read", "{}")}}, agenttest.Turn{Text: "sk-owner, I see."})
 	w.d.cfg.RT = untold{t, w.d.cfg.RT}
-	var seen []task.Traced
-	ctx := task.WithTrace(t.Context(), func(tr task.Traced) { seen = append(seen, tr) })
+	var seen traceList
+	ctx := task.WithTrace(t.Context(), &seen)
 	if _, err := w.d.Run(ctx, w.call("go"), &agenttest.Recorder{}); err != nil {
 		t.Fatal(err)
 	}
@@ -310,9 +310,9 @@ func TestOffer_NamesToolsAsServersTakeThem(t *testing.T) {
 	call := returns("")
 	long := strings.Repeat("n", 200)
 	o := newOffer([]Tool{
-		{Agent: "a.b", Name: "c/d", Call: call}, {Agent: "a_b", Name: "c_d", Call: call}, {Agent: "a", Name: long, Call: call},
-		{Agent: "a", Name: long + "2", Call: call}, {Agent: "ä", Name: "👋", Call: call, Schema: json.RawMessage(`nope`)},
-		{Agent: "big", Name: "x", Call: call, Schema: json.RawMessage(`{"a":"` + strings.Repeat("x", 20<<10) + `"}`)}, {Agent: "no", Name: "call"},
+		{Agent: "a.b", Name: "c/d", Caller: call}, {Agent: "a_b", Name: "c_d", Caller: call}, {Agent: "a", Name: long, Caller: call},
+		{Agent: "a", Name: long + "2", Caller: call}, {Agent: "ä", Name: "👋", Caller: call, Schema: json.RawMessage(`nope`)},
+		{Agent: "big", Name: "x", Caller: call, Schema: json.RawMessage(`{"a":"` + strings.Repeat("x", 20<<10) + `"}`)}, {Agent: "no", Name: "call"},
 	})
 	if len(o.listed) != 6 || len(o.tools) != 6 || o.names[1] != "a_b__c_d_2" {
 		t.Errorf("%q", o.names)
@@ -324,9 +324,14 @@ func TestOffer_NamesToolsAsServersTakeThem(t *testing.T) {
 	}
 	var many []Tool
 	for i := range 200 {
-		many = append(many, Tool{Agent: "a", Name: fmt.Sprint(i), Call: call, Schema: json.RawMessage(`{"a":"` + strings.Repeat("x", 2<<10) + `"}`)})
+		many = append(many, Tool{Agent: "a", Name: fmt.Sprint(i), Caller: call, Schema: json.RawMessage(`{"a":"` + strings.Repeat("x", 2<<10) + `"}`)})
 	}
 	if o := newOffer(many); len(o.listed) > maxTools || len(o.listed)*2<<10 > maxSchemas {
 		t.Errorf("%d tools", len(o.listed))
 	}
 }
+
+// traceList is a task.Tracer of one goroutine.
+type traceList []task.Traced
+
+func (l *traceList) AddTrace(t task.Traced) { *l = append(*l, t) }

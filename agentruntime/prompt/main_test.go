@@ -58,15 +58,22 @@ func (b *toolbox) Offer(_ context.Context, _ task.Call, names []string) ([]Tool,
 func (b *toolbox) add(agent, name string, readOnly bool, f func(ctx context.Context, args json.RawMessage) (string, bool, error)) {
 	b.tools = append(b.tools, Tool{Agent: agent, Name: name, Description: "Does " + name + ".", ReadOnly: readOnly,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`),
-		Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
+		Caller: toolFunc(func(ctx context.Context, args json.RawMessage) (string, bool, error) {
 			b.mu.Lock()
 			b.calls = append(b.calls, name+string(args))
 			b.mu.Unlock()
 			return f(ctx, args)
-		}})
+		})})
 }
 
-func returns(text string) func(context.Context, json.RawMessage) (string, bool, error) {
+// toolFunc is a ToolCaller by a function.
+type toolFunc func(context.Context, json.RawMessage) (string, bool, error)
+
+func (f toolFunc) CallTool(ctx context.Context, args json.RawMessage) (string, bool, error) {
+	return f(ctx, args)
+}
+
+func returns(text string) toolFunc {
 	return func(context.Context, json.RawMessage) (string, bool, error) { return text, false, nil }
 }
 

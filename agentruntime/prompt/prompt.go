@@ -66,10 +66,14 @@ type Tool struct {
 	Schema json.RawMessage
 	// ReadOnly is true when the tool changes nothing, as declared by its server.
 	ReadOnly bool
-	// Call runs it. isError marks a failure that the tool itself reports. err is set when the tool
-	// could not be called; the sentence of a *fault.Error is shown to the model. It must return soon
-	// after ctx ends.
-	Call func(ctx context.Context, args json.RawMessage) (text string, isError bool, err error)
+	Caller   ToolCaller
+}
+
+// ToolCaller runs one tool.
+type ToolCaller interface {
+	// CallTool runs the tool. isError marks a failure that the tool itself reports. err is set when the tool could not
+	// be called; the sentence of a *fault.Error is shown to the model. It must return soon after ctx ends.
+	CallTool(ctx context.Context, args json.RawMessage) (text string, isError bool, err error)
 }
 
 // Driver runs agents of kind prompt. It is safe for concurrent use and holds

@@ -49,7 +49,7 @@ func newOffer(list []Tool) offer {
 		if b := bytes.TrimSpace(t.Schema); len(b) > 0 && b[0] == '{' && len(b) <= maxSchema && json.Valid(b) {
 			params = b
 		}
-		if room -= len(params); t.Call == nil || len(o.listed) >= maxTools || room < 0 {
+		if room -= len(params); t.Caller == nil || len(o.listed) >= maxTools || room < 0 {
 			continue
 		}
 		name := functionName(t.Agent, t.Name, o.tools)
@@ -167,7 +167,7 @@ func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string
 	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), string(args))
 	tctx, cancel := context.WithTimeout(withoutTrace(ctx), toolTime)
 	defer cancel()
-	text, isError, err := t.Call(tctx, args)
+	text, isError, err := t.Caller.CallTool(tctx, args)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

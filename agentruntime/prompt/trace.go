@@ -13,7 +13,7 @@ import (
 
 // tracer reports requests and answers of a traced call, without the model's key.
 type tracer struct {
-	to  func(task.Traced)
+	to  task.Tracer
 	key string
 }
 
@@ -28,7 +28,7 @@ func (t tracer) traceMessage(out bool, head, body string) {
 		return
 	}
 	body = redactSecret(body, t.key)
-	t.to(task.Traced{At: clock.Now(), Out: out, Head: cutText(head), Body: cutText(body), Size: int64(len(body))})
+	t.to.AddTrace(task.Traced{At: clock.Now(), Out: out, Head: cutText(head), Body: cutText(body), Size: int64(len(body))})
 }
 
 func (t tracer) traceReply(reply model.Reply) {

@@ -55,8 +55,8 @@ type way struct {
 	inline int
 	// peer means that errors before a request is sent may be our own faults.
 	peer bool
-	// local, when set, downloads the remote side's files that parts refer to.
-	local func(ctx context.Context, parts []task.Part) []task.Part
+	// files, when set, downloads the remote side's files that parts refer to.
+	files *fetcher
 }
 
 // Run implements task.Agent.
@@ -329,7 +329,7 @@ func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 	if err := r.saveCheckpoint(ctx); err != nil {
 		return err
 	}
-	if r.way.local != nil {
+	if r.way.files != nil {
 		ev = r.fetchFiles(ctx, ev)
 	}
 	var err error
@@ -373,18 +373,18 @@ func (r *run) fetchFiles(ctx context.Context, ev a2a.Event) a2a.Event {
 	list := func(in []task.Artifact) []task.Artifact {
 		out := slices.Clone(in)
 		for i := range out {
-			out[i].Parts = r.way.local(ctx, out[i].Parts)
+			out[i].Parts = r.way.files.inlineFiles(ctx, out[i].Parts)
 		}
 		return out
 	}
 	switch {
 	case ev.Message != nil:
 		m := *ev.Message
-		m.Parts = r.way.local(ctx, m.Parts)
+		m.Parts = r.way.files.inlineFiles(ctx, m.Parts)
 		ev.Message = &m
 	case ev.Artifact != nil:
 		u := *ev.Artifact
-		u.Artifact.Parts = r.way.local(ctx, u.Artifact.Parts)
+		u.Artifact.Parts = r.way.files.inlineFiles(ctx, u.Artifact.Parts)
 		ev.Artifact = &u
 	case ev.Task != nil:
 		t := *ev.Task

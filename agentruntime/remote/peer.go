@@ -31,12 +31,16 @@ const (
 // PeerConfig holds the dependencies of the driver of kind peer.
 type PeerConfig struct {
 	Config
-	// Transport returns a RoundTripper that signs requests and sends them only to the portal with that
-	// id at an origin.
-	Transport func(portal, origin string) http.RoundTripper
-	// Mark returns the id of a person or guest for another portal. It is always the same for the same
-	// two arguments, and only this portal can compute it.
-	Mark func(portal, callerID string) string
+	Portals Portals
+}
+
+// Portals is this portal in its network.
+type Portals interface {
+	// Transport returns a RoundTripper that signs requests and sends them only to the portal with that id at an origin.
+	Transport(portal, origin string) http.RoundTripper
+	// MarkCaller returns the id of a person or guest for another portal. It is always the same for the same two
+	// arguments, and only this portal can compute it.
+	MarkCaller(portal, callerID string) string
 }
 
 // Peer runs tasks at agents of other portals: A2A over requests signed by this portal, which state the
@@ -71,7 +75,7 @@ func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Res
 		return task.Result{}, err
 	}
 	f := &fetcher{rt: sign, files: at.Scheme + "://" + at.Host + task.FilePath}
-	return d.a2a.runTask(ctx, way{rt: rt, subject: at.Host, peer: true, inline: peerInline, local: f.inlineFiles}, call,
+	return d.a2a.runTask(ctx, way{rt: rt, subject: at.Host, peer: true, inline: peerInline, files: f}, call,
 		out)
 }
 
@@ -89,7 +93,7 @@ func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTrippe
 	if err != nil || at.Host == "" || call.Agent.Portal == "" {
 		return nil, nil, nil, fault.New(fault.Unavailable, "The address of %s is unknown.", call.Agent.Handle)
 	}
-	sign = d.cfg.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
+	sign = d.cfg.Portals.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
 	return at, introduced{next: sign, onBehalfOf: d.callerValue(call), via: call.Via.Field(), budget: call.Budget},
 		sign, nil
 }
@@ -104,7 +108,7 @@ func (d *Peer) callerValue(call task.Call) string {
 	if c.Kind == "guest" {
 		kind, name = "guest", "guest"
 	}
-	return fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Mark(call.Agent.Portal, c.ID), name+"@"+d.cfg.Portal)
+	return fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Portals.MarkCaller(call.Agent.Portal, c.ID), name+"@"+d.cfg.Portal)
 }
 
 // introduced adds the person, the chain and the budget to requests.

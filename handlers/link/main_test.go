@@ -225,12 +225,15 @@ func open(t *testing.T, edit ...func(*world)) *world {
 	return w
 }
 
+// Observe implements the driver's Observer.
+func (w *world) Observe(_ context.Context, id string, l hub.Liveness) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live[id] = append(w.live[id], l)
+}
+
 func (w *world) start() {
-	w.drv = driver.New(driver.Config{Portal: "portal.example", Observe: func(_ context.Context, id string, l hub.Liveness) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.live[id] = append(w.live[id], l)
-	}})
+	w.drv = driver.New(driver.Config{Portal: "portal.example", Observer: w})
 	w.cfg.Attach = w.drv
 	base, cancel := context.WithCancel(context.Background())
 	if w.net == nil {

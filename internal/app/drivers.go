@@ -60,17 +60,13 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	p.model = egress.New(out)
 	d := &drivers{
 		a2a: remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
-		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host}, Transport: p.toPortal,
-			Mark: func(portal, callerID string) string { return p.keys.Mark("agentsite/for/1", portal+"/"+callerID) }}),
+		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host},
+			Portals: callerPortals{p}}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
-		link: link.New(link.Config{Portal: host, Log: p.log,
-			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.monitor.Observe(ctx, id, l) }}),
+		link:   link.New(link.Config{Portal: host, Log: p.log, Observer: linkObserver{p}}),
 		build: builtin.New(builtin.Config{
-			Search: func(ctx context.Context, q hub.Query) (hub.Page,
-				error) {
-				return p.hub.Search(ctx, ident.Actor{}, q)
-			},
+			Search: publicAgents{p},
 			Manual: manualSections(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}
@@ -81,6 +77,22 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 		PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
 		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d
+}
+
+// linkObserver reports connections of agents to the monitor, which is built after the drivers.
+type linkObserver struct{ portal *Portal }
+
+// Observe implements link.Observer.
+func (o linkObserver) Observe(ctx context.Context, agentID string, l hub.Liveness) {
+	o.portal.monitor.Observe(ctx, agentID, l)
+}
+
+// publicAgents finds the agents that a guest may see, in the hub, which is built after the drivers.
+type publicAgents struct{ portal *Portal }
+
+// Search implements builtin.Searcher.
+func (a publicAgents) Search(ctx context.Context, q hub.Query) (hub.Page, error) {
+	return a.portal.hub.Search(ctx, ident.Actor{}, q)
 }
 
 // probing signs probes, because an endpoint may refuse unsigned requests.

@@ -45,7 +45,7 @@ func (p *Portal) Greet(ctx context.Context, origin string) error {
 
 // ToPortal signs what is sent to another portal.
 func (p *Portal) ToPortal(portal, origin string) http.RoundTripper {
-	return p.toPortal(portal, origin)
+	return callerPortals{p}.Transport(portal, origin)
 }
 
 // Running is what is worked on for people of other portals.

@@ -120,9 +120,17 @@ func (p *Portal) peerRoutes(r chi.Router) {
 	d.Routes(r)
 }
 
-// toPortal returns the transport that sends signed requests to a portal.
-func (p *Portal) toPortal(portal, origin string) http.RoundTripper {
-	return p.node.Client.Transport(record.PortalID(portal), origin)
+// callerPortals implements remote.Portals.
+type callerPortals struct{ portal *Portal }
+
+// Transport implements remote.Portals.
+func (c callerPortals) Transport(portal, origin string) http.RoundTripper {
+	return c.portal.node.Client.Transport(record.PortalID(portal), origin)
+}
+
+// MarkCaller implements remote.Portals.
+func (c callerPortals) MarkCaller(portal, callerID string) string {
+	return c.portal.keys.Mark("agentsite/for/1", portal+"/"+callerID)
 }
 
 // noWay is the hub.Ways of a portal without a network.

@@ -77,8 +77,7 @@ type identity struct {
 	keys      *ident.Keys
 	// operational are the keys that sign requests and records.
 	operational *ident.Operational
-	signer      *wire.Signer                  // of cards and catalogs
-	hop         func(agentID string) task.Hop // an agent in chains
+	signer      *wire.Signer // of cards and catalogs
 	started     time.Time
 }
 
@@ -192,14 +191,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			policy = account.Open
 		}
 	}
-	p.hop = func(agentID string) task.Hop {
-		return task.Hop(p.url.Host + "/" + keys.Mark("agentsite/hop/1", agentID))
-	}
 	var err error
 	if p.operational, err = ident.OpenOperational(p.set.Data, public, clock.Now()); err != nil {
 		return err
 	}
-	introducer := agentruntime.NewIntroducer(p.url.String(), p.signingKey, keys.Mark, p.hop)
+	introducer := agentruntime.NewIntroducer(p.url.String(), p)
 	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.SignRequest}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
@@ -233,7 +229,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.Hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()

@@ -33,7 +33,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 			continue
 		}
 		b, _ := task.BehalfOf(ctx)
-		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID))),
+		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.Hop(b.AgentID))),
 			hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if err != nil {
 			continue // it is offered again once it answers
@@ -41,12 +41,22 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 		for _, tool := range tools {
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description,
 				Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
-				Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
-					return t.callTool(ctx, owner, a.Name, tool.Name, args)
-				}})
+				Caller: ownedTool{t, owner, a.Name, tool.Name}})
 		}
 	}
 	return out, nil
+}
+
+// ownedTool calls a tool with the rights of the prompt agent's owner.
+type ownedTool struct {
+	tools       promptTools
+	owner       ident.Actor
+	agent, tool string
+}
+
+// CallTool implements prompt.ToolCaller.
+func (o ownedTool) CallTool(ctx context.Context, args json.RawMessage) (string, bool, error) {
+	return o.tools.callTool(ctx, o.owner, o.agent, o.tool, args)
 }
 
 // trier tries agents. It puts the person that tries one into the context, for promptTools.owner.
@@ -90,7 +100,7 @@ func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool
 		return "", false, err
 	}
 	b, _ := task.BehalfOf(ctx)
-	ctx = task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID)))
+	ctx = task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.Hop(b.AgentID)))
 	return t.mcp.CallTool(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config, Secret: secret}, tool,
 		args)
 }

@@ -32,9 +32,14 @@ type linked struct {
 	seen chan string
 }
 
+// Observe implements driver.Observer.
+func (l *linked) Observe(_ context.Context, id string, v hub.Liveness) {
+	l.seen <- id + " " + string(v.State)
+}
+
 func newLinked(t *testing.T) *linked {
 	l := &linked{seen: make(chan string, 100)}
-	l.Driver = driver.New(driver.Config{Portal: "portal.example", Observe: func(_ context.Context, id string, v hub.Liveness) { l.seen <- id + " " + string(v.State) }})
+	l.Driver = driver.New(driver.Config{Portal: "portal.example", Observer: l})
 	srv := httptest.NewServer(door.New(door.Config{
 		Authenticate: func(_ *http.Request, token string) (ident.Actor, error) {
 			if token != ident.TokenPrefix+"good" {

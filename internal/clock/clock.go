@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Clock returns the current time. It is Now in the product, and a fixed or moving time in tests.
+type Clock func() time.Time
+
 // Now returns the current UTC time, truncated to milliseconds, the precision
 // of everything that is stored or signed.
 func Now() time.Time {

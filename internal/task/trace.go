@@ -27,15 +27,19 @@ const (
 
 type traceKey struct{}
 
-// WithTrace returns a context whose call is traced: drivers report to fn what
-// they send and receive. fn must not block and is called concurrently.
-func WithTrace(ctx context.Context, fn func(Traced)) context.Context {
-	return context.WithValue(ctx, traceKey{}, fn)
+// Tracer takes the messages of a traced call. It must not block and is safe for concurrent use.
+type Tracer interface {
+	AddTrace(t Traced)
 }
 
-// Trace returns the function that takes the traces of the call, or nil when the call is not traced:
-// then a driver need not prepare anything.
-func Trace(ctx context.Context) func(Traced) {
-	fn, _ := ctx.Value(traceKey{}).(func(Traced))
-	return fn
+// WithTrace returns a context whose call is traced: drivers report to t the messages that they send and receive. A nil
+// t ends the tracing for the context.
+func WithTrace(ctx context.Context, t Tracer) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// Trace returns the Tracer of the call, or nil when the call is not traced: then a driver need not prepare anything.
+func Trace(ctx context.Context) Tracer {
+	t, _ := ctx.Value(traceKey{}).(Tracer)
+	return t
 }

@@ -102,10 +102,15 @@ func (s *sink) Text(delta string) {
 
 const secret = ident.TokenPrefix + "test"
 
+// states is a driver.Observer that passes the states on.
+type states chan<- hub.Live
+
+func (s states) Observe(_ context.Context, _ string, l hub.Liveness) { s <- l.State }
+
 // portal is the real door and the real driver behind a line that can be cut.
 func portal(t *testing.T) (*driver.Driver, *cutter, <-chan hub.Live) {
 	seen := make(chan hub.Live, 1000)
-	d := driver.New(driver.Config{Portal: "portal.example", Observe: func(_ context.Context, _ string, l hub.Liveness) { seen <- l.State }})
+	d := driver.New(driver.Config{Portal: "portal.example", Observer: states(seen)})
 	srv := httptest.NewServer(door.New(door.Config{
 		Authenticate: func(_ *http.Request, token string) (ident.Actor, error) {
 			if token != secret {
