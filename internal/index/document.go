@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"agentsite/internal/hub"
 )
@@ -14,34 +15,41 @@ import (
 // portal and id are in the key that the words of the index hold.
 type document struct {
 	title, description, endpoint string
-	kind                         hub.Kind
 	skills                       []hub.Skill
-	ownerID, ownerName           string
+	shared                       unique.Handle[sharedFields]
 	version                      int
 	record                       string
-	verified                     bool
-	status, proof                string
-	live                         hub.Live
-	checked                      int64 // see nanoseconds
+	checked                      int64 // see timeNumber
 	latency                      time.Duration
 	// more is the agent without the fields above, nil if nothing is left. Most
 	// agents leave most fields empty, and hub.Agent is three times as large.
 	more *hub.Agent
 }
 
+// sharedFields are the fields that many agents have in common: those of one owner mostly have the
+// same values in all of them.
+type sharedFields struct {
+	kind               hub.Kind
+	ownerID, ownerName string
+	verified           bool
+	status, proof      string
+	live               hub.Live
+}
+
 // newDocument returns the document of an agent. It shares no memory with it:
 // the caller may change the agent, and a text may be part of a long one.
 func newDocument(agent *hub.Agent) document {
-	a := cloneAgent(agent)
+	a := *agent
 	d := document{
-		title: a.Title, description: a.Description, endpoint: a.Endpoint, kind: a.Kind, skills: a.Skills,
-		ownerID: a.OwnerID, ownerName: a.OwnerName, version: a.Version, record: a.Record, verified: a.Verified,
-		status: a.Status.State, proof: a.Proof.State, live: a.Liveness.State,
-		checked: timeNumber(a.Liveness.CheckedAt), latency: a.Liveness.Latency,
+		shared: unique.Make(sharedFields{
+			kind: a.Kind, ownerID: a.OwnerID, ownerName: a.OwnerName, verified: a.Verified,
+			status: a.Status.State, proof: a.Proof.State, live: a.Liveness.State,
+		}),
+		version: a.Version, checked: timeNumber(a.Liveness.CheckedAt), latency: a.Liveness.Latency,
 	}
-	a.ID, a.Name, a.Portal, a.Title, a.Description, a.Endpoint, a.Kind, a.Skills = "", "", "", "", "", "", "", nil
-	a.OwnerID, a.OwnerName, a.Version, a.Record, a.Verified = "", "", 0, "", false
+	a.Kind, a.OwnerID, a.OwnerName, a.Verified = "", "", "", false
 	a.Status.State, a.Proof.State, a.Liveness.State = "", "", ""
+	a.ID, a.Name, a.Portal, a.Version = "", "", "", 0
 	a.Liveness.CheckedAt, a.Liveness.Latency = time.Time{}, 0
 	a.CreatedAt, a.UpdatedAt = time.Time{}, time.Time{}
 	if a.Visibility == hub.Public { // as nearly every listed agent is
@@ -50,6 +58,9 @@ func newDocument(agent *hub.Agent) document {
 	if len(a.CoOwnerIDs) == 0 { // the store returns an empty list
 		a.CoOwnerIDs = nil
 	}
+	detachTexts(&a)
+	d.title, d.description, d.endpoint, d.skills, d.record = a.Title, a.Description, a.Endpoint, a.Skills, a.Record
+	a.Title, a.Description, a.Endpoint, a.Skills, a.Record = "", "", "", nil, ""
 	if !reflect.ValueOf(&a).Elem().IsZero() {
 		d.more = &a
 	}
@@ -66,35 +77,36 @@ func (d *document) readAgent(a *hub.Agent, key string) {
 		a.Visibility = hub.Public
 	}
 	a.Name, a.Portal, a.ID = splitKey(key)
-	a.Title, a.Description, a.Endpoint, a.Kind, a.Skills = d.title, d.description, d.endpoint, d.kind, d.skills
-	a.OwnerID, a.OwnerName, a.Version, a.Record, a.Verified = d.ownerID, d.ownerName, d.version, d.record, d.verified
-	a.Status.State, a.Proof.State, a.Liveness.State = d.status, d.proof, d.live
+	a.Title, a.Description, a.Endpoint, a.Skills = d.title, d.description, d.endpoint, d.skills
+	s := d.shared.Value()
+	a.Kind, a.OwnerID, a.OwnerName, a.Verified = s.kind, s.ownerID, s.ownerName, s.verified
+	a.Status.State, a.Proof.State, a.Liveness.State = s.status, s.proof, s.live
+	a.Version, a.Record = d.version, d.record
 	a.Liveness.CheckedAt, a.Liveness.Latency = timeOf(d.checked), d.latency
 }
 
 // isUp reports whether an agent is worth a visit now. Results show others last.
-func (d *document) isUp() bool { return d.live == hub.Alive && d.status != hub.Deprecated }
+func (d *document) isUp() bool {
+	s := d.shared.Value()
+	return s.live == hub.Alive && s.status != hub.Deprecated
+}
 
-// cloneAgent returns a copy of an agent that shares no memory with it. All
+// detachTexts copies all that an agent refers to, so that it shares no memory with another one. All
 // texts are in one piece of memory, and all lists of texts in another.
-func cloneAgent(agent *hub.Agent) hub.Agent {
-	a := *agent
+func detachTexts(a *hub.Agent) {
 	a.Config = slices.Clone(a.Config)
-	a.Kind, a.Visibility = internText(a.Kind), internText(a.Visibility)
-	a.Status.State, a.Proof.State = internText(a.Status.State), internText(a.Proof.State)
-	a.Liveness.State = internText(a.Liveness.State)
 	a.Skills = slices.Clone(a.Skills)
 	size, count := 0, 0
-	eachList(&a, func(list *[]string) { count += len(*list) })
+	eachList(a, func(list *[]string) { count += len(*list) })
 	lists := make([]string, 0, count)
-	eachList(&a, func(list *[]string) {
+	eachList(a, func(list *[]string) {
 		if *list != nil {
 			from := len(lists)
 			lists = append(lists, *list...)
 			*list = lists[from:len(lists):len(lists)]
 		}
 	})
-	eachText(&a, func(text *string) { size += len(*text) })
+	eachText(a, func(text *string) { size += len(*text) })
 	for _, text := range lists {
 		size += len(text)
 	}
@@ -105,33 +117,10 @@ func cloneAgent(agent *hub.Agent) hub.Agent {
 		all.WriteString(*text)
 		*text = all.String()[from:]
 	}
-	eachText(&a, copyText)
+	eachText(a, copyText)
 	for i := range lists {
 		copyText(&lists[i])
 	}
-	return a
-}
-
-// constants are the values that most agents have in common. They need no copy.
-var constants = func() map[string]string {
-	list := []string{
-		string(hub.Builtin), string(hub.A2A), string(hub.MCP), string(hub.OpenAI), string(hub.Prompt), string(hub.Link),
-		string(hub.Public), hub.Active, hub.Deprecated,
-		string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown), hub.Hosted, hub.Proved, hub.Unproven, hub.Claimed,
-	}
-	m := make(map[string]string, len(list))
-	for _, text := range list {
-		m[text] = text
-	}
-	return m
-}()
-
-// internText returns the constant of that value, or a copy of the text.
-func internText[T ~string](text T) T {
-	if c, ok := constants[string(text)]; ok {
-		return T(c)
-	}
-	return T(strings.Clone(string(text)))
 }
 
 // eachList calls yield with the lists of texts of an agent.
@@ -148,11 +137,11 @@ func eachList(a *hub.Agent, yield func(list *[]string)) {
 	}
 }
 
-// eachText calls yield with the texts of an agent that are no constants, but
-// for those in lists and in the key.
+// eachText calls yield with the texts of an agent, but for those in lists, in the key and in
+// sharedFields.
 func eachText(a *hub.Agent, yield func(text *string)) {
 	texts := []*string{
-		&a.Title, &a.Description, &a.Endpoint, &a.OwnerID, &a.OwnerName, &a.Record, &a.PortalID, &a.NetworkID,
+		&a.Title, &a.Description, &a.Endpoint, &a.Record, (*string)(&a.Visibility), &a.PortalID, &a.NetworkID,
 		&a.Icon, &a.Publisher, &a.Limits.Callers, &a.Proof.Method, &a.Proof.Origin, &a.Proof.Publisher,
 		&a.Status.Message, &a.Liveness.Reason, &a.Note, &a.Author,
 	}
