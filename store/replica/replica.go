@@ -33,7 +33,7 @@ const (
 	// replicaPageBytes lets five records of usual size share a page.
 	replicaPageBytes = 8 << 10
 	// replicaCacheKB is for the one writer.
-	replicaCacheKB = 32 << 10
+	replicaCacheKB = 8 << 10
 	// replicaCheckpointPages bounds the WAL in a first sync: 64 MiB.
 	replicaCheckpointPages = 8 << 10
 	// maxKnown bounds the portals with a cached standing, at about 1 KiB each.

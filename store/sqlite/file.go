@@ -27,7 +27,7 @@ const (
 	// readCacheKB, of each connection, holds the inner pages of a large
 	// database; the system's own cache has the rest. SQLite gives it back only
 	// at the end.
-	readCacheKB = 2 << 10
+	readCacheKB = 1 << 10
 	// writeCacheKB is for the one writer.
 	writeCacheKB = 8 << 10
 	// checkpointEvery bounds how long the WAL grows under constant readers.
