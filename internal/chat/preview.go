@@ -1,11 +1,9 @@
 package chat
 
 import (
-	"container/list"
 	"context"
 	"io"
 	"strings"
-	"sync"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -48,7 +46,7 @@ func (s *Service) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte,
 		return nil, none
 	}
 	p := s.previews
-	if b, ok := p.get(f.Hash); ok {
+	if b, ok := p.Get(f.Hash); ok {
 		if b == nil {
 			return nil, none
 		}
@@ -56,12 +54,12 @@ func (s *Service) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte,
 	}
 	// One at a time: a picture takes tens of MiB while it is drawn.
 	select {
-	case p.drawing <- struct{}{}:
+	case s.drawing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-p.drawing }()
-	if b, ok := p.get(f.Hash); ok && b != nil {
+	defer func() { <-s.drawing }()
+	if b, ok := p.Get(f.Hash); ok && b != nil {
 		return b, nil
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, maxPictureBytes+1))
@@ -70,59 +68,9 @@ func (s *Service) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte,
 	}
 	b, err := picture.ScaleToFit(raw, previewSide)
 	if err != nil {
-		p.put(f.Hash, nil) // so it stays
+		p.Put(f.Hash, nil) // so it stays
 		return nil, none
 	}
-	p.put(f.Hash, b)
+	p.Put(f.Hash, b)
 	return b, nil
-}
-
-// previews are the last pictures that were drawn, by the hash of the file;
-// nil for one that cannot be drawn.
-type previews struct {
-	drawing chan struct{} // capacity 1: the drawing goroutine holds it
-
-	mu    sync.Mutex // guards the rest
-	bytes int
-	order *list.List // of *drawn, the last used first
-	byKey map[string]*list.Element
-}
-
-type drawn struct {
-	hash string
-	png  []byte
-}
-
-// weight is the size that an entry counts besides its picture.
-const weight = 256
-
-func newPreviews() *previews {
-	return &previews{drawing: make(chan struct{}, 1), order: list.New(), byKey: make(map[string]*list.Element)}
-}
-
-func (p *previews) get(hash string) ([]byte, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.byKey[hash]
-	if e == nil {
-		return nil, false
-	}
-	p.order.MoveToFront(e)
-	return e.Value.(*drawn).png, true
-}
-
-func (p *previews) put(hash string, png []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.byKey[hash] != nil {
-		return
-	}
-	p.byKey[hash] = p.order.PushFront(&drawn{hash, png})
-	p.bytes += len(png) + weight
-	for p.bytes > maxPreviews && p.order.Len() > 1 {
-		last := p.order.Back()
-		d := p.order.Remove(last).(*drawn)
-		delete(p.byKey, d.hash)
-		p.bytes -= len(d.png) + weight
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/picture"
 	"agentsite/internal/task"
 )
 
@@ -61,7 +62,8 @@ type Service struct {
 	runner    task.Runner
 	cfg       Config
 	live      *live
-	previews  *previews
+	previews  *picture.Cache
+	drawing   chan struct{} // capacity 1: the goroutine that draws a preview holds it
 	sent      meter
 
 	// The rate limit of guests is low; that of people suits a busy program, but stays below the
@@ -84,7 +86,8 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		cfg.Hop = func(agentID string) task.Hop { return task.Hop(cfg.Portal + "/" + agentID) }
 	}
 	return &Service{
-		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: newPreviews(),
+		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: picture.NewCache(maxPreviews),
+		drawing:   make(chan struct{}, 1),
 		guests:    limit.New(30*time.Second, 20, 50_000),
 		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
 		portals:   limit.New(time.Second, 300, 50_000),
