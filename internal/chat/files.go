@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 )
 
 func errNoFile() error {
@@ -21,16 +22,17 @@ func errNoFile() error {
 // bounds are the upload limits of a sender: for one file, for all together, and for one day.
 type bounds struct {
 	size, quota int64
-	daily       []allowance
+	daily       []limit.Allowance
 }
 
 // fileBounds counts uploads of guests by their network address too, because a guest can get a new
 // identity at any time.
 func fileBounds(actor ident.Actor) bounds {
 	if actor.IsVisitor() {
-		return bounds{MaxGuestFileBytes, GuestFileQuota, []allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
+		return bounds{MaxGuestFileBytes, GuestFileQuota, []limit.Allowance{{Name: actor.ID, Most: 2 * GuestFileQuota},
+			{Name: "from " + actor.Addr, Most: 8 * GuestFileQuota}}}
 	}
-	return bounds{MaxFileBytes, FileQuota, []allowance{{actor.ID, 2 * FileQuota}}}
+	return bounds{MaxFileBytes, FileQuota, []limit.Allowance{{Name: actor.ID, Most: 2 * FileQuota}}}
 }
 
 // PutFile stores a file of the actor, which a message may then hold as a part whose URL is FileURL
@@ -48,14 +50,14 @@ func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (
 // storeFile stores a file as sent by its owner.
 func (s *Service) storeFile(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
 	// The size, and so an excess of the quota, is known only after the transfer.
-	switch s.sent.beginUpload(b.daily) {
-	case tooMuch:
-		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].most>>20)
-	case tooMany:
+	switch s.sent.Begin(clock.Now(), b.daily) {
+	case limit.TooMuch:
+		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].Most>>20)
+	case limit.TooMany:
 		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
 	}
 	counted := &countReader{r: d.Content}
-	defer func() { s.sent.endUpload(b.daily, counted.n) }() // refused uploads were written to the disk, too
+	defer func() { s.sent.End(b.daily, counted.n) }() // refused uploads were written to the disk, too
 	hash, size, head, err := s.store.PutBlob(ctx, counted, b.size)
 	if err != nil {
 		return File{}, err

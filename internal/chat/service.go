@@ -64,7 +64,7 @@ type Service struct {
 	live      *live
 	previews  *picture.Cache
 	drawing   chan struct{} // capacity 1: the goroutine that draws a preview holds it
-	sent      meter
+	sent      limit.Uploads
 
 	// The rate limit of guests is low; that of people suits a busy program, but stays below the
 	// capacity of the store, so that one person leaves room for others.
