@@ -324,7 +324,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		Speaker:    task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
 		Parts:      h.Ask.Parts,
 		Via:        t.Via, Budget: t.Budget,
-		Files: w.chat.TaskFiles(t),
+		Files: w.chat.Files.ForTask(t),
 	}
 	if h.Ask.Sender.Kind != "agent" {
 		call.ClientID = func(ctx context.Context) (string, error) { return w.chat.AskedAs(ctx, t) }

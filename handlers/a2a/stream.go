@@ -230,7 +230,7 @@ func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, s
 	g.task, g.ended, g.said = t, true, true
 	t2 := t
 	t2.MessageSeq = max(t.MessageSeq, m.Seq)
-	files := d.cfg.Chat.TaskFiles(t2)
+	files := d.cfg.Chat.Files.ForTask(t2)
 	var out []a2a.Event
 	if t.State.Terminal() {
 		var answer []task.Part

@@ -47,7 +47,7 @@ func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message
 	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
 	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
-	files := d.cfg.Chat.TaskFiles(t2)
+	files := d.cfg.Chat.Files.ForTask(t2)
 	var last *chat.Message
 	for i, m := range said {
 		if m.Seq == t.AnswerSeq {
@@ -99,7 +99,7 @@ func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Ta
 	}
 	t2 := t
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
-	m := d.viewMessage(ctx, d.cfg.Chat.TaskFiles(t2), t, said[0], speakers)
+	m := d.viewMessage(ctx, d.cfg.Chat.Files.ForTask(t2), t, said[0], speakers)
 	m.TaskID = ""
 	return &m, nil
 }

@@ -52,7 +52,7 @@ func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident
 		draft.Name == "" {
 		draft.Name = params["filename"]
 	}
-	f, err := d.chat.PutFile(r.Context(), actor, draft)
+	f, err := d.chat.Files.Put(r.Context(), actor, draft)
 	if err != nil {
 		return unreadFile(err)
 	}

@@ -198,7 +198,7 @@ func TestFiles_AKeyOpensOneFileForAnAgent(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(len(list), err)
 	}
-	address, err := s.Chat.TaskFiles(list[0]).Address(t.Context(), url)
+	address, err := s.Chat.Files.ForTask(list[0]).Address(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

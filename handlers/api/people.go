@@ -165,7 +165,7 @@ func minuteOfDay(s string) (int, bool) {
 }
 
 func (d *chatAPI) apiPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	p, err := d.chat.Prefs(r.Context(), actor)
+	p, err := d.chat.Preferences.Get(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (d *chatAPI) apiSetPrefs(w http.ResponseWriter, r *http.Request, actor iden
 	}
 	p, err := in.Prefs()
 	if err == nil {
-		err = d.chat.SetPrefs(r.Context(), actor, p)
+		err = d.chat.Preferences.Set(r.Context(), actor, p)
 	}
 	if err != nil {
 		return err

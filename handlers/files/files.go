@@ -38,31 +38,31 @@ const PreviewEnd = "/preview"
 func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
 	if key := r.URL.Query().Get(chat.FileKeyParam); key != "" {
-		f, content, err := d.chat.OpenByKey(r.Context(), hash, key)
+		f, content, err := d.chat.Files.OpenByKey(r.Context(), hash, key)
 		return serveFile(w, r, f, content, err)
 	}
-	f, content, err := d.chat.OpenFile(r.Context(), actor, hash)
+	f, content, err := d.chat.Files.Open(r.Context(), actor, hash)
 	return serveFile(w, r, f, content, err)
 }
 
 // FilePreview answers with the preview picture of a file.
 func (d *Files) FilePreview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
-	png, err := d.chat.Preview(r.Context(), actor, hash)
+	png, err := d.chat.Files.Preview(r.Context(), actor, hash)
 	return servePreview(w, r, hash, png, err)
 }
 
 // sharedFile and sharedPreview are file and filePreview by a read link.
 func (d *Files) sharedFile(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	respond.SetUnlisted(w)
-	f, content, err := d.chat.SharedFile(r.Context(), chi.URLParam(r, "secret"), chi.URLParam(r, "hash"))
+	f, content, err := d.chat.Files.OpenShared(r.Context(), chi.URLParam(r, "secret"), chi.URLParam(r, "hash"))
 	return serveFile(w, r, f, content, err)
 }
 
 func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	respond.SetUnlisted(w)
 	hash := chi.URLParam(r, "hash")
-	png, err := d.chat.SharedPreview(r.Context(), chi.URLParam(r, "secret"), hash)
+	png, err := d.chat.Files.PreviewShared(r.Context(), chi.URLParam(r, "secret"), hash)
 	return servePreview(w, r, hash, png, err)
 }
 

@@ -115,7 +115,7 @@ func (d *Handler) taskResult(ctx context.Context, t task.Task, m chat.Message) e
 	var r endpoint.Result
 	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
-	files := d.cfg.Chat.TaskFiles(t2)
+	files := d.cfg.Chat.Files.ForTask(t2)
 	if m.Kind == chat.Text {
 		v.Answer = task.PlainText(m.Parts)
 		r.Content = contentOf(ctx, files, m.Parts)

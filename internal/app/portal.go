@@ -229,7 +229,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.Hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()

@@ -40,7 +40,7 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	if _, ok := findMember(members, "agent", old.Sender.ID); !ok {
 		return task.Task{}, fault.New(fault.Conflict, "%s is not in this conversation any more.", old.Sender.Handle)
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return task.Task{}, err
 	}
 	ref, err := s.memberAgent(ctx, actor, Member{ID: old.Sender.ID, Handle: old.Sender.Handle})

@@ -32,7 +32,7 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq in
 	if !m.Sender.is(actor) {
 		return Message{}, fault.New(fault.Forbidden, "You can change only what you said yourself.")
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Message{}, err
 	}
 	parts, err = s.editedFiles(ctx, actor, m.Parts, parts)
@@ -109,7 +109,7 @@ func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq i
 	case !m.Now.UnsaidAt.IsZero():
 		return m, nil
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Message{}, err
 	}
 	now, err := s.appendAmendment(ctx, actor, m, Unsaid, nil, true)
@@ -140,7 +140,7 @@ func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq i
 	if err != nil {
 		return Message{}, err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Message{}, err
 	}
 	return s.appendAmendment(ctx, actor, m, React, []task.Part{task.TextPart(emoji)}, on)

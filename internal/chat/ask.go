@@ -95,7 +95,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 		return Asked{}, fault.New(fault.NotFound,
 			"There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
-	if err := a.Via.CheckEntry(s.cfg.Hop(m.ID), m.Handle); err != nil {
+	if err := a.Via.CheckEntry(s.cfg.Hops.Hop(m.ID), m.Handle); err != nil {
 		return Asked{}, err
 	}
 	d.To = m.ID
@@ -108,7 +108,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err != nil {
 		return Asked{}, err
 	}
-	if err := a.Via.CheckEntry(s.cfg.Hop(ref.ID), ref.Handle); err != nil {
+	if err := a.Via.CheckEntry(s.cfg.Hops.Hop(ref.ID), ref.Handle); err != nil {
 		return Asked{}, err
 	}
 	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))
@@ -133,11 +133,11 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 			return Asked{}, err
 		}
 	}
-	if err := s.allowRoom(actor); err != nil {
+	if err := s.limits.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
 	if actor.IsVisitor() { // rooms of visitors are counted separately
-		if err := s.limitRate(actor); err != nil {
+		if err := s.limits.limitRate(actor); err != nil {
 			return Asked{}, err
 		}
 	}

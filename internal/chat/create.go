@@ -14,7 +14,7 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
 	}
-	if err := s.allowRoom(actor); err != nil {
+	if err := s.limits.allowRoom(actor); err != nil {
 		return Conversation{}, err
 	}
 	var c fault.Check

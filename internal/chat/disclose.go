@@ -132,7 +132,7 @@ func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string)
 		}
 	}
 	if len(out) == 0 {
-		return nil, nil
+		return out, nil
 	}
 	known, err := s.store.Disclosures(ctx, memberKind(actor), actor.ID, ids)
 	if err != nil {

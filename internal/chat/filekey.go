@@ -27,20 +27,20 @@ const FileKeyParam = "key"
 
 // fileKey lets its holder read one file of one conversation, of messages
 // after from and up to upTo, until it ends.
-func (s *Service) fileKey(hash, conversationID string, from, upTo int64, until time.Time) string {
+func (s *Attachments) fileKey(hash, conversationID string, from, upTo int64, until time.Time) string {
 	claim := fmt.Sprintf("%d.%s.%d.%d", until.Unix(), conversationID, from, upTo)
 	return claim + "." + base64.RawURLEncoding.EncodeToString(s.signClaim(hash, claim))
 }
 
-func (s *Service) signClaim(hash, claim string) []byte {
-	h := hmac.New(sha256.New, s.cfg.FileKey)
+func (s *Attachments) signClaim(hash, claim string) []byte {
+	h := hmac.New(sha256.New, s.key)
 	fmt.Fprintf(h, "agentsite/file/1 %s %s", hash, claim)
 	return h.Sum(nil)
 }
 
 // OpenByKey returns a file for whoever holds a key that was given out with its
 // address. The caller closes the content.
-func (s *Service) OpenByKey(ctx context.Context, hash, key string) (File, io.ReadSeekCloser, error) {
+func (s *Attachments) OpenByKey(ctx context.Context, hash, key string) (File, io.ReadSeekCloser, error) {
 	i := strings.LastIndexByte(key, '.')
 	if !validHash(hash) || i < 0 || len(key) > 200 {
 		return File{}, nil, errNoFile()
@@ -63,12 +63,12 @@ func (s *Service) OpenByKey(ctx context.Context, hash, key string) (File, io.Rea
 	return s.openFound(ctx, f, err)
 }
 
-// TaskFiles opens the files that a task's agent may read: those of the
+// ForTask opens the files that a task's agent may read: those of the
 // messages that its caller sees, up to the one it is asked about.
-func (s *Service) TaskFiles(t task.Task) task.Files { return taskFiles{s, t} }
+func (s *Attachments) ForTask(t task.Task) task.Files { return taskFiles{s, t} }
 
 type taskFiles struct {
-	s *Service
+	s *Attachments
 	t task.Task
 }
 
@@ -96,7 +96,7 @@ func (f taskFiles) Address(ctx context.Context, url string) (string, error) {
 		return "", err
 	}
 	key := f.s.fileKey(hash, f.t.ConversationID, from, f.t.MessageSeq, clock.Now().Add(FileKeyLife))
-	return f.s.cfg.URL + FileURL(hash) + "?" + FileKeyParam + "=" + key, nil
+	return f.s.url + FileURL(hash) + "?" + FileKeyParam + "=" + key, nil
 }
 
 // find reads the hash of a part's URL and from where the caller sees the
@@ -106,16 +106,21 @@ func (f taskFiles) find(ctx context.Context, url string) (hash string, from int6
 	if !ok {
 		return "", 0, errNoFile()
 	}
-	asker, _, err := f.s.findAsker(ctx, f.t)
+	asker, _, err := findAsker(ctx, f.s.store, f.t)
 	if err != nil {
 		return "", 0, err
 	}
 	return hash, asker.FromSeq, nil
 }
 
+// memberStore reads the members of conversations.
+type memberStore interface {
+	Members(ctx context.Context, conversationID string) ([]Member, error)
+}
+
 // findAsker returns the member that a task works for, and all members of the conversation.
-func (s *Service) findAsker(ctx context.Context, t task.Task) (Member, []Member, error) {
-	list, err := s.store.Members(ctx, t.ConversationID)
+func findAsker(ctx context.Context, store memberStore, t task.Task) (Member, []Member, error) {
+	list, err := store.Members(ctx, t.ConversationID)
 	if err != nil {
 		return Member{}, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/picture"
 )
 
 func errNoFile() error {
@@ -35,20 +36,37 @@ func fileBounds(actor ident.Actor) bounds {
 	return bounds{MaxFileBytes, FileQuota, []limit.Allowance{{Name: actor.ID, Most: 2 * FileQuota}}}
 }
 
-// PutFile stores a file of the actor, which a message may then hold as a part whose URL is FileURL
+// Attachments are the files of messages: their upload, their download with the rights of messages, and previews.
+type Attachments struct {
+	store    attachmentStore
+	limits   *rateLimits
+	url      string // of the portal, without a trailing slash
+	key      []byte // signs the addresses of files for agents
+	previews *picture.Cache
+	drawing  chan struct{} // capacity 1: the goroutine that draws a preview holds it
+	sent     limit.Uploads
+}
+
+type attachmentStore interface {
+	Files
+	Members(ctx context.Context, conversationID string) ([]Member, error)
+	LinkByHash(ctx context.Context, secretHash string) (Link, error)
+}
+
+// Put stores a file of the actor, which a message may then hold as a part whose URL is FileURL
 // of its hash.
-func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
+func (s *Attachments) Put(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
 	if err := checkWrite(actor); err != nil {
 		return File{}, err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return File{}, err
 	}
 	return s.storeFile(ctx, memberKind(actor), actor.ID, d, fileBounds(actor))
 }
 
 // storeFile stores a file as sent by its owner.
-func (s *Service) storeFile(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
+func (s *Attachments) storeFile(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
 	// The size, and so an excess of the quota, is known only after the transfer.
 	switch s.sent.Begin(clock.Now(), b.daily) {
 	case limit.TooMuch:
@@ -120,9 +138,9 @@ func mediaType(head []byte, d FileDraft) string {
 	return kind
 }
 
-// OpenFile returns a file that the actor sent or may read a message with. The
+// Open returns a file that the actor sent or may read a message with. The
 // caller closes the content.
-func (s *Service) OpenFile(ctx context.Context, actor ident.Actor, hash string) (File, io.ReadSeekCloser, error) {
+func (s *Attachments) Open(ctx context.Context, actor ident.Actor, hash string) (File, io.ReadSeekCloser, error) {
 	if err := checkRead(actor); err != nil {
 		return File{}, nil, err
 	}
@@ -134,7 +152,7 @@ func (s *Service) OpenFile(ctx context.Context, actor ident.Actor, hash string) 
 }
 
 // openFound opens a file that was found.
-func (s *Service) openFound(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
+func (s *Attachments) openFound(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
 	if fault.Is(err, fault.NotFound) {
 		return File{}, nil, errNoFile()
 	}
@@ -151,9 +169,9 @@ func (s *Service) openFound(ctx context.Context, f File, err error) (File, io.Re
 	return f, r, nil
 }
 
-// SharedFile is OpenFile for holders of a read link, SharedPreview Preview.
-func (s *Service) SharedFile(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
-	l, err := s.findLink(ctx, secret, ReadLink)
+// OpenShared is Open for holders of a read link.
+func (s *Attachments) OpenShared(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
+	l, err := findLink(ctx, s.store, secret, ReadLink)
 	if err != nil {
 		return File{}, nil, err
 	}

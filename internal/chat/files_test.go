@@ -30,7 +30,7 @@ func drawing(w, h int) []byte {
 
 func (w *world) put(who ident.Actor, name string, content []byte) chat.File {
 	w.t.Helper()
-	f, err := w.PutFile(w.t.Context(), who, chat.FileDraft{Name: name, Content: bytes.NewReader(content)})
+	f, err := w.Files.Put(w.t.Context(), who, chat.FileDraft{Name: name, Content: bytes.NewReader(content)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -68,27 +68,27 @@ func TestPutFile_TellsWhatItIsByItsContent(t *testing.T) {
 		{"a.docx", "", "PK\x03\x04xx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
 		{"a.pdf", "", "%PDF-1.7", "application/pdf"},
 	} {
-		f, err := w.PutFile(t.Context(), w.ada, chat.FileDraft{Name: c.name, MediaType: c.said, Content: strings.NewReader(c.content)})
+		f, err := w.Files.Put(t.Context(), w.ada, chat.FileDraft{Name: c.name, MediaType: c.said, Content: strings.NewReader(c.content)})
 		if err != nil || f.MediaType != c.want || f.Size != int64(len(c.content)) {
 			t.Errorf("%s %.20q: %+v %v, want %s", c.name, c.content, f, err, c.want)
 		}
 	}
-	_, err := w.PutFile(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("")})
+	_, err := w.Files.Put(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("")})
 	kind(t, "nothing", err, fault.Invalid)
 	g := guest()
-	_, err = w.PutFile(t.Context(), g, chat.FileDraft{Content: io.LimitReader(zeros{}, chat.MaxGuestFileBytes+1)})
+	_, err = w.Files.Put(t.Context(), g, chat.FileDraft{Content: io.LimitReader(zeros{}, chat.MaxGuestFileBytes+1)})
 	kind(t, "a guest's large one", err, fault.Invalid)
 	for i := range 5 {
-		_, err = w.PutFile(t.Context(), g, chat.FileDraft{Content: io.MultiReader(strings.NewReader(string(rune('a'+i))), io.LimitReader(zeros{}, chat.MaxGuestFileBytes-1))})
+		_, err = w.Files.Put(t.Context(), g, chat.FileDraft{Content: io.MultiReader(strings.NewReader(string(rune('a'+i))), io.LimitReader(zeros{}, chat.MaxGuestFileBytes-1))})
 	}
 	kind(t, "more than a guest's quota", err, fault.RateLimited)
 	for i := range 10 { // refused, it does not fill the disk either
-		_, err = w.PutFile(t.Context(), g, chat.FileDraft{Content: io.MultiReader(strings.NewReader(string(rune('k'+i))), io.LimitReader(zeros{}, chat.MaxGuestFileBytes-1))})
+		_, err = w.Files.Put(t.Context(), g, chat.FileDraft{Content: io.MultiReader(strings.NewReader(string(rune('k'+i))), io.LimitReader(zeros{}, chat.MaxGuestFileBytes-1))})
 	}
 	if err == nil || !strings.Contains(err.Error(), "today") {
 		t.Errorf("a guest who is over the quota goes on sending: %v", err)
 	}
-	_, err = w.PutFile(t.Context(), ident.Actor{}, chat.FileDraft{Content: strings.NewReader("x")})
+	_, err = w.Files.Put(t.Context(), ident.Actor{}, chat.FileDraft{Content: strings.NewReader("x")})
 	kind(t, "nobody", err, fault.Unauthenticated)
 }
 
@@ -102,7 +102,7 @@ func TestFiles_AreReadByWhoReadsAMessageWithThem(t *testing.T) {
 	room := w.room(w.ada, "bob")
 	f := w.put(w.ada, "a.txt", []byte("hello"))
 	open := func(who ident.Actor) error {
-		got, r, err := w.OpenFile(t.Context(), who, f.Hash)
+		got, r, err := w.Files.Open(t.Context(), who, f.Hash)
 		if err == nil {
 			if s := checkRead(r); s != "hello" || got.MediaType != "text/plain" {
 				t.Errorf("%q %+v", s, got)
@@ -152,7 +152,7 @@ func TestPost_KeepsRawPartsAsFiles(t *testing.T) {
 	if m.Parts[1].Raw != nil || m.Parts[1].Filename != "b.txt" {
 		t.Fatalf("%+v", m.Parts[1])
 	}
-	_, r, err := w.OpenFile(t.Context(), w.ada, hash)
+	_, r, err := w.Files.Open(t.Context(), w.ada, hash)
 	if err != nil || checkRead(r) != "some bytes" {
 		t.Error(err)
 	}
@@ -187,7 +187,7 @@ func TestFinish_KeepsWhatAgentsSendAsFiles(t *testing.T) {
 	if len(got.Artifacts) != 1 || len(got.Artifacts[0].Parts) != 1 || got.Artifacts[0].Parts[0].Raw != nil {
 		t.Fatalf("%+v", got.Artifacts)
 	}
-	_, r2, err := w.OpenFile(t.Context(), w.bob, path.Base(got.Artifacts[0].Parts[0].URL))
+	_, r2, err := w.Files.Open(t.Context(), w.bob, path.Base(got.Artifacts[0].Parts[0].URL))
 	if err != nil || checkRead(r2) != "in an artifact" {
 		t.Error("a member reads the artifact:", err)
 	}
@@ -213,7 +213,7 @@ func TestPreview(t *testing.T) {
 	room := w.room(w.ada, "bob")
 	f := w.put(w.ada, "a.png", drawing(1280, 320))
 	for range 2 {
-		b, err := w.Preview(t.Context(), w.ada, f.Hash)
+		b, err := w.Files.Preview(t.Context(), w.ada, f.Hash)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,15 +222,15 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%+v %v", c, err)
 		}
 	}
-	_, err := w.Preview(t.Context(), w.bob, f.Hash)
+	_, err := w.Files.Preview(t.Context(), w.bob, f.Hash)
 	kind(t, "drawn already, for somebody else", err, fault.NotFound)
 	w.post(w.ada, room, w.with("look", f))
-	_, err = w.Preview(t.Context(), w.bob, f.Hash)
+	_, err = w.Files.Preview(t.Context(), w.bob, f.Hash)
 	kind(t, "a member", err, "")
 	for what, content := range map[string][]byte{"text": []byte("hello"), "half a picture": drawing(100, 100)[:80], "too many pixels": append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x01\x00\x00\x00\x01\x00\x00\x08\x06\x00\x00\x00"), make([]byte, 40)...)} {
 		f := w.put(w.ada, "a.png", content)
 		for range 2 {
-			_, err := w.Preview(t.Context(), w.ada, f.Hash)
+			_, err := w.Files.Preview(t.Context(), w.ada, f.Hash)
 			kind(t, what, err, fault.NotFound)
 		}
 	}
@@ -249,7 +249,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 	now, later := w.put(w.bob, "now.txt", []byte("now")), w.put(w.bob, "later.txt", []byte("later"))
 	k := w.post(w.bob, room, w.with("@calc read this", now)).Tasks[0]
 	w.post(w.bob, room, w.with("one more", later))
-	files := w.TaskFiles(k)
+	files := w.Files.ForTask(k)
 	f, r, err := files.Open(t.Context(), chat.FileURL(now.Hash))
 	if err != nil || checkRead(r) != "now" || f.Size != 3 {
 		t.Fatal(f, err)
@@ -270,7 +270,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 	}
 	key := u.Query().Get(chat.FileKeyParam)
 	by := func(hash, key string) error {
-		_, r, err := w.OpenByKey(t.Context(), hash, key)
+		_, r, err := w.Files.OpenByKey(t.Context(), hash, key)
 		if err == nil && checkRead(r) != "now" {
 			t.Error("another file")
 		}
@@ -283,7 +283,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 		kind(t, what, by(now.Hash, bad), fault.NotFound)
 	}
 	other := chat.New(w.db, w.book, w.hands, chat.Config{})
-	_, _, err = other.OpenByKey(t.Context(), now.Hash, key)
+	_, _, err = other.Files.OpenByKey(t.Context(), now.Hash, key)
 	kind(t, "of another portal", err, fault.NotFound)
 	if _, err := w.Unsay(t.Context(), w.bob, room, k.MessageSeq); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestEdit_KeepsItsFiles(t *testing.T) {
 	if err != nil || len(m.Parts) != 3 || m.Parts[1].Filename != "a.txt" {
 		t.Fatalf("%+v %v", m, err)
 	}
-	if _, _, err := w.OpenFile(t.Context(), w.bob, two.Hash); err != nil {
+	if _, _, err := w.Files.Open(t.Context(), w.bob, two.Hash); err != nil {
 		t.Error("a file of an edit:", err)
 	}
 	_, err = w.Edit(t.Context(), w.ada, room, m.Seq, w.with("look here", bobs).Parts)

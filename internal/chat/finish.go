@@ -112,7 +112,7 @@ func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.P
 			var f File
 			err := error(fault.New(fault.Invalid, "One answer may hold %d files.", maxProduced))
 			if count <= maxProduced {
-				f, err = s.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
+				f, err = s.Files.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
 			}
 			if err != nil {
 				if e := fault.As(err); e.Kind == fault.Internal {
@@ -190,7 +190,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	if len(findMentions(text, s.cfg.Portal)) == 0 {
 		return called{}, nil
 	}
-	asker, members, err := s.findAsker(ctx, t)
+	asker, members, err := findAsker(ctx, s.store, t)
 	if fault.Is(err, fault.NotFound) || err == nil && checkWriter(asker) != nil {
 		return called{}, nil
 	}
@@ -224,7 +224,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", joinHandles(whom), len(t.Via)+1)}
 		return c, nil
 	}
-	via := t.Via.AppendHop(s.cfg.Hop(t.AgentID))
+	via := t.Via.AppendHop(s.cfg.Hops.Hop(t.AgentID))
 	for i, a := range whom {
 		if len(c.ask) >= set.Turns { // turns are not counted for agents that are not asked
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", joinHandles(whom[i:]), set.Turns))

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/limit"
 	"agentsite/internal/task"
 )
 
@@ -52,50 +50,6 @@ func checkWrite(actor ident.Actor) error {
 func hasAccount(actor ident.Actor, what string) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to %s.", what)
-	}
-	return nil
-}
-
-// limitRate counts one thing that the actor does.
-func (s *Service) limitRate(actor ident.Actor) error {
-	if actor.Kind == ident.Guest {
-		if wait, ok := s.guests.Allow(actor.Addr); !ok {
-			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.", wait.Round(time.Second))
-		}
-		return nil
-	}
-	if actor.Kind == ident.Portal {
-		return s.allowPortal(actor, s.guests)
-	}
-	if wait, ok := s.people.Allow(actor.ID); !ok {
-		return fault.Limited(wait, "You sent very much in a short time. Try again in a moment.")
-	}
-	return nil
-}
-
-// allowRoom counts one new conversation of the actor.
-func (s *Service) allowRoom(actor ident.Actor) error {
-	if actor.Kind == ident.Guest {
-		if wait, ok := s.creations.Allow(actor.Addr); !ok {
-			return fault.Limited(wait, "Visitors may start only so many conversations. Wait a moment, or sign up.")
-		}
-		return nil
-	}
-	if actor.Kind == ident.Portal {
-		return s.allowPortal(actor, s.creations)
-	}
-	return s.limitRate(actor)
-}
-
-// allowPortal counts one action of an actor of another portal, for the actor and for the portal:
-// each actor has the limits of a visitor, and the portal those of a few dozen.
-func (s *Service) allowPortal(actor ident.Actor, each *limit.Keyed) error {
-	wait, ok := each.Allow(actor.ID)
-	if ok {
-		wait, ok = s.portals.Allow(actor.Addr)
-	}
-	if !ok {
-		return fault.Limited(wait, "People of other portals may say only so much here in a while. Try again in %s.", max(wait.Round(time.Second), time.Second))
 	}
 	return nil
 }

@@ -130,8 +130,8 @@ func TestGuards_WhoMayDoWhat(t *testing.T) {
 		kind(t, op.name+" by its owner", op.do(ctx, w.ada, room, m.Seq), "")
 	}
 	for _, a := range []ident.Actor{w.ada, guest()} {
-		_, _, err := w.OpenFile(ctx, a, hash)
-		_, _, odd := w.OpenFile(ctx, a, "../../portal.key")
+		_, _, err := w.Files.Open(ctx, a, hash)
+		_, _, odd := w.Files.Open(ctx, a, "../../portal.key")
 		if !fault.Is(err, fault.NotFound) || odd.Error() != err.Error() {
 			t.Error(err, odd)
 		}

@@ -30,7 +30,7 @@ type History struct {
 // History returns the messages before a task's message that its caller sees, limited to the share
 // they chose. It is for the runtime.
 func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
-	asker, members, err := s.findAsker(ctx, t)
+	asker, members, err := findAsker(ctx, s.store, t)
 	if err != nil {
 		return History{}, err
 	}

@@ -66,7 +66,7 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	if len(list) >= MaxLinks {
 		return Link{}, "", fault.New(fault.Conflict, "A conversation has at most %d links. End one first.", MaxLinks)
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Link{}, "", err
 	}
 	now := clock.Now()
@@ -140,12 +140,17 @@ func (s *Service) dropLinks(ctx context.Context, id string, which func(Link) boo
 	}
 }
 
+// linkStore finds links.
+type linkStore interface {
+	LinkByHash(ctx context.Context, secretHash string) (Link, error)
+}
+
 // findLink finds a link by its secret.
-func (s *Service) findLink(ctx context.Context, secret string, kind LinkKind) (Link, error) {
+func findLink(ctx context.Context, store linkStore, secret string, kind LinkKind) (Link, error) {
 	if secret == "" || len(secret) > 200 {
 		return Link{}, errNoLink()
 	}
-	l, err := s.store.LinkByHash(ctx, ident.HashSecret(secret))
+	l, err := store.LinkByHash(ctx, ident.HashSecret(secret))
 	if fault.Is(err, fault.NotFound) || err == nil && (l.Kind != kind || !clock.Now().Before(l.ExpiresAt)) {
 		return Link{}, errNoLink()
 	}
@@ -165,7 +170,7 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret stri
 	if err := checkJoin(actor); err != nil {
 		return Invitation{}, err
 	}
-	l, err := s.findLink(ctx, secret, JoinLink)
+	l, err := findLink(ctx, s.store, secret, JoinLink)
 	if err != nil {
 		return Invitation{}, err
 	}
@@ -195,7 +200,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	if err := checkJoin(actor); err != nil {
 		return Conversation{}, err
 	}
-	l, err := s.findLink(ctx, secret, JoinLink)
+	l, err := findLink(ctx, s.store, secret, JoinLink)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -209,7 +214,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	if len(room.Members) >= MaxMembers {
 		return Conversation{}, errFull()
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Conversation{}, err
 	}
 	by := senderOf(actor)
@@ -246,7 +251,7 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 	if err := c.Err(); err != nil {
 		return Shared{}, err
 	}
-	l, err := s.findLink(ctx, secret, ReadLink)
+	l, err := findLink(ctx, s.store, secret, ReadLink)
 	if err != nil {
 		return Shared{}, err
 	}

@@ -158,14 +158,14 @@ func TestShared_ShowsWhatItsMakerSawThen(t *testing.T) {
 	if page, err = w.Shared(t.Context(), secret, page.EarlierSeq, 2); err != nil || len(page.Messages) == 0 || page.EarlierSeq != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
-	_, r, err := w.SharedFile(t.Context(), secret, f.Hash)
+	_, r, err := w.Files.OpenShared(t.Context(), secret, f.Hash)
 	if err != nil || checkRead(r) != "a" {
 		t.Error(err)
 	}
 	for what, hash := range map[string]string{"from before": g.Hash, "from later": later.Hash, "none": "x"} {
-		_, _, err := w.SharedFile(t.Context(), secret, hash)
+		_, _, err := w.Files.OpenShared(t.Context(), secret, hash)
 		kind(t, what, err, fault.NotFound)
-		_, err = w.SharedPreview(t.Context(), secret, hash)
+		_, err = w.Files.PreviewShared(t.Context(), secret, hash)
 		kind(t, what, err, fault.NotFound)
 	}
 	if _, err := w.Unsay(t.Context(), w.ada, room, m.Seq); err != nil {

@@ -16,7 +16,7 @@ func checkLimit(limit, most int) error {
 // List returns the actor's conversations that f selects.
 func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]Conversation, error) {
 	if actor.ID == "" {
-		return nil, nil
+		return []Conversation{}, nil
 	}
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, b
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return nil, err
 	}
 	return s.store.SearchMessages(ctx, memberKind(actor), actor.ID, query, before, limit)

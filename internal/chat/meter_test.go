@@ -21,7 +21,7 @@ func TestPutFile_FewAtOnce(t *testing.T) {
 		r, in := io.Pipe()
 		pipes = append(pipes, in)
 		wg.Go(func() {
-			if _, err := w.PutFile(t.Context(), w.ada, chat.FileDraft{Content: r}); err != nil {
+			if _, err := w.Files.Put(t.Context(), w.ada, chat.FileDraft{Content: r}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -29,15 +29,15 @@ func TestPutFile_FewAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := w.PutFile(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("one more")})
+	_, err := w.Files.Put(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("one more")})
 	kind(t, "one more", err, fault.RateLimited)
-	_, err = w.PutFile(t.Context(), w.bob, chat.FileDraft{Content: strings.NewReader("another's")})
+	_, err = w.Files.Put(t.Context(), w.bob, chat.FileDraft{Content: strings.NewReader("another's")})
 	kind(t, "another's", err, "")
 	for _, in := range pipes {
 		in.Close()
 	}
 	wg.Wait()
-	_, err = w.PutFile(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("one more")})
+	_, err = w.Files.Put(t.Context(), w.ada, chat.FileDraft{Content: strings.NewReader("one more")})
 	kind(t, "afterwards", err, "")
 }
 
@@ -48,7 +48,7 @@ func TestPutFile_VisitorsCountByTheirAddress(t *testing.T) {
 	w := open(t)
 	sent := int64(0)
 	for range 100 {
-		_, err := w.PutFile(t.Context(), ident.Actor{Kind: ident.Guest, ID: ident.NewID(), Addr: "192.0.2.7"}, chat.FileDraft{Content: io.LimitReader(zeros{}, chat.MaxGuestFileBytes+1)})
+		_, err := w.Files.Put(t.Context(), ident.Actor{Kind: ident.Guest, ID: ident.NewID(), Addr: "192.0.2.7"}, chat.FileDraft{Content: io.LimitReader(zeros{}, chat.MaxGuestFileBytes+1)})
 		if fault.Is(err, fault.RateLimited) {
 			break
 		}

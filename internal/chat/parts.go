@@ -109,7 +109,7 @@ func (s *Service) withFiles(ctx context.Context, actor ident.Actor, parts []task
 		if hash, ours := fileHash(p.URL); p.Raw != nil || ours {
 			var f File
 			if p.Raw != nil {
-				f, err = s.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
+				f, err = s.Files.storeFile(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
 			} else if f, err = s.store.FileFor(ctx, hash, memberKind(actor), actor.ID); fault.Is(err, fault.NotFound) {
 				err = asField(fault.New(fault.NotFound, "There is no file %.80q of yours; send it first.", p.URL), "parts")
 			}

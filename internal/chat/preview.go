@@ -21,8 +21,8 @@ const (
 
 // Preview returns a small picture, a PNG drawn by the portal, of a file that
 // is a picture; NotFound of any other.
-func (s *Service) Preview(ctx context.Context, actor ident.Actor, hash string) ([]byte, error) {
-	f, r, err := s.OpenFile(ctx, actor, hash)
+func (s *Attachments) Preview(ctx context.Context, actor ident.Actor, hash string) ([]byte, error) {
+	f, r, err := s.Open(ctx, actor, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -30,9 +30,9 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, hash string) (
 	return s.drawPreview(ctx, f, r)
 }
 
-// SharedPreview is Preview for holders of a read link.
-func (s *Service) SharedPreview(ctx context.Context, secret, hash string) ([]byte, error) {
-	f, r, err := s.SharedFile(ctx, secret, hash)
+// PreviewShared is Preview for holders of a read link.
+func (s *Attachments) PreviewShared(ctx context.Context, secret, hash string) ([]byte, error) {
+	f, r, err := s.OpenShared(ctx, secret, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Service) SharedPreview(ctx context.Context, secret, hash string) ([]byt
 	return s.drawPreview(ctx, f, r)
 }
 
-func (s *Service) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte, error) {
+func (s *Attachments) drawPreview(ctx context.Context, f File, r io.Reader) ([]byte, error) {
 	none := fault.New(fault.NotFound, "There is no preview of this file.")
 	if !strings.HasPrefix(f.MediaType, "image/") || f.Size > maxPictureBytes {
 		return nil, none

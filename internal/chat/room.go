@@ -41,7 +41,7 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 	if len(room.Members) >= MaxMembers {
 		return Member{}, errFull()
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Member{}, err
 	}
 	if m.Kind != "agent" {
@@ -83,7 +83,7 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 		if err := checkWriter(me); err != nil {
 			return err
 		}
-		if err := s.limitRate(actor); err != nil {
+		if err := s.limits.limitRate(actor); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if err != nil {
 		return Posted{}, err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Posted{}, err
 	}
 	p, told, err := s.composePost(ctx, actor, me, members, id, d)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"time"
 
 	"agentsite/internal/ident"
-	"agentsite/internal/limit"
 	"agentsite/internal/picture"
 	"agentsite/internal/task"
 )
@@ -50,27 +48,30 @@ type Config struct {
 	// Instant answers for agents that need no more than the question; nil
 	// where all are asked by the runtime.
 	Instant Instant
-	// Hop is an agent's name in chains; by default the portal and its id.
-	Hop func(agentID string) task.Hop
-	Log *slog.Logger
+	// Hops may be nil; then an agent's name in chains is the portal and its id.
+	Hops HopNames
+	Log  *slog.Logger
 }
+
+// HopNames are the names of agents in chains of calls.
+type HopNames interface{ Hop(agentID string) task.Hop }
+
+// plainHops names an agent by the portal and its id.
+type plainHops struct{ portal string }
+
+func (h plainHops) Hop(agentID string) task.Hop { return task.Hop(h.portal + "/" + agentID) }
 
 // Service is the logic of conversations. Create it with New.
 type Service struct {
+	Files       *Attachments
+	Preferences *Preferences
+
 	store     Store
 	directory Directory
 	runner    task.Runner
 	cfg       Config
 	live      *live
-	previews  *picture.Cache
-	drawing   chan struct{} // capacity 1: the goroutine that draws a preview holds it
-	sent      limit.Uploads
-
-	// The rate limit of guests is low; that of people suits a busy program, but stays below the
-	// capacity of the store, so that one person leaves room for others.
-	guests, people, creations *limit.Keyed
-	// portals bounds all actions of one portal, whichever of its people act.
-	portals *limit.Keyed
+	limits    *rateLimits
 }
 
 // New returns a service over its ports.
@@ -82,15 +83,14 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		cfg.FileKey = make([]byte, 32)
 		rand.Read(cfg.FileKey)
 	}
-	if cfg.Hop == nil {
-		cfg.Hop = func(agentID string) task.Hop { return task.Hop(cfg.Portal + "/" + agentID) }
+	if cfg.Hops == nil {
+		cfg.Hops = plainHops{cfg.Portal}
 	}
+	limits := newRateLimits()
 	return &Service{
-		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: picture.NewCache(maxPreviews),
-		drawing:   make(chan struct{}, 1),
-		guests:    limit.New(30*time.Second, 20, 50_000),
-		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
-		portals:   limit.New(time.Second, 300, 50_000),
-		creations: limit.New(20*time.Second, 30, 50_000),
+		Files: &Attachments{store: store, limits: limits, url: cfg.URL, key: cfg.FileKey,
+			previews: picture.NewCache(maxPreviews), drawing: make(chan struct{}, 1)},
+		Preferences: &Preferences{store: store, limits: limits},
+		store:       store, directory: directory, runner: runner, cfg: cfg, live: newLive(), limits: limits,
 	}
 }

@@ -72,7 +72,7 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 	if err := check.Err(); err != nil {
 		return Conversation{}, err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return Conversation{}, err
 	}
 	by := senderOf(actor)
@@ -198,7 +198,7 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	if m.Role == RoleOwner && !slices.ContainsFunc(members, func(o Member) bool { return o.Role == RoleOwner && (o.Kind != m.Kind || o.ID != m.ID) }) {
 		return fault.New(fault.Conflict, "A conversation keeps at least one owner. Make somebody else an owner first.")
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return err
 	}
 	by := senderOf(actor)
@@ -227,8 +227,19 @@ func (s *Service) findNamed(members []Member, handle string) (Member, error) {
 	return members[i], nil
 }
 
-// Prefs returns the actor's notification settings.
-func (s *Service) Prefs(ctx context.Context, actor ident.Actor) (Prefs, error) {
+// Preferences are the notification settings of people.
+type Preferences struct {
+	store  preferenceStore
+	limits *rateLimits
+}
+
+type preferenceStore interface {
+	Prefs(ctx context.Context, accountID string) (Prefs, error)
+	SetPrefs(ctx context.Context, accountID string, p Prefs) error
+}
+
+// Get returns the actor's notification settings.
+func (s *Preferences) Get(ctx context.Context, actor ident.Actor) (Prefs, error) {
 	if err := checkRead(actor); err != nil {
 		return Prefs{}, err
 	}
@@ -241,8 +252,8 @@ func (s *Service) Prefs(ctx context.Context, actor ident.Actor) (Prefs, error) {
 // minutes is how many a day has.
 const minutes = 24 * 60
 
-// SetPrefs changes it.
-func (s *Service) SetPrefs(ctx context.Context, actor ident.Actor, p Prefs) error {
+// Set changes the actor's notification settings.
+func (s *Preferences) Set(ctx context.Context, actor ident.Actor, p Prefs) error {
 	if err := checkWrite(actor); err != nil {
 		return err
 	}
@@ -257,7 +268,7 @@ func (s *Service) SetPrefs(ctx context.Context, actor ident.Actor, p Prefs) erro
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if err := s.limitRate(actor); err != nil {
+	if err := s.limits.limitRate(actor); err != nil {
 		return err
 	}
 	return s.store.SetPrefs(ctx, actor.ID, p)

@@ -87,19 +87,19 @@ func TestPrefs(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	for what, p := range map[string]chat.Prefs{"notify": {Notify: "x"}, "from": {QuietFrom: 1440}, "to": {QuietTo: -1}, "zone": {Zone: "Mars/Base"}, "path": {Zone: "../../etc/passwd"}, "local": {Zone: "Local"}} {
-		kind(t, what, w.SetPrefs(t.Context(), w.ada, p), fault.Invalid)
+		kind(t, what, w.Preferences.Set(t.Context(), w.ada, p), fault.Invalid)
 	}
 	want := chat.Prefs{Notify: chat.NotifyMentions, QuietFrom: 1320, QuietTo: 420, Zone: "Europe/Berlin"}
-	kind(t, "good ones", w.SetPrefs(t.Context(), w.ada, want), "")
-	if p, err := w.Prefs(t.Context(), w.ada); err != nil || p != want {
+	kind(t, "good ones", w.Preferences.Set(t.Context(), w.ada, want), "")
+	if p, err := w.Preferences.Get(t.Context(), w.ada); err != nil || p != want {
 		t.Error(p, err)
 	}
-	if p, err := w.Prefs(t.Context(), w.bob); err != nil || p != (chat.Prefs{}) {
+	if p, err := w.Preferences.Get(t.Context(), w.bob); err != nil || p != (chat.Prefs{}) {
 		t.Error(p, err)
 	}
-	_, err := w.Prefs(t.Context(), guest())
+	_, err := w.Preferences.Get(t.Context(), guest())
 	kind(t, "a guest", err, fault.Unauthenticated)
-	kind(t, "a guest", w.SetPrefs(t.Context(), guest(), want), fault.Unauthenticated)
+	kind(t, "a guest", w.Preferences.Set(t.Context(), guest(), want), fault.Unauthenticated)
 }
 
 func TestSearch_OnlyWhatOneSees(t *testing.T) {

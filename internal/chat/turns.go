@@ -55,7 +55,7 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	for seen < maxTurns {
 		page, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), before, turnsPage, true)
 		if fault.Is(err, fault.NotFound) { // former members read nothing more
-			return nil, nil
+			return []Message{}, nil
 		}
 		if err != nil {
 			return nil, err

@@ -130,7 +130,7 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	if !hasPrefs(v.Errors) {
-		prefs, err := d.chat.Prefs(ctx, actor)
+		prefs, err := d.chat.Preferences.Get(ctx, actor)
 		if err != nil {
 			return err
 		}

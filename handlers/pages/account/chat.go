@@ -32,7 +32,7 @@ func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Act
 		QuietTo: in.Get("quiet_to"), Zone: in.Get("zone")}
 	p, err := j.Prefs()
 	if err == nil {
-		err = d.chat.SetPrefs(r.Context(), actor, p)
+		err = d.chat.Preferences.Set(r.Context(), actor, p)
 	}
 	if err == nil {
 		return respond.SeeOther(w, r, "/account?done=told")

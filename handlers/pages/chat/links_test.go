@@ -62,7 +62,7 @@ func TestShared_IsASnapshotWithoutActions(t *testing.T) {
 	ann := s.Person("ann")
 	path := ann.Post("/chat", "agent", "guide", "title", "Taxes", "text", "Deduct **all** of it").Location
 	id := strings.TrimPrefix(path, "/chat/")
-	f, err := s.Chat.PutFile(t.Context(), ann.Actor, chat.FileDraft{Name: "a.txt", Content: strings.NewReader("notes")})
+	f, err := s.Chat.Files.Put(t.Context(), ann.Actor, chat.FileDraft{Name: "a.txt", Content: strings.NewReader("notes")})
 	if err != nil {
 		t.Fatal(err)
 	}

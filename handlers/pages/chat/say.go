@@ -185,7 +185,7 @@ func (d *Room) sentFile(ctx context.Context, actor ident.Actor, part *multipart.
 	if before >= chat.MaxParts-1 {
 		return task.Part{}, fault.New(fault.Invalid, "Send at most %d files at once.", chat.MaxParts-1)
 	}
-	f, err := d.chat.PutFile(ctx, actor, chat.FileDraft{Name: part.FileName(),
+	f, err := d.chat.Files.Put(ctx, actor, chat.FileDraft{Name: part.FileName(),
 		MediaType: part.Header.Get("Content-Type"), Content: part})
 	if err != nil {
 		return task.Part{}, err

@@ -290,7 +290,7 @@ func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent
 	}
 	v.ChatID, v.FormHref, v.YesNo, v.Retry, v.Quote = "", "", false, "", nil
 	v.Mine = message.Said(actor, m.Sender)
-	files := d.chat.TaskFiles(task.Task{ConversationID: m.ConversationID, CallerKind: string(ident.Guest),
+	files := d.chat.Files.ForTask(task.Task{ConversationID: m.ConversationID, CallerKind: string(ident.Guest),
 		CallerID: actor.ID, MessageSeq: m.Seq})
 	for i := range v.Files {
 		f := &v.Files[i]
