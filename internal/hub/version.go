@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -262,7 +263,7 @@ func Diff(before, after Agent) []Change {
 	}
 	keys := make(map[string]bool)
 	b, a := settingsText(before), settingsText(after)
-	for _, k := range append(sortedKeys(b), sortedKeys(a)...) {
+	for _, k := range append(slices.Sorted(maps.Keys(b)), slices.Sorted(maps.Keys(a))...) {
 		if !keys[k] {
 			keys[k] = true
 			add("Setting "+k, b[k], a[k])
@@ -303,13 +304,4 @@ func settingsText(a Agent) map[string]string {
 		out[k] = string(v)
 	}
 	return out
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
