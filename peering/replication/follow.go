@@ -67,7 +67,11 @@ func (p *puller) pullNow(ctx context.Context) outcome {
 func (p *puller) finishPull(ctx context.Context, o outcome) (again bool) {
 	p.s.mu.Lock()
 	switch o.event {
-	case logWhole, logPartial, quotaExceeded:
+	case logWhole, logPartial:
+		if p.got != p.head.Version || p.pull.again {
+			o.event = pullAgain
+		}
+	case quotaExceeded:
 		if p.head.Version != o.at || p.pull.again {
 			o.event = pullAgain
 		}

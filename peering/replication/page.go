@@ -329,12 +329,12 @@ func (p *pull) noteMismatch() {
 // complete notes that the records held add up to the head of the pull, except for the missing ones, and
 // shows them to the directory.
 func (p *pull) complete(ctx context.Context) (outcome, error) {
-	o := outcome{event: logWhole, at: p.cover.Version()}
-	at := o.at
+	o, head := outcome{event: logWhole}, p.cover.Version()
+	at := head
 	if len(p.missing) > 0 {
 		o.event, at = logPartial, p.at // others may not have the log from us
 	}
-	turn, ok, err := p.s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: o.at, Hash: p.cover.sum})
+	turn, ok, err := p.s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: head, Hash: p.cover.sum})
 	if err != nil {
 		return o, err
 	}
@@ -357,7 +357,7 @@ func (p *pull) complete(ctx context.Context) (outcome, error) {
 	if p.log != nil && o.event == logPartial {
 		p.part.askedWhole.note(p.source, clock.Now())
 	}
-	p.noteWhole(o.at, turn+1, p.missing)
+	p.noteWhole(head, turn+1, p.missing)
 	p.s.mu.Unlock()
 	for _, liar := range liars {
 		p.s.Registry.Fault(liar, Omitted)

@@ -42,7 +42,7 @@ var (
 // outcome is the result of one pull.
 type outcome struct {
 	event event
-	at    record.Version // of the head that logWhole, logPartial and quotaExceeded are about
+	at    record.Version // of the head that quotaExceeded is about
 	err   error          // of pullFailed
 }
 
@@ -120,7 +120,7 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 	p.s.mu.Unlock()
 	switch {
 	case isPartial:
-		return outcome{event: logPartial, at: head}
+		return outcome{event: logPartial}
 	case whole && (mismatch || errors.Is(last.err, errNoSource)):
 		return p.proveLog(ctx, d)
 	}
