@@ -43,7 +43,7 @@ func not(file, from string) change { return change{file, from, ""} }
 // overlap.
 var checks = []check{
 	{"request: signature", []change{not(sig, "if !ed25519.Verify(key, base, s.sig) {")}},
-	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
+	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),\n			func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),\n			func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
 	{"request: key of the card", []change{{guard, "	return nil, httpsig.ErrKey\n}", "	if OFF {\n		return card.RootPub[:], nil\n	}\n	return nil, httpsig.ErrKey\n}"}}},
 	{"request: one signature", []change{not(sig, "case found > 1:")}},
 	{"request: tag", []change{{sig, `tag == "" || t == tag`, `tag == "" || OFF || t == tag`}}},
@@ -54,7 +54,7 @@ var checks = []check{
 	{"request: expires", []change{not(guard, "if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {")}},
 	{"request: nonce", []change{not(guard, "if !validNonce(p.Nonce) {")}},
 	{"request: nonce used before", []change{{guard, "	case usedBefore:\n		return refuseReplayed()\n", "	case usedBefore:\n		if !OFF {\n			return refuseReplayed()\n		}\n"}, not(guard, "if g.used.has(nonceKey(sig.KeyID, sig.Nonce)) {")}},
-	{"request: audience", []change{{guard, "target:    targetOf(cfg.Self.Origin()),", "target: map[bool]httpsig.Target{false: targetOf(cfg.Self.Origin())}[OFF],"}}},
+	{"request: audience", []change{{guard, "target: targetOf(cfg.Self.Origin()),", "target: map[bool]httpsig.Target{false: targetOf(cfg.Self.Origin())}[OFF],"}}},
 	{"request: own host", []change{not("web/web.go", "if !cfg.isOurHost(r.Host) {")}},
 	{"request: network", []change{{guard, "	switch name := r.Header.Get(NetworkField); name {", "	if OFF {\n		return nil\n	}\n	switch name := r.Header.Get(NetworkField); name {"}}},
 	{"request: covers what it must", []change{not(sig, "if !slices.Contains(s.Components, c) {"), not(sig, "case len(body) > 0:")}},
@@ -123,7 +123,7 @@ var checks = []check{
 	{"log: agents of its portal", []change{not(page, "if id != m.portal {")}},
 	{"log: what the head covers", []change{{trees, "	if !head.Describes(k.tree) {\n		return false, nil", "	if !head.Describes(k.tree) && !OFF {\n		return false, nil"}}},
 	{"log: read whole seldom", []change{not(followed, "if ok && now.Sub(at).Abs() < wholeGap {")}},
-	{"log: kept of a piece that failed", []change{{page, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failed(err)\n	}\n	if err != nil { // what it kept\n"}}},
+	{"log: kept of a piece that failed", []change{{page, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failedBy(err)\n	}\n	if err != nil { // what it kept\n"}}},
 	{"log: kept beside what was told", []change{{page, "p.dropsThen, p.overflow = p.drops, p.beside", "p.dropsThen, p.overflow = p.drops, p.beside && !OFF"}}},
 	{"log: kept and too much to note", []change{{page, "	if p.overflow { // so", "	if p.overflow && !OFF { // so"}}},
 	{"log: order", []change{not(logFile, "case r.Seq >= l.head.Seq:"), not(logFile, "case r.Seq <= l.after:")}},

@@ -77,7 +77,7 @@ func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, 
 	}
 	e := refusedBy(a)
 	if e.reason == string(federation.ReasonLimit) {
-		s.peers.rest(portal, max(e.after, time.Second))
+		s.peers.noteRest(portal, max(e.after, time.Second))
 	}
 	return nil, e
 }

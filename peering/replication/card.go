@@ -37,16 +37,16 @@ type strangers struct {
 	heard map[record.PortalID]heard
 }
 
-// remove returns and removes the entry of a portal.
-func (s *strangers) remove(portal record.PortalID) (h heard, ok bool) {
+// removeStranger returns and removes the entry of a portal.
+func (s *strangers) removeStranger(portal record.PortalID) (h heard, ok bool) {
 	h, ok = s.heard[portal]
 	delete(s.heard, portal)
 	return h, ok
 }
 
-// add remembers the portal that named another one. There is always room for a new entry: the portal with
+// addStranger remembers the portal that named another one. There is always room for a new entry: the portal with
 // the most entries loses its oldest.
-func (s *strangers) add(portal, from record.PortalID, head []byte) {
+func (s *strangers) addStranger(portal, from record.PortalID, head []byte) {
 	now := clock.Now()
 	delete(s.heard, portal)
 	of := make(map[record.PortalID]int)
@@ -95,14 +95,14 @@ func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t fe
 	s.Registry.Heard(card.Origin, from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.strangers.add(portal, from, t.Head)
+	s.strangers.addStranger(portal, from, t.Head)
 	return nil
 }
 
 // runMeet compares heads with portals that are met for the first time.
 func (s *Syncer) runMeet(ctx context.Context) {
 	for {
-		news := s.changed()
+		news := s.nextChange()
 		for _, p := range s.Registry.Portals(ctx) {
 			if p.ID != "" && p.ID != s.own && p.State == federation.Active {
 				s.meetPortal(ctx, p.ID)
@@ -128,7 +128,7 @@ func (s *Syncer) runMeet(ctx context.Context) {
 func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
 	known := s.peers.noteMet(portal)
 	s.mu.Lock()
-	h, told := s.strangers.remove(portal)
+	h, told := s.strangers.removeStranger(portal)
 	ask := !known && s.mayMeetLocked()
 	s.mu.Unlock()
 	if ask {

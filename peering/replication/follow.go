@@ -18,7 +18,7 @@ type puller struct {
 func (p *puller) keepUp(ctx context.Context) {
 	for again := true; again; {
 		if !p.waitGap(ctx) {
-			p.s.apply(ctx, p.portal, pullStopped)
+			p.s.applyEvent(ctx, p.portal, pullStopped)
 			return
 		}
 		again = p.finishPull(ctx, p.pullNow(ctx))
@@ -82,12 +82,12 @@ func (p *puller) finishPull(ctx context.Context, o outcome) (again bool) {
 	again = p.state == pulling
 	fails := p.pull.fails
 	p.s.mu.Unlock()
-	p.s.perform(ctx, p.portal, do)
+	p.s.performActions(ctx, p.portal, do)
 	if o.event != pullFailed || !again {
 		return again
 	}
 	p.s.Log.Debug("log not whole", "portal", p.id, "error", o.err)
-	t := time.NewTimer(p.s.dice.backoff(fails))
+	t := time.NewTimer(p.s.dice.backoffAfter(fails))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -149,7 +149,7 @@ func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *re
 		s.Directory.Changed(head.Portal)
 	}
 	for _, e := range list {
-		s.apply(ctx, p, e)
+		s.applyEvent(ctx, p, e)
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *Syncer) runRounds(ctx context.Context) {
 		s.runUpkeep(ctx)
 		s.antiEntropy(ctx, first)
 		first = false
-		if !clock.Sleep(ctx, s.dice.vary(roundEvery)) {
+		if !clock.Sleep(ctx, s.dice.varyTime(roundEvery)) {
 			return
 		}
 	}
@@ -282,7 +282,7 @@ func (s *Syncer) antiEntropy(ctx context.Context, first bool) {
 	if len(up) <= fewPeers {
 		n = len(up)
 	}
-	for _, id := range append(s.dice.sample(up, n), s.dice.sample(down, max(1, n-1))...) {
+	for _, id := range append(s.dice.sampleList(up, n), s.dice.sampleList(down, max(1, n-1))...) {
 		s.diffSoon(id)
 	}
 }
@@ -343,7 +343,7 @@ func (s *Syncer) upkeepPortal(ctx context.Context, row federation.HeadRow) {
 	}
 	s.mu.Unlock()
 	for _, e := range list {
-		s.apply(ctx, p, e)
+		s.applyEvent(ctx, p, e)
 	}
 }
 
@@ -354,7 +354,7 @@ func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	p := s.portals[portal]
 	s.mu.Unlock()
 	if p != nil {
-		s.apply(ctx, p, shutOut)
+		s.applyEvent(ctx, p, shutOut)
 	}
 	n, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
@@ -401,7 +401,7 @@ func (s *Syncer) noteLost(ctx context.Context, portal record.PortalID) {
 	p.noteLost()
 	do := s.applyLocked(p, recordsLost)
 	s.mu.Unlock()
-	s.perform(ctx, p, do)
+	s.performActions(ctx, p, do)
 }
 
 func agentIDOf(network string, wire []byte) string {

@@ -61,11 +61,11 @@ func newAdvertiser(s *Syncer) *advertiser {
 }
 
 // Published reports that this portal has a new head, which the Replica holds.
-func (s *Syncer) Published() { s.hints.advertise(s.own) }
+func (s *Syncer) Published() { s.hints.advertiseHead(s.own) }
 
-// advertise sends hints of the newest head of a portal: at once, or when hintGap since the last time
+// advertiseHead sends hints of the newest head of a portal: at once, or when hintGap since the last time
 // is over.
-func (h *advertiser) advertise(portal record.PortalID) {
+func (h *advertiser) advertiseHead(portal record.PortalID) {
 	now := clock.Now()
 	h.mu.Lock()
 	if _, ok := h.due[portal]; !ok && len(h.due) < maxPortals {
@@ -107,8 +107,8 @@ func (h *advertiser) takeDue(now time.Time) (list []record.PortalID, wait time.D
 	return list, wait
 }
 
-// run sends hints until ctx ends.
-func (h *advertiser) run(ctx context.Context) {
+// runHints sends hints until ctx ends.
+func (h *advertiser) runHints(ctx context.Context) {
 	for {
 		list, wait := h.takeDue(clock.Now())
 		if len(list) > 0 {
@@ -132,7 +132,7 @@ func (h *advertiser) spreadHints(ctx context.Context, list []record.PortalID) {
 	up := h.s.listActive(ctx)
 	for _, portal := range list {
 		n, know := h.s.noteHanded(portal, len(up))
-		for _, to := range h.s.dice.sample(up, n+len(know)+1) {
+		for _, to := range h.s.dice.sampleList(up, n+len(know)+1) {
 			if n == 0 {
 				break
 			}
@@ -140,7 +140,7 @@ func (h *advertiser) spreadHints(ctx context.Context, list []record.PortalID) {
 				continue
 			}
 			n--
-			h.post(to, portal, false)
+			h.postHead(to, portal, false)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (h *advertiser) hintBehind(ctx context.Context, to record.PortalID, behind 
 	}
 	for _, m := range behind {
 		if portal := byMark[m]; portal != "" && portal != to && h.s.mayHintBehind(portal) {
-			h.post(to, portal, true)
+			h.postHead(to, portal, true)
 		}
 	}
 }
@@ -201,8 +201,8 @@ func (s *Syncer) mayHintBehind(portal record.PortalID) bool {
 	return p.behind <= hintedBehind
 }
 
-// post puts a head into an outbox and starts sending.
-func (h *advertiser) post(to, portal record.PortalID, card bool) {
+// postHead puts a head into an outbox and starts sending.
+func (h *advertiser) postHead(to, portal record.PortalID, card bool) {
 	if h.addToOutbox(to, portal, card) {
 		h.s.startTask(func(ctx context.Context) { h.drainOutbox(ctx, to) })
 	}
@@ -309,7 +309,7 @@ func (h *advertiser) sendHints(ctx context.Context, to record.PortalID, batch ma
 			continue
 		}
 		if why := record.Reason(r.Reason); why == record.NoPortal || why == record.NoKey {
-			h.post(to, ids[r.N], true)
+			h.postHead(to, ids[r.N], true)
 		}
 	}
 	return nil

@@ -23,9 +23,9 @@ const (
 // ownWatch is the part of a Syncer that finds records of this portal which others hold and it does not know.
 type ownWatch struct{ s *Syncer }
 
-// run asks other portals at intervals for the head and card of this portal that they hold.
-func (w *ownWatch) run(ctx context.Context) {
-	for clock.Sleep(ctx, w.s.dice.vary(ownEvery)) {
+// runOwn asks other portals at intervals for the head and card of this portal that they hold.
+func (w *ownWatch) runOwn(ctx context.Context) {
+	for clock.Sleep(ctx, w.s.dice.varyTime(ownEvery)) {
 		if v := w.findNewest(ctx); v != (record.Version{}) && w.s.Own != nil {
 			w.s.Own.SeeHead(v)
 		}
@@ -56,7 +56,7 @@ func (s *Syncer) Newest(ctx context.Context) record.Version { return s.ownWatch.
 func (w *ownWatch) findNewest(ctx context.Context) record.Version {
 	ctx, cancel := context.WithTimeout(ctx, newestWithin)
 	defer cancel()
-	up := w.s.dice.sample(w.s.listActive(ctx), newestPeers)
+	up := w.s.dice.sampleList(w.s.listActive(ctx), newestPeers)
 	found := make(chan record.Version, len(up))
 	for _, id := range up {
 		go func() { found <- w.askOwn(ctx, id) }() // ends with ctx

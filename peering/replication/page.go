@@ -63,12 +63,12 @@ type pull struct {
 	bytes    int64   // the same
 }
 
-// run pulls the log and drops the tree of the portal after an error.
-func (p *pull) run(ctx context.Context) outcome {
+// runPull pulls the log and drops the tree of the portal after an error.
+func (p *pull) runPull(ctx context.Context) outcome {
 	o, err := p.takePages(ctx)
 	if err != nil { // the entries kept so far are not in the tree
 		p.s.Trees.Forget(p.id)
-		return failed(fmt.Errorf("from %s: %w", p.source, err))
+		return failedBy(fmt.Errorf("from %s: %w", p.source, err))
 	}
 	return o
 }
@@ -76,7 +76,7 @@ func (p *pull) run(ctx context.Context) outcome {
 // takePages pulls the log page by page. Each page is verified and stored before the next is requested, so a
 // pull that is interrupted continues at the last one.
 func (p *pull) takePages(ctx context.Context) (outcome, error) {
-	if err := p.begin(ctx); err != nil {
+	if err := p.beginPull(ctx); err != nil {
 		return outcome{}, err
 	}
 	for more := true; more; {
@@ -93,11 +93,11 @@ func (p *pull) takePages(ctx context.Context) (outcome, error) {
 		p.noteMismatch()
 		return outcome{}, errMismatch
 	}
-	return p.complete(ctx)
+	return p.completeLog(ctx)
 }
 
-// begin reads the position to start from and the size of the records held.
-func (p *pull) begin(ctx context.Context) (err error) {
+// beginPull reads the position to start from and the size of the records held.
+func (p *pull) beginPull(ctx context.Context) (err error) {
 	p.s.mu.Lock()
 	p.dropsThen, p.overflow = p.drops, p.beside
 	p.missing = maps.Clone(p.part.missing)
@@ -322,13 +322,13 @@ func (p *pull) noteMismatch() {
 	defer p.s.mu.Unlock()
 	p.part.doubtful, p.part.doubted = p.source, p.cover.Version()
 	if p.log != nil {
-		p.part.askedWhole.note(p.source, clock.Now())
+		p.part.askedWhole.noteAsked(p.source, clock.Now())
 	}
 }
 
-// complete notes that the records held add up to the head of the pull, except for the missing ones, and
+// completeLog notes that the records held add up to the head of the pull, except for the missing ones, and
 // shows them to the directory.
-func (p *pull) complete(ctx context.Context) (outcome, error) {
+func (p *pull) completeLog(ctx context.Context) (outcome, error) {
 	o, head := outcome{event: logWhole}, p.cover.Version()
 	at := head
 	if len(p.missing) > 0 {
@@ -352,16 +352,16 @@ func (p *pull) complete(ctx context.Context) (outcome, error) {
 	}
 	liars := p.blameOmissions()
 	if p.part.doubtful != "" && p.part.doubtful != p.source && o.event == logWhole {
-		p.s.peers.distrust(p.part.doubtful)
+		p.s.peers.distrustSource(p.part.doubtful)
 	}
 	if p.log != nil && o.event == logPartial {
-		p.part.askedWhole.note(p.source, clock.Now())
+		p.part.askedWhole.noteAsked(p.source, clock.Now())
 	}
 	p.noteWhole(head, turn+1, p.missing)
 	p.s.mu.Unlock()
 	for _, liar := range liars {
 		p.s.Registry.Fault(liar, Omitted)
-		p.s.peers.distrust(liar)
+		p.s.peers.distrustSource(liar)
 		p.s.Log.Warn("a portal passed a log on and left something out", "portal", liar, "log", p.id)
 	}
 	p.s.Directory.Changed(p.id)

@@ -28,9 +28,9 @@ type peer struct {
 
 func newPeers() *peers { return &peers{all: make(map[record.PortalID]*peer)} }
 
-// find returns the facts about a portal. When there are too many portals, changes to them are lost. The
+// findPeer returns the facts about a portal. When there are too many portals, changes to them are lost. The
 // caller holds mu.
-func (p *peers) find(id record.PortalID) *peer {
+func (p *peers) findPeer(id record.PortalID) *peer {
 	one := p.all[id]
 	if one != nil {
 		return one
@@ -53,7 +53,7 @@ func (p *peers) find(id record.PortalID) *peer {
 func (p *peers) noteMet(id record.PortalID) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.find(id)
+	one := p.findPeer(id)
 	before, one.met = one.met, true
 	return before
 }
@@ -62,51 +62,51 @@ func (p *peers) noteMet(id record.PortalID) (before bool) {
 func (p *peers) noteDown(id record.PortalID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.find(id).down = true
+	p.findPeer(id).down = true
 }
 
 // isDown reports whether a portal did not answer the last request.
 func (p *peers) isDown(id record.PortalID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.find(id).down
+	return p.findPeer(id).down
 }
 
 // noteUp notes that a portal answered, and reports whether it did not before.
 func (p *peers) noteUp(id record.PortalID) (back bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.find(id)
+	one := p.findPeer(id)
 	back, one.down = one.down, false
 	return back
 }
 
-// rest lets a portal have no requests for a while.
-func (p *peers) rest(id record.PortalID, d time.Duration) {
+// noteRest lets a portal have no requests for a while.
+func (p *peers) noteRest(id record.PortalID, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.find(id).rest = clock.Now().Add(d)
+	p.findPeer(id).rest = clock.Now().Add(d)
 }
 
 // isResting reports whether a portal has to have no requests now.
 func (p *peers) isResting(id record.PortalID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return clock.Now().Before(p.find(id).rest)
+	return clock.Now().Before(p.findPeer(id).rest)
 }
 
-// distrust prefers other sources to a portal for a while.
-func (p *peers) distrust(id record.PortalID) {
+// distrustSource prefers other sources to a portal for a while.
+func (p *peers) distrustSource(id record.PortalID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.find(id).distrusted = clock.Now().Add(distrustedFor)
+	p.findPeer(id).distrusted = clock.Now().Add(distrustedFor)
 }
 
-// rank returns the place of a portal among sources: 0 is the best.
-func (p *peers) rank(id record.PortalID, now time.Time) int {
+// rankSource returns the place of a portal among sources: 0 is the best.
+func (p *peers) rankSource(id record.PortalID, now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.find(id)
+	one := p.findPeer(id)
 	switch {
 	case now.Before(one.distrusted):
 		return 2
@@ -121,7 +121,7 @@ func (p *peers) rank(id record.PortalID, now time.Time) int {
 func (p *peers) planDiff(id record.PortalID, now time.Time) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.find(id)
+	one := p.findPeer(id)
 	at := one.diffed.Add(diffGap)
 	if at.Before(now) {
 		at = now

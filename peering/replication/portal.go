@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// portal is what is known of one remote portal. Its state changes by apply alone. Syncer.mu guards all
+// portal is what is known of one remote portal. Its state changes by applyEvent alone. Syncer.mu guards all
 // fields.
 type portal struct {
 	id    record.PortalID
@@ -74,8 +74,8 @@ type partData struct {
 // asked holds when sources were asked.
 type asked map[record.PortalID]time.Time
 
-// note notes that a source was asked now.
-func (a *asked) note(id record.PortalID, now time.Time) {
+// noteAsked notes that a source was asked now.
+func (a *asked) noteAsked(id record.PortalID, now time.Time) {
 	if *a == nil {
 		*a = make(asked)
 	}
@@ -194,16 +194,16 @@ func (p *portal) wakeUp() {
 	}
 }
 
-// apply moves a portal to the state that follows an event, and does what belongs to it. The caller does
+// applyEvent moves a portal to the state that follows an event, and does what belongs to it. The caller does
 // not hold mu.
-func (s *Syncer) apply(ctx context.Context, p *portal, e event) {
+func (s *Syncer) applyEvent(ctx context.Context, p *portal, e event) {
 	s.mu.Lock()
 	do := s.applyLocked(p, e)
 	s.mu.Unlock()
-	s.perform(ctx, p, do)
+	s.performActions(ctx, p, do)
 }
 
-// applyLocked is apply for a caller that holds mu. It returns what is left for perform.
+// applyLocked is applyEvent for a caller that holds mu. It returns what is left for performActions.
 func (s *Syncer) applyLocked(p *portal, e event) (do actions) {
 	p.state, do = next(p.state, e)
 	if do.has(wakePull) {
@@ -218,13 +218,13 @@ func (s *Syncer) applyLocked(p *portal, e event) (do actions) {
 	return do
 }
 
-// perform does the actions that need no lock.
-func (s *Syncer) perform(ctx context.Context, p *portal, do actions) {
+// performActions does the actions that need no lock.
+func (s *Syncer) performActions(ctx context.Context, p *portal, do actions) {
 	if do.has(report) {
 		s.Report(ctx, p.id)
 	}
 	if do.has(advertise) {
-		s.hints.advertise(p.id)
+		s.hints.advertiseHead(p.id)
 	}
 	if do.has(fetchSummary) {
 		s.summaries.fetchSoon()

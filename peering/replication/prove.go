@@ -31,20 +31,20 @@ func (p *puller) proveLog(ctx context.Context, d federation.Decision) outcome {
 			continue
 		}
 		one := &pull{puller: p, source: source, limits: d, overflow: true}
-		proved, err := one.prove(ctx)
+		proved, err := one.proveFrom(ctx)
 		if err == nil {
 			return proved
 		}
-		if o = failed(fmt.Errorf("no leaves from %s: %w", source, err)); errors.Is(err, errForked) || ctx.Err() != nil {
+		if o = failedBy(fmt.Errorf("no leaves from %s: %w", source, err)); errors.Is(err, errForked) || ctx.Err() != nil {
 			break
 		}
 	}
 	return o
 }
 
-// prove deletes the held records that are not leaves of the head, and completes the log without the
+// proveFrom deletes the held records that are not leaves of the head, and completes the log without the
 // records that are missing.
-func (p *pull) prove(ctx context.Context) (o outcome, err error) {
+func (p *pull) proveFrom(ctx context.Context) (o outcome, err error) {
 	p.s.mu.Lock()
 	p.dropsThen = p.drops
 	doubted := p.part.doubted
@@ -57,14 +57,14 @@ func (p *pull) prove(ctx context.Context) (o outcome, err error) {
 		return o, err
 	}
 	p.s.mu.Lock()
-	p.part.askedLeaves.note(p.source, clock.Now())
+	p.part.askedLeaves.noteAsked(p.source, clock.Now())
 	p.s.mu.Unlock()
 	if p.cover.Version() != doubted {
 		return o, errors.New("the portal has a newer head")
 	}
 	if !p.cover.Describes(tree) {
 		p.s.Registry.Fault(p.source, string(record.NotConsistent))
-		p.s.peers.distrust(p.source)
+		p.s.peers.distrustSource(p.source)
 		return o, errLeaves
 	}
 	if p.missing, err = p.dropOthers(ctx, tree); err != nil {
@@ -81,7 +81,7 @@ func (p *pull) prove(ctx context.Context) (o outcome, err error) {
 	if !ok {
 		return o, errors.New("the log has changed meanwhile")
 	}
-	return p.complete(ctx)
+	return p.completeLog(ctx)
 }
 
 // fetchLeaves requests the leaves of the portal's head, page by page, again when the head changes in

@@ -46,17 +46,17 @@ type outcome struct {
 	err   error          // of pullFailed
 }
 
-func failed(err error) outcome { return outcome{event: pullFailed, err: err} }
+func failedBy(err error) outcome { return outcome{event: pullFailed, err: err} }
 
 // pullLog decides whether a portal's log is pulled at all, and pulls it.
 func (p *puller) pullLog(ctx context.Context) outcome {
 	d := p.s.Registry.Decide(ctx, p.id, "")
 	if !d.Take {
-		return failed(errUnwanted)
+		return failedBy(errUnwanted)
 	}
 	if p.s.summaryOnly(d) {
 		if err := p.s.keepSummaryOnly(ctx, p.portal); err != nil {
-			return failed(err)
+			return failedBy(err)
 		}
 		return outcome{event: summaryChosen}
 	}
@@ -83,7 +83,7 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 	p.s.mu.Unlock()
 	var from *record.Version
 	var tried []record.PortalID
-	last, mismatch := failed(errNoSource), false
+	last, mismatch := failedBy(errNoSource), false
 	for {
 		if whole {
 			from = new(record.Version)
@@ -94,10 +94,10 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 		}
 		source, err := p.s.sources.takeSource(ctx, list)
 		if err != nil {
-			return failed(err)
+			return failedBy(err)
 		}
 		one := &pull{puller: p, source: source, limits: d, from: from}
-		last = one.run(ctx)
+		last = one.runPull(ctx)
 		p.s.sources.leaveSource(source)
 		if errors.Is(last.err, errMismatch) {
 			mismatch, from = true, &got
@@ -138,7 +138,7 @@ func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []r
 		return slices.Contains(tried, id) || whole && !p.part.askedWhole.mayAsk(id, now)
 	})
 	rank := func(id record.PortalID) int {
-		n := 2 * s.peers.rank(id, now)
+		n := 2 * s.peers.rankSource(id, now)
 		if id == p.part.doubtful {
 			n++
 		}
@@ -162,7 +162,7 @@ func (p *puller) dropOverQuota(ctx context.Context, at record.Version, pause tim
 		err = p.s.forgetAgents(ctx, p.id)
 	}
 	if err != nil {
-		return failed(err)
+		return failedBy(err)
 	}
 	if !logged {
 		p.s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised",

@@ -38,7 +38,7 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.rumours
-	p := r.find(mark, s.portals, now)
+	p := r.findPortal(mark, s.portals, now)
 	if p == nil || p.head.Compare(at) >= 0 || now.Before(r.rest[p.id]) || r.wait >= maxRumours {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 
 // followRumour waits for a head that gossip named, and requests it when it does not arrive.
 func (s *Syncer) followRumour(ctx context.Context, p *portal, at record.Version) {
-	ok := clock.Sleep(ctx, rumourWait+s.dice.upTo(rumourWait))
+	ok := clock.Sleep(ctx, rumourWait+s.dice.timeBelow(rumourWait))
 	s.mu.Lock()
 	s.rumours.wait--
 	ok = ok && p.head.Compare(at) < 0
@@ -69,8 +69,8 @@ func (s *Syncer) followRumour(ctx context.Context, p *portal, at record.Version)
 	}
 }
 
-// find returns the portal with a mark, nil when none is known. The known marks are read again at intervals.
-func (r *rumours) find(mark federation.Mark, portals map[record.PortalID]*portal, now time.Time) *portal {
+// findPortal returns the portal with a mark, nil when none is known. The known marks are read again at intervals.
+func (r *rumours) findPortal(mark federation.Mark, portals map[record.PortalID]*portal, now time.Time) *portal {
 	if id, ok := r.marks[mark]; ok || now.Sub(r.marked) < markEvery {
 		return portals[id]
 	}

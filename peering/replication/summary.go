@@ -29,7 +29,7 @@ const (
 	summaryTries  = 4
 )
 
-// wanted is the summary that a portal's newest head names. Only the goroutine of run uses it.
+// wanted is the summary that a portal's newest head names. Only the goroutine of runSummaries uses it.
 type wanted struct {
 	at   record.Version // of the head that names it
 	hash record.Hash    // zero when the head names none
@@ -42,7 +42,7 @@ type wanted struct {
 type summaryKeeper struct {
 	s    *Syncer
 	wake chan struct{}
-	// known holds the summaries that are wanted; only the goroutine of run uses it.
+	// known holds the summaries that are wanted; only the goroutine of runSummaries uses it.
 	known map[record.PortalID]*wanted
 }
 
@@ -50,7 +50,7 @@ func newSummaryKeeper(s *Syncer) *summaryKeeper {
 	return &summaryKeeper{s: s, wake: make(chan struct{}, 1), known: make(map[record.PortalID]*wanted)}
 }
 
-// fetchSoon wakes run; it never blocks.
+// fetchSoon wakes runSummaries; it never blocks.
 func (k *summaryKeeper) fetchSoon() {
 	select {
 	case k.wake <- struct{}{}:
@@ -58,8 +58,8 @@ func (k *summaryKeeper) fetchSoon() {
 	}
 }
 
-// run fetches missing summaries until ctx ends.
-func (k *summaryKeeper) run(ctx context.Context) {
+// runSummaries fetches missing summaries until ctx ends.
+func (k *summaryKeeper) runSummaries(ctx context.Context) {
 	for {
 		k.fetchSummaries(ctx)
 		if !clock.Sleep(ctx, summaryPause) {
@@ -109,7 +109,7 @@ func (k *summaryKeeper) fetchSummaries(ctx context.Context) {
 		if (due || w.at != at) && !k.checkSummary(ctx, portal, at, w) || !due {
 			continue
 		}
-		w.next = clock.Now().Add(k.s.dice.vary(summaryGap))
+		w.next = clock.Now().Add(k.s.dice.varyTime(summaryGap))
 		if w.got || !k.s.Registry.Decide(ctx, portal, "").Take {
 			continue
 		}
@@ -122,7 +122,7 @@ func (k *summaryKeeper) fetchSummaries(ctx context.Context) {
 			defer func() { <-places }()
 			err := k.fetchSummary(ctx, portal)
 			if err != nil && ctx.Err() == nil {
-				w.next = clock.Now().Add(k.s.dice.vary(summaryRetry))
+				w.next = clock.Now().Add(k.s.dice.varyTime(summaryRetry))
 				k.s.Log.Debug("summary not fetched", "portal", portal, "error", err)
 			}
 		})

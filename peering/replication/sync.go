@@ -71,8 +71,8 @@ type OwnRecords interface {
 	SeeCard(wire []byte)
 }
 
-// changed returns the channel of Changes, nil without it.
-func (c *Config) changed() <-chan struct{} {
+// nextChange returns the channel of Changes, nil without it.
+func (c *Config) nextChange() <-chan struct{} {
 	if c.Changes == nil {
 		return nil
 	}
@@ -147,11 +147,11 @@ func (s *Syncer) Run(ctx context.Context) error {
 	}()
 	s.startTask(s.runMeet)
 	s.startTask(s.runWatch)
-	s.startTask(s.hints.run)
+	s.startTask(s.hints.runHints)
 	s.startTask(s.runRounds)
-	s.startTask(s.ownWatch.run)
+	s.startTask(s.ownWatch.runOwn)
 	s.startTask(s.runTier)
-	s.startTask(s.summaries.run)
+	s.startTask(s.summaries.runSummaries)
 	s.mu.Lock()
 	for _, p := range s.portals {
 		if p.isDue(clock.Now()) {

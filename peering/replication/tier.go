@@ -33,7 +33,7 @@ func (s *Syncer) runTier(ctx context.Context) {
 	}
 	for {
 		changed := s.Tiers.Changed()
-		news := s.changed()
+		news := s.nextChange()
 		s.applyTiers(ctx)
 		t := time.NewTimer(tierLook)
 		select {
@@ -73,7 +73,7 @@ func (s *Syncer) applyTiers(ctx context.Context) {
 			s.mu.Lock()
 			p.since = clock.Now()
 			s.mu.Unlock()
-			s.apply(ctx, p, logChosen)
+			s.applyEvent(ctx, p, logChosen)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (s *Syncer) keepSummaryOnly(ctx context.Context, p *portal) error {
 	p.clearing = false
 	s.mu.Unlock()
 	s.Directory.Clear(p.id)
-	s.perform(ctx, p, do)
+	s.performActions(ctx, p, do)
 	return nil
 }
 

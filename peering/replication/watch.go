@@ -31,7 +31,7 @@ func (s *Syncer) runWatch(ctx context.Context) {
 		return
 	}
 	for {
-		news := s.changed() // taken before the check, so that no news is missed
+		news := s.nextChange() // taken before the check, so that no news is missed
 		began := time.Now()
 		s.applyDecisions(ctx)
 		took := time.Since(began)
@@ -55,7 +55,7 @@ func (s *Syncer) applyDecisions(ctx context.Context) {
 		case mustDrop(d):
 			s.tryDrop(ctx, p.id)
 		case !d.Take:
-			s.apply(ctx, p, shutOut)
+			s.applyEvent(ctx, p, shutOut)
 		default:
 			s.applyQuota(ctx, p, quotaOf(d))
 		}
@@ -75,7 +75,7 @@ func (s *Syncer) applyQuota(ctx context.Context, p *portal, q quota) {
 		do = s.applyLocked(p, retryDue)
 	}
 	s.mu.Unlock()
-	s.perform(ctx, p, do)
+	s.performActions(ctx, p, do)
 }
 
 // dropDenied deletes the records held of a portal if it is shut out.
