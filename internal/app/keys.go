@@ -12,7 +12,7 @@ import (
 // Mark implements agentruntime.Identity.
 func (p *Portal) Mark(purpose, subject string) string { return p.keys.Mark(purpose, subject) }
 
-// Hop implements agentruntime.Identity: it names an agent in chains.
+// Hop implements agentruntime.Identity and chat.HopNames: it names an agent in chains.
 func (p *Portal) Hop(agentID string) task.Hop {
 	return task.Hop(p.url.Host + "/" + p.keys.Mark("agentsite/hop/1", agentID))
 }

@@ -22,7 +22,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 		do: "Nothing, if intended. agentsite doctor --agent NAME has details"}
 	public, told := 0, 0
 	err := s.Agents.AllAgents(ctx, func(a hub.Agent) bool {
-		if a.Portal != "" || !a.Listable() {
+		if a.Portal != "" || !a.Listable() || a.Kind == hub.Builtin { // built-in agents are local
 			return ctx.Err() == nil
 		}
 		public++
