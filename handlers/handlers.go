@@ -5,7 +5,6 @@
 package handlers
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -28,7 +27,6 @@ import (
 	"agentsite/handlers/search"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
-	"agentsite/internal/doctor"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/notify"
@@ -49,15 +47,14 @@ type Config struct {
 	PublicKey  string
 	Started    time.Time
 	Hooks      *notify.Service
-	// Published says how an agent of this portal stands in the network; nil
-	// where there is none.
-	Published func(a hub.Agent) federation.Published
-	Peers     *federation.Peers
+	// Publications returns how an agent of this portal stands in the network; nil without a network.
+	Publications api.Publications
+	Peers        *federation.Peers
 	// Servers names agents as the MCP registry does.
 	Servers *registry.Service
-	// Examine looks for the answer to a question of the operator's.
-	Examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)
-	Log     *slog.Logger
+	// Examiner answers a question of the operator from the state of the portal.
+	Examiner admin.Examiner
+	Log      *slog.Logger
 }
 
 // Routes are the routes of the portal's pages and of its API. Create them with
@@ -89,18 +86,18 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	messages := message.New(directory, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Published)
+		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
 		site: site, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches,
-			Files: attachments, Log: cfg.Log}, cfg.Published),
+			Files: attachments, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: stats, Site: site}, cfg.Examine),
+			Stats: stats, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}

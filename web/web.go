@@ -44,9 +44,14 @@ type Config struct {
 	OpenAI http.Handler
 	// Metrics answers /metrics, for operators.
 	Metrics http.HandlerFunc
-	// Ready returns an error if the portal cannot work, for /readyz.
-	Ready func(context.Context) error
-	Log   *slog.Logger
+	// Database is asked for /readyz: the portal cannot work without it.
+	Database Pinger
+	Log      *slog.Logger
+}
+
+// Pinger is a database that returns an error if it does not work.
+type Pinger interface {
+	Ping(ctx context.Context) error
 }
 
 // Limits of the server.
@@ -77,7 +82,7 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	r.Use(recoverPanics(cfg.Log), cfg.setHeaders, cfg.onlyOurHost)
 	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { writePlain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := cfg.Ready(r.Context()); err != nil {
+		if err := cfg.Database.Ping(r.Context()); err != nil {
 			writePlain(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}

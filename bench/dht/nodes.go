@@ -235,7 +235,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	if err != nil {
 		return err
 	}
-	door := peer.New(peer.Config{Self: p.self, Guard: guard, Replica: p.replica, Version: "bench", Log: discard, Counts: func(context.Context) (int, int) { return p.peers.Counts() }})
+	door := peer.New(peer.Config{Self: p.self, Guard: guard, Replica: p.replica, Version: "bench", Log: discard, Peers: p.peers})
 	p.overlay, err = overlay.New(overlay.Config{Self: p.self, Gate: p.gate, Caller: p.client, Registry: p.peers, Known: p.peers.Portals, Store: p.replica,
 		Where: func(ctx context.Context, portal record.PortalID) string {
 			q, _ := p.peers.Portal(ctx, string(portal))

@@ -13,9 +13,11 @@ import (
 
 	"agentsite/handlers/request"
 	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/ident/httpsig"
 )
 
 // CardType is the media type of cards in catalogs.
@@ -139,8 +141,8 @@ func (d *Handler) serveDirectory(w http.ResponseWriter, r *http.Request) {
 
 // serveKeys answers with the given keys and those that sign requests of the portal.
 func (d *Handler) serveKeys(w http.ResponseWriter, r *http.Request, mediaType string, list ...any) {
-	for _, k := range d.cfg.PortalKeys() {
-		list = append(list, k)
+	for _, k := range d.cfg.Operational.Current(clock.Now()) {
+		list = append(list, httpsig.KeyOf(k.Public()))
 	}
 	b, err := json.Marshal(map[string]any{"keys": list})
 	if err != nil { // a public key can always be encoded

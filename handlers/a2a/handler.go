@@ -27,7 +27,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/notify"
 	"agentsite/internal/strictjson"
 	"agentsite/internal/task"
@@ -48,8 +47,8 @@ type Config struct {
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
-	// PortalKeys returns the keys that sign requests of the portal.
-	PortalKeys func() []httpsig.JWK
+	// Operational are the keys that sign requests of the portal.
+	Operational *ident.Operational
 	// Only10 is the built-in agent whose card leaves out version 0.3; "" for none.
 	Only10 string
 	// Started is the start of this process, from which on cards have their present form.

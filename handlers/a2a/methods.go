@@ -32,14 +32,21 @@ type methodCall struct {
 	method  a2a.Method
 	write   a2a.Writer
 	params  json.RawMessage
-	// events encodes an event of a stream for the binding, and broken the error that ends a stream.
-	events func(v any) any
-	broken func(f *a2a.Failure) any
+	// binding gives the events of a stream their form.
+	binding binding
 	// proven is the actor of the credential, otherwise a visitor without an id.
 	proven ident.Actor
 	agent  hub.Agent
 	// extensions are the requested extensions that this request uses.
 	extensions []string
+}
+
+// binding is the form that the events of a stream have in one of the bindings of the protocol.
+type binding interface {
+	// event returns the event with the value v.
+	event(v any) any
+	// failure returns the event of an error that ends the stream.
+	failure(f *a2a.Failure) any
 }
 
 // errStreamed is the error of a method that has answered with a stream.

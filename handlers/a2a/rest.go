@@ -78,8 +78,7 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 		}
 		q := methodCall{w: w, r: r, handler: d, proven: actor, method: route.Method,
 			write: a2a.Writer{Version: a2a.Version10}, params: params,
-			events: func(v any) any { return v },
-			broken: func(f *a2a.Failure) any { return f.REST() }}
+			binding: restBinding{}}
 		return q.answerCall(route.Tenant)
 	}()
 	if errors.Is(err, errStreamed) {
@@ -93,6 +92,12 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 	}
 	sendJSON(w, http.StatusOK, answerType(r), result)
 }
+
+// restBinding is the binding in which an event is the bare value.
+type restBinding struct{}
+
+func (restBinding) event(v any) any            { return v }
+func (restBinding) failure(f *a2a.Failure) any { return f.REST() }
 
 // restParams builds the parameters of a method from path, query and body.
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
@@ -117,7 +122,7 @@ func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route
 	case a2a.CreatePush:
 		return pushParams(w, r, actor, route)
 	}
-	return nil, nil
+	return json.RawMessage{}, nil // a method without parameters
 }
 
 // pushParams adds the task of the path to a configuration.

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -51,9 +52,7 @@ func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 			return nil, f
 		}
 		q := methodCall{w: w, r: r, handler: d, proven: actor, method: method, write: a2a.Writer{Version: version},
-			params: c.Params,
-			events: func(v any) any { return envelope{Version: "2.0", ID: c.ID, Result: v} },
-			broken: func(f *a2a.Failure) any { return envelope{Version: "2.0", ID: c.ID, Error: f.RPC()} }}
+			params: c.Params, binding: rpcBinding{c.ID}}
 		return q.answerCall(tenant)
 	}()
 	if errors.Is(err, errStreamed) {
@@ -115,4 +114,13 @@ func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 			"This binding serves A2A 1.0. Send the header A2A-Version: 1.0.")
 	}
 	return "", a2a.Fail(a2a.CodeVersionNotSupported, "This portal serves A2A 1.0 and 0.3, and not "+a2a.Line(v, 20)+".")
+}
+
+// rpcBinding is the binding in which an event is a JSON-RPC answer to the call with this id.
+type rpcBinding struct{ id json.RawMessage }
+
+func (b rpcBinding) event(v any) any { return envelope{Version: "2.0", ID: b.id, Result: v} }
+
+func (b rpcBinding) failure(f *a2a.Failure) any {
+	return envelope{Version: "2.0", ID: b.id, Error: f.RPC()}
 }

@@ -80,11 +80,11 @@ func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Ta
 		return d.cfg.Chat.Turns(ctx, actor, t)
 	}
 	if t.AnswerSeq == 0 {
-		return nil, nil
+		return []chat.Message{}, nil
 	}
 	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, t.AnswerSeq)
 	if fault.Is(err, fault.NotFound) {
-		return nil, nil
+		return []chat.Message{}, nil
 	}
 	return []chat.Message{m}, err
 }

@@ -13,7 +13,6 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
 	"agentsite/internal/fault"
-	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -21,11 +20,11 @@ import (
 
 // agentAPI is the part of the API about agents.
 type agentAPI struct {
-	portal    address.Portal
-	hub       *hub.Service
-	searches  *search.Searches
-	published func(a hub.Agent) federation.Published
-	proofs    *limit.Keyed // of records with proof, which cost 10 ms and more of a processor
+	portal       address.Portal
+	hub          *hub.Service
+	searches     *search.Searches
+	publications Publications
+	proofs       *limit.Keyed // of records with proof, which cost 10 ms and more of a processor
 }
 
 // agentJSON is an agent in the API. Endpoint, config, has_secret, embed_origins and network are set only for actors

@@ -56,12 +56,12 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// New returns the API over the services of a portal. published says how an
-// agent of this portal stands in the network; it is nil where there is none.
-func New(cfg Config, published func(a hub.Agent) federation.Published) *API {
+// New returns the API over the services of a portal. publications returns how an agent of this portal stands in the
+// network; it is nil without a network.
+func New(cfg Config, publications Publications) *API {
 	return &API{
 		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, sessions: cfg.Sessions,
-		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, published: published,
+		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},

@@ -85,12 +85,17 @@ type publicationJSON struct {
 	Cut    []string `json:"cut,omitempty"`
 }
 
+// Publications returns how the agents of this portal stand in the network.
+type Publications interface {
+	Published(a hub.Agent) federation.Published
+}
+
 // networkOf is nil where there is no network.
 func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
-	if d.published == nil {
+	if d.publications == nil {
 		return nil
 	}
-	s := d.published(a)
+	s := d.publications.Published(a)
 	if s.Why != "" {
 		return &publicationJSON{Reason: s.Why}
 	}

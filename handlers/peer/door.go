@@ -43,15 +43,30 @@ type Config struct {
 	Self    *federation.Self
 	Guard   *guard.Guard
 	Replica federation.Replica
-	// Counts returns the numbers of portals and agents that this one knows.
-	Counts func(ctx context.Context) (portals, agents int)
-	// Tier returns how much this portal keeps of others; nil means all.
-	Tier func() string
-	// Greeted, if set, is called for a portal that started a handshake, admitted or not, before it
-	// gets this portal's card; head is its head as received, nil without one.
-	Greeted func(ctx context.Context, asker guard.Asker, head []byte)
-	Version string
-	Log     *slog.Logger
+	Peers   Counter
+	// Tiers returns how much this portal keeps of others; nil means all.
+	Tiers Tiers
+	// Handshakes, if set, observes the handshakes of other portals.
+	Handshakes HandshakeObserver
+	Version    string
+	Log        *slog.Logger
+}
+
+// Counter counts the portals and agents that this portal knows.
+type Counter interface {
+	Counts() (portals, agents int)
+}
+
+// Tiers returns how much this portal keeps of others.
+type Tiers interface {
+	Tier() string
+}
+
+// HandshakeObserver observes handshakes.
+type HandshakeObserver interface {
+	// OnHandshake is called for a portal that started a handshake, admitted or not, before it gets this portal's card;
+	// head is its head as received, nil without one.
+	OnHandshake(ctx context.Context, asker guard.Asker, head []byte)
 }
 
 // Door answers other portals. Create it with New, add the routes with Handle and Mount and then
@@ -202,7 +217,7 @@ const bodyTimeout = 15 * time.Second
 // readBody reads a bounded body.
 func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+		return []byte{}, nil
 	}
 	most := int64(maxAsked)
 	if n, ok := d.bodies[r.URL.Path]; ok {

@@ -52,16 +52,16 @@ type statusJSON struct {
 }
 
 func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) error {
-	portals, agents := d.cfg.Counts(r.Context())
+	portals, agents := d.cfg.Peers.Counts()
 	return d.writeAnswer(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents,
 		d.ownTier(), clock.Now()})
 }
 
 func (d *Door) ownTier() string {
-	if d.cfg.Tier == nil {
+	if d.cfg.Tiers == nil {
 		return record.TierReplica
 	}
-	return d.cfg.Tier()
+	return d.cfg.Tiers.Tier()
 }
 
 // helloJSON is the body of a handshake.
@@ -103,8 +103,8 @@ func (d *Door) serveHello(w http.ResponseWriter, r *http.Request) error {
 		return federation.RefuseFor(federation.ReasonBusy, time.Hour,
 			"This portal has no card now: its operator has to sign one.")
 	}
-	if d.cfg.Greeted != nil {
-		d.cfg.Greeted(r.Context(), asker, in.Head)
+	if d.cfg.Handshakes != nil {
+		d.cfg.Handshakes.OnHandshake(r.Context(), asker, in.Head)
 	}
 	return d.writeAnswer(w, r, out)
 }

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -57,7 +56,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := peer.New(peer.Config{Self: f.self, Guard: guard, Replica: f.replica, Version: "1", Log: log, Counts: func(context.Context) (int, int) { return 1, 1 }})
+	door := peer.New(peer.Config{Self: f.self, Guard: guard, Replica: f.replica, Version: "1", Log: log, Peers: onePortal{}})
 	f.hub = hub.New(hub.Ports{Index: f.index}, hub.Config{Portal: l.Addr().String(), URL: "http://" + l.Addr().String()})
 	if agents > 0 {
 		f.agents(0, agents)
@@ -183,3 +182,8 @@ func cpuTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// onePortal counts one portal with one agent.
+type onePortal struct{}
+
+func (onePortal) Counts() (portals, agents int) { return 1, 1 }

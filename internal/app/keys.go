@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/task"
 )
 
@@ -24,13 +23,4 @@ func (p *Portal) SigningKey() (ed25519.PrivateKey, error) {
 		return nil, errors.New("no operational key is good now; is the clock wrong?")
 	}
 	return k.Key, nil
-}
-
-// signingKeys returns the public keys of the portal's signed requests.
-func (p *Portal) signingKeys() []httpsig.JWK {
-	var keys []httpsig.JWK
-	for _, k := range p.operational.Current(clock.Now()) {
-		keys = append(keys, httpsig.KeyOf(k.Public()))
-	}
-	return keys
 }

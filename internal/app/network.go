@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/api"
 	"agentsite/handlers/peer"
 	"agentsite/handlers/request"
 	"agentsite/internal/clock"
@@ -108,8 +109,7 @@ func (p *Portal) peerRoutes(r chi.Router) {
 		return
 	}
 	d := peer.New(peer.Config{Self: n.Self, Guard: n.Guard, Replica: p.replica, Version: Version(), Log: p.log,
-		Tier: n.Tiers.Tier, Greeted: n.OnHandshake,
-		Counts: func(context.Context) (portals, agents int) { return n.Peers.Counts() }})
+		Peers: n.Peers, Tiers: n.Tiers, Handshakes: n})
 	peer.NewRecords(n.Archive, n.Syncer).Routes(d)
 	d.DHT(n.Overlay, overlay.Routes())
 	if n.Gossip != nil && p.set.GossipListen() == "" {
@@ -165,12 +165,12 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	p.notifier.QueueNotice(note, operators)
 }
 
-// publishFunc returns the function that reports the state of an agent in the network, or nil without a network.
-func (p *Portal) publishFunc() func(a hub.Agent) federation.Published {
+// publications returns how the agents of this portal stand in the network, or nil without a network.
+func (p *Portal) publications() api.Publications {
 	if p.node == nil {
 		return nil
 	}
-	return p.node.Publisher.Published
+	return p.node.Publisher
 }
 
 // newKeyring returns the key operations of the command line, or nil without a network.

@@ -48,7 +48,7 @@ func (p *Portal) newRouter() http.Handler {
 	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models,
 		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
 		Host:  p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
-		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Ready: p.db.Ping, Log: p.log})
+		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Database: p.db, Log: p.log})
 }
 
 // Route is one method on one pattern of the portal's address.

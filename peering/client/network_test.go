@@ -114,6 +114,16 @@ type site struct {
 	greeted  func(context.Context, guard.Asker, []byte) // of serve
 }
 
+// Counts implements peer.Counter.
+func (s *site) Counts() (portals, agents int) { return 1, 2 }
+
+// OnHandshake implements peer.HandshakeObserver.
+func (s *site) OnHandshake(ctx context.Context, asker guard.Asker, head []byte) {
+	if s.greeted != nil {
+		s.greeted(ctx, asker, head)
+	}
+}
+
 // echo answers who asked what.
 func echo(_ context.Context, a guard.Asker, r *http.Request, body []byte) (any, error) {
 	return map[string]string{"portal": string(a.Portal), "path": r.URL.RequestURI(), "body": string(body), "for": a.For, "hops": a.Hops, "budget": a.Budget}, nil
@@ -158,7 +168,7 @@ func (s *site) serve(t testing.TB, n *wires) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.door = peer.New(peer.Config{Self: s.self, Guard: s.guard, Replica: s.replica, Version: "1", Log: slog.New(slog.DiscardHandler), Counts: func(context.Context) (int, int) { return 1, 2 }, Greeted: s.greeted})
+	s.door = peer.New(peer.Config{Self: s.self, Guard: s.guard, Replica: s.replica, Version: "1", Log: slog.New(slog.DiscardHandler), Peers: s, Handshakes: s})
 	s.door.Handle(http.MethodPost, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodPut, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodGet, "/echo/{x}", echo, peer.Limits{})

@@ -34,7 +34,7 @@ type Pages struct {
 	hub      *hub.Service
 	peers    *federation.Peers
 	stats    Stats
-	examine  func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	examiner Examiner
 	site     *pages.Site
 }
 
@@ -48,11 +48,15 @@ type Config struct {
 	Site     *pages.Site
 }
 
-// New returns the pages over the services of a portal. examine answers a
-// question of the operator from the state of the portal.
-func New(cfg Config, examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)) *Pages {
+// Examiner answers questions of the operator from the state of the portal.
+type Examiner interface {
+	Examine(ctx context.Context, q doctor.Question) (doctor.Report, error)
+}
+
+// New returns the pages over the services of a portal.
+func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
-		examine: examine, site: cfg.Site}
+		examiner: examiner, site: cfg.Site}
 }
 
 // adminPage is the number of rows in a list of the operator.

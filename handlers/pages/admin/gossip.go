@@ -14,7 +14,7 @@ func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error)
 	g, err := d.peers.GossipStanding(r.Context(), actor)
 	switch {
 	case fault.Is(err, fault.Unavailable):
-		return nil, nil
+		return []string{}, nil
 	case err != nil:
 		return nil, err
 	}

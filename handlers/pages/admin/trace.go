@@ -22,7 +22,7 @@ func (d *Pages) traceView(r *http.Request) (v templates.AdminTrace, code int, er
 		v.Error = "Write the name of an agent of this portal."
 		return v, http.StatusBadRequest, nil
 	}
-	report, err := d.examine(r.Context(), doctor.Question{Agent: name, Portal: at})
+	report, err := d.examiner.Examine(r.Context(), doctor.Question{Agent: name, Portal: at})
 	if err != nil {
 		return v, 0, err
 	}

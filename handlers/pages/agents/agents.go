@@ -78,17 +78,17 @@ type Form struct {
 
 // Owner is the pages of an agent for its owners.
 type Owner struct {
-	portal    address.Portal
-	accounts  *account.Service
-	hub       *hub.Service
-	published func(a hub.Agent) federation.Published
-	profile   *Profile
-	site      *pages.Site
+	portal       address.Portal
+	accounts     *account.Service
+	hub          *hub.Service
+	publications Publications
+	profile      *Profile
+	site         *pages.Site
 }
 
-// New returns the pages about agents over the services of a portal. published returns the state of an agent of this
-// portal in the network; it is nil without a network.
-func New(cfg Config, published func(a hub.Agent) federation.Published) *Pages {
+// New returns the pages about agents over the services of a portal. publications returns the state of an agent of
+// this portal in the network; it is nil without a network.
+func New(cfg Config, publications Publications) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
 		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,
 		markup: cfg.Markup, codes: limit.New(500*time.Millisecond, 60, 10_000), log: cfg.Log}
@@ -96,8 +96,8 @@ func New(cfg Config, published func(a hub.Agent) federation.Published) *Pages {
 		directory: &Directory{portal: cfg.Portal, hub: cfg.Hub, peers: cfg.Peers, searches: cfg.Searches,
 			site: cfg.Site, markup: cfg.Markup},
 		form: &Form{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, site: cfg.Site, markup: cfg.Markup},
-		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, published: published, profile: profile,
-			site: cfg.Site},
+		owner: &Owner{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, publications: publications,
+			profile: profile, site: cfg.Site},
 		Profile: profile,
 	}
 }

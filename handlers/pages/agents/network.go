@@ -4,16 +4,22 @@ import (
 	"strings"
 
 	"agentsite/handlers/pages"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/templates"
 )
 
-// networkView is networkOf for the agent's owner.
+// Publications returns how the agents of this portal stand in the network.
+type Publications interface {
+	Published(a hub.Agent) federation.Published
+}
+
+// publicationView returns how an agent stands in the network, for its owner.
 func (d *Owner) publicationView(a hub.Agent) templates.PublicationView {
-	if d.published == nil {
+	if d.publications == nil {
 		return templates.PublicationView{}
 	}
-	s := d.published(a)
+	s := d.publications.Published(a)
 	v := templates.PublicationView{Shown: true, Why: s.Why}
 	if s.Why == "" {
 		v.At, v.Hash, v.Cut = pages.FormatMoment(s.At), s.Hash.String(), strings.Join(s.Cut, "; ")

@@ -14,6 +14,11 @@ import (
 	"agentsite/internal/testing/sitetest"
 )
 
+// publications says the same of every agent.
+type publications struct{ state *federation.Published }
+
+func (p publications) Published(hub.Agent) federation.Published { return *p.state }
+
 func TestOwner_IsToldHowTheAgentStandsInTheNetwork(t *testing.T) {
 	alone := sitetest.NewSite(t, account.Open)
 	ann := alone.Person("ann")
@@ -23,7 +28,7 @@ func TestOwner_IsToldHowTheAgentStandsInTheNetwork(t *testing.T) {
 	}
 	stands := federation.Published{Version: record.Version{Epoch: 5, Seq: 7}, At: time.Now(), Hash: record.Hash{1}, Listed: true}
 	s := sitetest.NewSiteWith(t, account.Open, func(cfg *handlers.Config) {
-		cfg.Published = func(hub.Agent) federation.Published { return stands }
+		cfg.Publications = publications{&stands}
 	})
 	ann = s.Person("ann")
 	s.AgentOf(ann, "echo", hub.Public)
