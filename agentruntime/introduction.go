@@ -63,7 +63,7 @@ func NewIntroducer(url string, identity Identity) *Introducer {
 	return &Introducer{url: url, identity: identity}
 }
 
-// SignRequest signs a request that is about to be sent. It is egress.Config's Before.
+// SignRequest signs a request that is about to be sent. It implements egress.Signer.
 func (i *Introducer) SignRequest(r *http.Request) error {
 	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature",
 		"Signature-Input"} {

@@ -33,8 +33,8 @@ const hashesAtOnce = 2
 type hasher struct {
 	params argon2id.Params
 	slots  chan struct{}
-	// decoy is compared for unknown names, so that the answer takes as long.
-	decoy func() string
+	once   sync.Once
+	decoy  string // by decoyHash
 }
 
 func newHasher(cheap bool) *hasher {
@@ -45,14 +45,19 @@ func newHasher(cheap bool) *hasher {
 	return &hasher{
 		params: params,
 		slots:  make(chan struct{}, hashesAtOnce),
-		decoy: sync.OnceValue(func() string {
-			h, err := argon2id.CreateHash("nobody knows this password", &params)
-			if err != nil {
-				panic(err) // crypto/rand never fails
-			}
-			return h
-		}),
 	}
+}
+
+// decoyHash returns a hash that is compared for unknown names, so that the answer takes as long.
+func (h *hasher) decoyHash() string {
+	h.once.Do(func() {
+		hash, err := argon2id.CreateHash("no account has this password", &h.params)
+		if err != nil {
+			panic(err) // crypto/rand never fails
+		}
+		h.decoy = hash
+	})
+	return h.decoy
 }
 
 func (h *hasher) acquireSlot(ctx context.Context) error {
@@ -84,7 +89,7 @@ func (h *hasher) matchesHash(ctx context.Context, password, hash string) (bool, 
 	}
 	defer h.releaseSlot()
 	if hash == "" {
-		_, err := argon2id.ComparePasswordAndHash(password, h.decoy())
+		_, err := argon2id.ComparePasswordAndHash(password, h.decoyHash())
 		return false, err
 	}
 	return argon2id.ComparePasswordAndHash(password, hash)

@@ -83,20 +83,33 @@ func (w *wiretap) await(meant func(heard) bool) {
 }
 
 // publishedKey is a portal's key as whoever received a request finds it.
-func publishedKey(t *testing.T, c *apptest.Client, path string) func(string) (ed25519.PublicKey, error) {
+func publishedKey(t *testing.T, c *apptest.Client, path string) keySet {
 	t.Helper()
 	var set struct{ Keys []httpsig.JWK }
 	if err := json.Unmarshal([]byte(c.Must(http.MethodGet, path, nil, http.StatusOK).Body), &set); err != nil {
 		t.Fatal(err)
 	}
-	return func(id string) (ed25519.PublicKey, error) {
-		for _, k := range set.Keys {
-			if k.Kid == id {
-				return k.Public()
-			}
+	return set.Keys
+}
+
+// keySet are the httpsig.Keys of a portal.
+type keySet []httpsig.JWK
+
+func (s keySet) PublicKey(id string) (ed25519.PublicKey, error) {
+	for _, k := range s {
+		if k.Kid == id {
+			return k.Public()
 		}
-		return nil, errors.New("no such key")
 	}
+	return nil, errors.New("no such key")
+}
+
+// nonceSet are httpsig.Nonces of all keys together.
+type nonceSet map[string]bool
+
+func (s nonceSet) UseNonce(_, nonce string, _ time.Time) bool {
+	defer func() { s[nonce] = true }()
+	return !s[nonce]
 }
 
 // callerOf splits the field into what asks and who.
@@ -143,7 +156,7 @@ func TestCallers_EndpointsLearnWhoAsksAndNothingElse(t *testing.T) {
 	}
 
 	fromSet, fromDirectory := publishedKey(t, p.Guest(t), "/.well-known/jwks.json"), publishedKey(t, p.Guest(t), "/.well-known/http-message-signatures-directory")
-	ids, seen := make(map[string]map[string][]string), make(map[string]bool)
+	ids, seen := make(map[string]map[string][]string), make(nonceSet)
 	for _, r := range w.all() {
 		if strings.Contains(r.raw, token) || strings.Contains(r.raw, "agss_") || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
 			t.Errorf("a credential went along:\n%s", r.raw)
@@ -154,16 +167,13 @@ func TestCallers_EndpointsLearnWhoAsksAndNothingElse(t *testing.T) {
 		if got := r.Header.Get("Agentsite-Portal"); got != p.URL() {
 			t.Errorf("%s %s is of portal %q", r.Method, r.URL, got)
 		}
-		policy := httpsig.Policy{Tag: "web-bot-auth", Now: r.at, Key: fromSet,
+		policy := httpsig.Policy{Tag: "web-bot-auth", Now: r.at, Keys: fromSet,
 			Require: append(httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller"), httpsig.Component{Name: "signature-agent", Key: "sig1"}),
-			Fresh: func(_, nonce string, _ time.Time) bool {
-				defer func() { seen[nonce] = true }()
-				return !seen[nonce]
-			}}
+			Nonces:  seen}
 		if _, err := httpsig.Verify(r.Request, r.body, policy); err != nil {
 			t.Errorf("%s %s: %v\n%s", r.Method, r.URL, err, r.raw)
 		}
-		policy.Fresh, policy.Key = nil, fromDirectory
+		policy.Nonces, policy.Keys = nil, fromDirectory
 		if _, err := httpsig.Verify(r.Request, r.body, policy); err != nil {
 			t.Errorf("by the directory: %v", err)
 		}
@@ -238,7 +248,7 @@ func TestCallers_GoodbyesAreSigned(t *testing.T) {
 		if strings.Contains(r.URL.Path, "/.well-known/agentsite") {
 			continue
 		}
-		if _, err := httpsig.Verify(r.Request, r.body, httpsig.Policy{Now: r.at, Key: key}); err != nil {
+		if _, err := httpsig.Verify(r.Request, r.body, httpsig.Policy{Now: r.at, Keys: key}); err != nil {
 			t.Errorf("%v\n%s", err, r.raw)
 		}
 		if kind, _ := callerOf(r); kind != "person" && kind != "probe" {

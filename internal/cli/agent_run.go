@@ -190,21 +190,13 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		in = append(in, '\n')
 	}
 	cmd.Stdin = bytes.NewReader(in)
-	full := false
-	text := &textWriter{put: func(s string) error {
-		err := out.Text(s)
-		if err != nil && !full {
-			full = true
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		}
-		return nil // the rest is dropped
-	}}
+	text := &textWriter{answer: out, cmd: cmd}
 	last := &lastLine{w: w.stderr}
 	cmd.Stdout, cmd.Stderr = text, last
 	err := cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		if ctx.Err() != nil || full {
+		if ctx.Err() != nil || text.full {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes that it left behind
 		}
 	}
@@ -213,7 +205,7 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 		err = nil // the command ended well, but a child process holds its output
 	}
 	switch {
-	case full:
+	case text.full:
 		return linkwire.Done{State: linkwire.Failed,
 			Reason: fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)}
 	case ctx.Err() != nil:
@@ -225,11 +217,21 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	return linkwire.Done{State: linkwire.Completed}
 }
 
-// textWriter turns bytes into text as they arrive. A character that is cut in two waits for its rest.
-// Line breaks wait too, because those at the end are dropped.
+// textWriter turns the output of a command into the text of an answer as it arrives. A character that is cut in two
+// waits for its rest. Line breaks wait too, because those at the end are dropped.
 type textWriter struct {
-	put  func(string) error
-	wait []byte
+	answer *linkwire.Answer
+	cmd    *exec.Cmd
+	wait   []byte
+	full   bool // the answer takes no more text, and the command was killed
+}
+
+// put adds text to the answer. A command whose answer is full is killed, and the rest of its output is dropped.
+func (w *textWriter) put(s string) {
+	if err := w.answer.Text(s); err != nil && !w.full {
+		w.full = true
+		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
+	}
 }
 
 // maxHeld bounds the line breaks that wait.
@@ -253,7 +255,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 	if n > 0 {
 		s := string(w.wait[:n])
 		w.wait = append(w.wait[:0], w.wait[n:]...)
-		return len(p), w.put(s)
+		w.put(s)
 	}
 	return len(p), nil
 }
@@ -261,7 +263,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 // flushRest writes the waiting text, without the line breaks at the end.
 func (w *textWriter) flushRest() {
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
-		_ = w.put(s) // the stream is at its end
+		w.put(s)
 	}
 	w.wait = nil
 }

@@ -17,9 +17,9 @@ import (
 // commands share.
 type flags struct {
 	*flag.FlagSet
-	e    env
-	cfg  app.Config
-	help func() // prints the command's usage
+	e   env
+	cfg app.Config
+	of  command
 
 	portal, token string
 	note, proof   string
@@ -45,21 +45,24 @@ type flags struct {
 }
 
 func newFlags(e env, c command) *flags {
-	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults()}
+	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults(), of: c}
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {} // package flag prints it after every mistake otherwise
-	fs.help = func() {
-		fmt.Fprintf(e.stdout, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
-		fs.VisitAll(func(f *flag.Flag) {
-			def := ""
-			if f.DefValue != "" && f.DefValue != "false" {
-				def = " (default " + f.DefValue + ")"
-			}
-			name, text := flag.UnquoteUsage(f)
-			fmt.Fprintf(e.stdout, "  --%s %s\n      %s%s\n", f.Name, name, text, def)
-		})
-	}
 	return fs
+}
+
+// printHelp prints the usage of the command.
+func (fs *flags) printHelp() {
+	c, out := fs.of, fs.e.stdout
+	fmt.Fprintf(out, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
+	fs.VisitAll(func(f *flag.Flag) {
+		def := ""
+		if f.DefValue != "" && f.DefValue != "false" {
+			def = " (default " + f.DefValue + ")"
+		}
+		name, text := flag.UnquoteUsage(f)
+		fmt.Fprintf(out, "  --%s %s\n      %s%s\n", f.Name, name, text, def)
+	})
 }
 
 // addSetting declares a text flag whose default may come from the environment.
@@ -101,7 +104,7 @@ func (fs *flags) parseArgs(args []string) ([]string, error) {
 	for {
 		err := fs.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
-			fs.help()
+			fs.printHelp()
 			return nil, err
 		}
 		if err != nil {

@@ -17,7 +17,7 @@ func TestDo_PreparesEachRequestLast(t *testing.T) {
 		came <- heard{r.Header.Get("X-Note"), string(b)}
 	})
 	refused := errors.New("not like this")
-	c := client(t, Config{AllowCIDR: loopback(t), Before: func(r *http.Request) error {
+	c := client(t, Config{AllowCIDR: loopback(t), Signer: signerFunc(func(r *http.Request) error {
 		if r.URL.Path == "/no" {
 			return refused
 		}
@@ -28,7 +28,7 @@ func TestDo_PreparesEachRequestLast(t *testing.T) {
 		r.Header.Set("X-Note", r.UserAgent()+" "+strings.ToUpper(string(b)))
 		r.Body = io.NopCloser(bytes.NewReader(b))
 		return nil
-	}})
+	})})
 	req, err := http.NewRequest("POST", url, io.MultiReader(strings.NewReader("hello")))
 	if err != nil {
 		t.Fatal(err)
@@ -53,3 +53,8 @@ func TestDo_PreparesEachRequestLast(t *testing.T) {
 		get(t, c, url+"/no")
 	}
 }
+
+// signerFunc is a Signer by a function.
+type signerFunc func(*http.Request) error
+
+func (f signerFunc) SignRequest(r *http.Request) error { return f(r) }

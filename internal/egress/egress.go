@@ -26,6 +26,13 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// Signer signs requests.
+type Signer interface {
+	// SignRequest may set headers, and replace the body by one of the same bytes. An error cancels the request. It must
+	// not block.
+	SignRequest(r *http.Request) error
+}
+
 // Config sets the bounds of a Client; the zero value gives the defaults named
 // at each field.
 type Config struct {
@@ -40,10 +47,8 @@ type Config struct {
 	UserAgent string
 	// RootCAs are trusted instead of the system's when set.
 	RootCAs *x509.CertPool
-	// Before, when set, is called with each request just before it is sent, after the wait for a slot.
-	// It may set headers, and replace the body by one of the same bytes. An error cancels the request.
-	// It must not block.
-	Before func(*http.Request) error
+	// Signer, when set, signs each request just before it is sent, after the wait for a slot.
+	Signer Signer
 	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection. It is for callers that
 	// know the called service and read whole answers.
 	HTTP2 bool
@@ -230,8 +235,8 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", c.cfg.UserAgent)
 	}
-	if c.cfg.Before != nil {
-		if err := c.cfg.Before(out); err != nil {
+	if c.cfg.Signer != nil {
+		if err := c.cfg.Signer.SignRequest(out); err != nil {
 			closeBody()
 			err = newError(Unprepared, req.URL.Hostname(), err, "the request could not be prepared")
 			call.finishCall(err)

@@ -169,8 +169,8 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 			s.logTrouble(ctx, "store the result of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return
 		}
-		if o.Failed && o.Notice.Kind != "" && s.cfg.Notified != nil {
-			s.cfg.Notified(o.Notice, []string{now.OwnerID})
+		if o.Failed && o.Notice.Kind != "" && s.cfg.NoticeQueue != nil {
+			s.cfg.NoticeQueue.QueueNotice(o.Notice, []string{now.OwnerID})
 		}
 		if o.Failures > 0 || o.Failed {
 			return

@@ -30,9 +30,9 @@ type Config struct {
 	// CheckURL returns an error, worded for a form, if events may not be sent to an address. It does
 	// not resolve the host name.
 	CheckURL func(string) error
-	// Notified, when set, is called after a notice was stored for accounts. It must not block.
-	Notified func(n hub.Notice, accounts []string)
-	Log      *slog.Logger
+	// NoticeQueue, when set, gets the stored notices.
+	NoticeQueue hub.NoticeQueue
+	Log         *slog.Logger
 }
 
 // Service manages hooks and sends events with the rights of their owners. Create it with New and keep

@@ -247,18 +247,17 @@ func explainMismatch(s *object, v any) string {
 		}
 	case json.Number:
 		f, _ := v.Float64()
-		for _, b := range []struct {
-			key, say string
-			bad      func(m float64) bool
-		}{
-			{"minimum", "use %s or more", func(m float64) bool { return f < m }},
-			{"maximum", "use %s or less", func(m float64) bool { return f > m }},
-			{"exclusiveMinimum", "use more than %s", func(m float64) bool { return f <= m }},
-			{"exclusiveMaximum", "use less than %s", func(m float64) bool { return f >= m }},
-		} {
-			if m, ok := numberAt(s, b.key); ok && b.bad(m) {
-				return fmt.Sprintf(b.say, s.get(b.key))
-			}
+		if m, ok := numberAt(s, "minimum"); ok && f < m {
+			return fmt.Sprintf("use %s or more", s.get("minimum"))
+		}
+		if m, ok := numberAt(s, "maximum"); ok && f > m {
+			return fmt.Sprintf("use %s or less", s.get("maximum"))
+		}
+		if m, ok := numberAt(s, "exclusiveMinimum"); ok && f <= m {
+			return fmt.Sprintf("use more than %s", s.get("exclusiveMinimum"))
+		}
+		if m, ok := numberAt(s, "exclusiveMaximum"); ok && f >= m {
+			return fmt.Sprintf("use less than %s", s.get("exclusiveMaximum"))
 		}
 		if n, ok := s.get("multipleOf").(json.Number); ok {
 			return "use a multiple of " + n.String()

@@ -306,7 +306,7 @@ func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *re
 			card.Portal)
 	}
 	pub, _, err := sig.Check(httpsig.Policy{
-		Key:     func(id string) (ed25519.PublicKey, error) { return keyOf(card, id, now) },
+		Keys:    cardKeys{card, now},
 		Require: need, Now: now, Skew: SignatureLife, MaxAge: SignatureLife,
 	})
 	if err != nil {
@@ -373,6 +373,15 @@ func refuseReplayed() error {
 	return federation.Refuse(federation.ReasonReplayed,
 		"The nonce was used before. Sign the request again, with another one.")
 }
+
+// cardKeys are the keys of a card at a time. It implements httpsig.Keys.
+type cardKeys struct {
+	card *record.Card
+	now  time.Time
+}
+
+// PublicKey implements httpsig.Keys.
+func (c cardKeys) PublicKey(id string) (ed25519.PublicKey, error) { return keyOf(c.card, id, c.now) }
 
 // keyOf finds the key that an id of a signature names in a card.
 func keyOf(card *record.Card, id string, now time.Time) (ed25519.PublicKey, error) {

@@ -93,8 +93,7 @@ func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error
 
 // Policy holds the requirements for a signature.
 type Policy struct {
-	// Key returns the public key for an id; an error, or nil, is ErrKey.
-	Key func(id string) (ed25519.PublicKey, error)
+	Keys Keys
 	// Require lists components that must all be covered. A request with a body must have its
 	// content-digest covered as well.
 	Require []Component
@@ -105,11 +104,22 @@ type Policy struct {
 	// Skew is the tolerated difference between clocks, MaxAge the maximum age of a signature regardless
 	// of its expiry; both default to 60 s.
 	Skew, MaxAge time.Duration
-	// Fresh, when set, reports whether a nonce of a key is new, and stores it until the given time. It
-	// is called only for valid signatures, and makes a nonce mandatory.
-	Fresh func(keyID, nonce string, until time.Time) bool
+	// Nonces, when set, makes a nonce mandatory.
+	Nonces Nonces
 	// Target is the address of the request.
 	Target Target
+}
+
+// Keys finds the keys of signatures.
+type Keys interface {
+	// PublicKey returns the public key for an id; an error, or nil, is ErrKey.
+	PublicKey(id string) (ed25519.PublicKey, error)
+}
+
+// Nonces stores the nonces of valid signatures.
+type Nonces interface {
+	// UseNonce reports whether a nonce of a key is new, and stores it until the given time.
+	UseNonce(keyID, nonce string, until time.Time) bool
 }
 
 // Verify checks the signature of a received request with that body, and returns its parameters. The
@@ -129,7 +139,7 @@ func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	if err == nil {
 		err = s.VerifyBody(r.Header, body)
 	}
-	if err == nil && p.Fresh != nil && (s.Nonce == "" || !p.Fresh(s.KeyID, s.Nonce, until)) {
+	if err == nil && p.Nonces != nil && (s.Nonce == "" || !p.Nonces.UseNonce(s.KeyID, s.Nonce, until)) {
 		err = ErrReplayed
 	}
 	return s.Params, err
@@ -156,7 +166,7 @@ func Read(h http.Header, tag string) (*Signature, error) {
 	return &Signature{p, in, sig}, nil
 }
 
-// Check compares the parameters of the signature with a policy, except its Tag, Fresh and Target. It
+// Check compares the parameters of the signature with a policy, except its Tag, Nonces and Target. It
 // returns the key to verify with and the time until when the signature could be replayed. It is cheap.
 // The errors are ErrCoverage, ErrTime and ErrKey, wrapped.
 func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err error) {
@@ -171,7 +181,7 @@ func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err
 	if s.KeyID == "" {
 		return nil, until, fmt.Errorf("%w: it names none", ErrKey)
 	}
-	key, err = p.Key(s.KeyID)
+	key, err = p.Keys.PublicKey(s.KeyID)
 	if err != nil || len(key) != ed25519.PublicKeySize {
 		return nil, until, fmt.Errorf("%w: %.100q", ErrKey, s.KeyID)
 	}

@@ -81,12 +81,12 @@ func TestSign_VectorB26(t *testing.T) {
 
 func TestVerify_VectorB26(t *testing.T) {
 	public := rfcKey(t).Public().(ed25519.PublicKey)
-	policy := Policy{Key: func(id string) (ed25519.PublicKey, error) {
+	policy := Policy{Keys: keysFunc(func(id string) (ed25519.PublicKey, error) {
 		if id != "test-key-ed25519" {
 			return nil, errors.New("no such key")
 		}
 		return public, nil
-	}, Now: rfcCreated.Add(30 * time.Second)}
+	}), Now: rfcCreated.Add(30 * time.Second)}
 	r, _ := rfcRequest(t)
 	// Spaces and the order of fields are the sender's; the base is ours.
 	r.Header.Set("Signature-Input", "sig-b26="+strings.Replace(rfcInput, `"@method" `, `"@method"   `, 1))
@@ -162,7 +162,7 @@ func params() Params {
 
 func policy(t testing.TB) Policy {
 	public := rfcKey(t).Public().(ed25519.PublicKey)
-	return Policy{Now: now, Key: func(string) (ed25519.PublicKey, error) { return public, nil }}
+	return Policy{Now: now, Keys: oneKey(public)}
 }
 
 func TestVerify_HoldsAfterTheNetwork(t *testing.T) {
@@ -258,13 +258,13 @@ func TestVerify_RefusesWhatIsMissingOrStrange(t *testing.T) {
 		c.change(r)
 		p := policy(t)
 		p.Tag, p.Require = "test", Components("@method")
-		known := p.Key
-		p.Key = func(id string) (ed25519.PublicKey, error) {
+		known := p.Keys
+		p.Keys = keysFunc(func(id string) (ed25519.PublicKey, error) {
 			if id == "z" {
 				return nil, nil
 			}
-			return known(id)
-		}
+			return known.PublicKey(id)
+		})
 		if _, err := Verify(r, body, p); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -274,12 +274,12 @@ func TestVerify_RefusesWhatIsMissingOrStrange(t *testing.T) {
 func TestVerify_OnceOnly(t *testing.T) {
 	seen := make(map[string]time.Time)
 	p := policy(t)
-	p.Fresh = func(key, nonce string, until time.Time) bool {
+	p.Nonces = noncesFunc(func(key, nonce string, until time.Time) bool {
 		k := key + " " + nonce
 		_, known := seen[k]
 		seen[k] = until
 		return !known
-	}
+	})
 	r, body := signed(t, params(), "hello")
 	spoiled := r.Clone(t.Context())
 	spoiled.Method = "PUT"
@@ -376,7 +376,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input, sig, field string) {
 		r, body := rfcRequest(t)
 		r.Header["Signature-Input"], r.Header["Signature"], r.Header["X"] = []string{input}, []string{sig}, []string{field}
-		got, err := Verify(r, nil, Policy{Now: rfcCreated, Key: func(string) (ed25519.PublicKey, error) { return public, nil }})
+		got, err := Verify(r, nil, Policy{Now: rfcCreated, Keys: oneKey(public)})
 		if err == nil {
 			// Nobody but the owner of the key makes one that holds: what holds
 			// is the vector, in whatever form it is written.
@@ -390,4 +390,21 @@ func FuzzVerify(f *testing.F) {
 		}
 		CheckDigest(r.Header, body)
 	})
+}
+
+// keysFunc are Keys by a function.
+type keysFunc func(id string) (ed25519.PublicKey, error)
+
+func (f keysFunc) PublicKey(id string) (ed25519.PublicKey, error) { return f(id) }
+
+// oneKey are Keys with the same key for all ids.
+type oneKey ed25519.PublicKey
+
+func (k oneKey) PublicKey(string) (ed25519.PublicKey, error) { return ed25519.PublicKey(k), nil }
+
+// noncesFunc are Nonces by a function.
+type noncesFunc func(keyID, nonce string, until time.Time) bool
+
+func (f noncesFunc) UseNonce(keyID, nonce string, until time.Time) bool {
+	return f(keyID, nonce, until)
 }

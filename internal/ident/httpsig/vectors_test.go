@@ -59,7 +59,7 @@ func TestVectors_OfAnotherImplementation(t *testing.T) {
 	seed := sha256.Sum256([]byte("agentsite test key vectors op"))
 	key := ed25519.NewKeyFromSeed(seed[:])
 	p := Policy{Tag: "agentsite-peer", Now: time.Unix(946684800, 0), Target: Target{Scheme: "https", Authority: "b.example"},
-		Key: func(string) (ed25519.PublicKey, error) { return key.Public().(ed25519.PublicKey), nil }}
+		Keys: oneKey(key.Public().(ed25519.PublicKey))}
 	for _, v := range peerVectors(t) {
 		r := v.request(t)
 		said, err := Verify(r, []byte(v.Body), p)
