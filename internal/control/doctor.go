@@ -24,8 +24,7 @@ import (
 type Diagnosis = doctor.Report
 
 const (
-	// checkFor bounds the look at the pages of one database: a check reads all
-	// of it, and holds up the WAL meanwhile.
+	// checkFor bounds the check of one database, because it reads the whole file and delays the writers' log.
 	checkFor = 30 * time.Second
 	// doctorFor bounds the whole look.
 	doctorFor = 2 * time.Minute
