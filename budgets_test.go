@@ -47,7 +47,7 @@ var (
 		"handlers/api":        4145,
 		"internal/chat":       6240,
 		"internal/federation": 4874,
-		"internal/hub":        5788,
+		"internal/hub":        5783,
 		"internal/index/bm25": 4374,
 	}
 	largeTypes = map[string]int{
@@ -58,7 +58,7 @@ var (
 	}
 	longFunctions = map[string]int{
 		"internal/app/portal.go wire":             102,
-		"internal/hub/draft.go apply":             149,
+		"internal/hub/draft.go apply":             103,
 		"peering/search/search.go collectAnswers": 115,
 	}
 )

@@ -18,11 +18,11 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/plaintext",
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
 	"internal/weborigin", "internal/strictjson", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/plaintext",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
 	"internal/weborigin", "internal/strictjson", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
@@ -44,6 +44,8 @@ var may = map[string][]string{
 	"internal/egress":    {"internal/fault"},
 	"internal/picture":   {},
 	"internal/plaintext": {},
+	// The table of the kinds of agents knows none of their drivers.
+	"internal/agentkind": {},
 	"internal/weborigin": {},
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},

@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/address"
 	"agentsite/handlers/respond"
 	"agentsite/handlers/search"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -411,6 +412,18 @@ func TestOpenAPI_RefersOnlyToPartsThatExist(t *testing.T) {
 				t.Errorf("%s is not used", ref)
 			}
 		}
+	}
+}
+
+func TestOpenAPI_HasTheKindsOfTheTable(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, s := range agentkind.All() {
+		want = append(want, string(s.Kind))
+	}
+	got := slices.Sorted(slices.Values(readDescription(t, address.Portal{URL: "http://portal.test"}, "").Components.Schemas["AgentKind"].Enum))
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("the document has the kinds %q, the table %q", got, want)
 	}
 }
 

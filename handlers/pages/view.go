@@ -5,44 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
 )
-
-// kindText holds the texts about a kind of agent.
-type kindText struct {
-	Label string // in lists
-	Help  string // on the profile
-	// Texts of the form: its name, when to choose it, an example address.
-	Choice, When, Example string
-}
-
-func KindTexts(k hub.Kind) kindText {
-	switch k {
-	case hub.Builtin:
-		return kindText{Label: "built in", Help: "Part of this portal; it runs here."}
-	case hub.A2A:
-		return kindText{"A2A", "An A2A agent, reached at its owner's own address.",
-			"A2A agent", "It already speaks A2A at an address that can be reached from here.",
-			"https://agent.example.org"}
-	case hub.OpenAI:
-		return kindText{"model", "A model or assistant behind the OpenAI chat API, at its owner's own address.",
-			"Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.",
-			"http://127.0.0.1:11434/v1"}
-	case hub.MCP:
-		return kindText{"MCP", "A server of tools, reached by MCP at its owner's own address.",
-			"MCP server", "It offers tools by the Model Context Protocol, over Streamable HTTP. People call its tools here, and agents of yours may use them.", "https://tools.example.org/mcp"}
-	case hub.Prompt:
-		return kindText{"prompt", "Instructions that this portal runs on a model.",
-			"Instructions", "You have no program: write what it shall do, and a model does it. The quickest way to an agent.", ""}
-	case hub.Link:
-		return kindText{"linked", "A program on its owner's computer, which connects out to this portal.",
-			"A program on my computer", "It connects out and needs no public address, so it may run on a laptop or behind a firewall.", "agentsite agent run …"}
-	}
-	return kindText{Label: string(k), Choice: string(k)}
-}
 
 // Provenance returns the origin and the liveness of an agent, for its badges.
 func (d *Site) Provenance(a hub.Agent) templates.Provenance {
@@ -69,7 +37,7 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 	}
 	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.FullHandle(a.Handle()),
 		Description: d.markup.Line(a.Description),
-		Kind:        KindTexts(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(),
+		Kind:        agentkind.Of(a.Kind).Label, State: state, Icon: a.Icon, Provenance: d.Provenance(a), Tags: a.Tags(),
 		Examples: Examples(a, 2), Matched: strings.Join(matched, ", ")}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/handlers/pages"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/hub"
 	"agentsite/templates"
 )
@@ -167,7 +168,7 @@ func BrowseAddress(v url.Values) string {
 func FilterLabel(param, value string) string {
 	switch {
 	case param == "kind":
-		return pages.KindTexts(hub.Kind(value)).Label
+		return agentkind.Of(hub.Kind(value)).Label
 	case param == "live":
 		return strings.ReplaceAll(value, "_", " ")
 	case param == "portal" && value == "local":

@@ -7,6 +7,7 @@ import (
 	"agentsite/agentruntime"
 	toolserver "agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -82,7 +83,7 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys,
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
-		Kinds:    []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link},
+		Kinds:    agentkind.Registered(),
 		Loopback: settings.LoopbackHost(p.url.Hostname()),
 		Model:    p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.connectHub(&ports)

@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"agentsite/internal/agentkind"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -12,16 +13,16 @@ import (
 )
 
 // Kind says how an agent is reached or run.
-type Kind string
+type Kind = agentkind.Kind
 
-// The kinds this portal can reach or run today.
+// The kinds of package agentkind.
 const (
-	Builtin Kind = "builtin" // part of the portal
-	A2A     Kind = "a2a"     // reached by A2A at its own address
-	MCP     Kind = "mcp"     // a server of tools, reached by MCP (Streamable HTTP)
-	OpenAI  Kind = "openai"  // a model or assistant behind the OpenAI chat API
-	Prompt  Kind = "prompt"  // instructions that the portal runs on a model
-	Link    Kind = "link"    // a program that dials in
+	Builtin = agentkind.Builtin
+	A2A     = agentkind.A2A
+	MCP     = agentkind.MCP
+	OpenAI  = agentkind.OpenAI
+	Prompt  = agentkind.Prompt
+	Link    = agentkind.Link
 )
 
 // Visibility is the audience of an agent.

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 )
@@ -18,9 +19,9 @@ type Probes interface {
 }
 
 // checkNow returns an agent with the first verdict on a new version, if it comes
-// within a moment. Built-in and linked agents are not probed.
+// within a moment. See agentkind.Spec for the kinds that are not probed.
 func (s *Service) checkNow(ctx context.Context, a Agent) Agent {
-	if s.probes == nil || a.Kind == Builtin || a.Kind == Link {
+	if s.probes == nil || agentkind.Of(a.Kind).Unprobed {
 		return a
 	}
 	return s.probes.ProbeFirst(ctx, a)
@@ -36,7 +37,7 @@ func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Ag
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
-	if s.probes == nil || a.Kind == Builtin || a.Kind == Link {
+	if s.probes == nil || agentkind.Of(a.Kind).Unprobed {
 		return a, nil // they are not probed
 	}
 	verdict, err := s.probes.ProbeNow(ctx, a)

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/plaintext"
@@ -81,7 +82,7 @@ func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
 // apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
 func (d Draft) apply(a *Agent, rules rules) error {
-	kinds, addresses := rules.kinds, rules.addresses
+	kinds := rules.kinds
 	var c fault.Check
 	set := func(to *string, from *string) {
 		if from != nil {
@@ -173,55 +174,9 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(slices.Contains(kinds, a.Kind) || a.Kind == Builtin && a.OwnerID == "", "kind", "%.80q is no kind of agent this portal takes; choose one of %s", a.Kind, kindNames(kinds))
 	}
 	checkSkills(&c, a.Skills)
-	switch a.Kind {
-	case A2A:
-		checkEndpoint(&c, addresses, a.Endpoint, "https://example.org/a2a")
-		conf := new(A2AConfig)
+	if conf, ok := newSettings(a.Kind); ok {
 		a.mergeConfig(&c, d.Config, conf)
-		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
-		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
-		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == plaintext.OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
-		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding", "choose JSONRPC or HTTP+JSON")
-		c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
-		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
-	case OpenAI:
-		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
-		checkEndpoint(&c, addresses, a.Endpoint, "http://127.0.0.1:11434/v1")
-		conf := new(OpenAIConfig)
-		a.mergeConfig(&c, d.Config, conf)
-		c.Field(conf.Model == plaintext.OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
-		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
-		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
-		conf.Instructions = plaintext.Clean(conf.Instructions)
-		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
-		a.setConfig(&c, conf)
-	case MCP:
-		checkEndpoint(&c, addresses, a.Endpoint, "https://example.org/mcp")
-		conf := new(MCPConfig)
-		a.mergeConfig(&c, d.Config, conf)
-		conf.checkConfig(&c)
-		a.setConfig(&c, conf)
-	case Prompt:
-		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
-		conf := new(PromptConfig)
-		a.mergeConfig(&c, d.Config, conf)
-		conf.checkConfig(&c)
-		a.setConfig(&c, conf)
-		switch {
-		case a.Endpoint != "":
-			checkEndpoint(&c, addresses, a.Endpoint, "http://127.0.0.1:11434/v1")
-			c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
-		case conf.Model != "" && rules.model != "" && conf.Model != rules.model:
-			c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
-		case rules.model == "":
-			c.Field(false, "endpoint", "this portal has no model of its own; give the address of one, ending in /v1")
-		}
-	case Link:
-		c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
-		conf := new(LinkConfig)
-		a.mergeConfig(&c, d.Config, conf)
-		conf.Client = plaintext.OneLine(conf.Client)
-		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
+		conf.checkSettings(&c, a, rules)
 		a.setConfig(&c, conf)
 	}
 	if d.Secret != nil {
@@ -273,9 +228,13 @@ func headerName(s string) bool {
 // earlier release accepted them.
 func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, into any) {
 	allowed := settingNames(into)
+	names := allowed
+	if secret := agentkind.Of(a.Kind).Secret; secret != "" {
+		names = append(slices.Clone(allowed), secret)
+	}
 	for _, k := range slices.Sorted(maps.Keys(with)) {
 		c.Field(slices.Contains(allowed, k), fmt.Sprintf("config.%.80s", k), "is no setting of an agent of kind %s; it has %s",
-			a.Kind, strings.Join(slices.Concat(allowed, secretName(a.Kind)), ", "))
+			a.Kind, strings.Join(names, ", "))
 	}
 	merged := make(map[string]json.RawMessage)
 	if len(a.Config) > 0 {
@@ -316,18 +275,6 @@ func settingNames(conf any) []string {
 	return names
 }
 
-// secretName is the name under which requests hold the credential of an agent,
-// beside its settings.
-func secretName(k Kind) []string {
-	switch k {
-	case A2A, MCP:
-		return []string{"token"}
-	case OpenAI, Prompt:
-		return []string{"key"}
-	}
-	return nil
-}
-
 // unknownInside returns an error when the value of a known setting holds a
 // field that its type does not know.
 func unknownInside(with map[string]json.RawMessage, into any) error {
@@ -362,9 +309,10 @@ func kindNames(kinds []Kind) string {
 	return strings.Join(names, ", ")
 }
 
-func checkEndpoint(c *fault.Check, addresses AddressPolicy, endpoint, example string) {
+// checkEndpoint checks the address of an agent of a kind.
+func checkEndpoint(c *fault.Check, addresses AddressPolicy, endpoint string, kind Kind) {
 	if endpoint == "" {
-		c.Field(false, "endpoint", "give the agent's address, for example %s", example)
+		c.Field(false, "endpoint", "give the agent's address, for example %s", agentkind.Of(kind).Address)
 		return
 	}
 	c.Field(len(endpoint) <= maxEndpoint, "endpoint", "use at most %d characters", maxEndpoint)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -47,8 +48,7 @@ type Witness interface {
 
 // FirstProof is the proof state of an agent of a kind before its address was checked.
 func FirstProof(k Kind) Proof {
-	switch k {
-	case Builtin, Prompt, Link:
+	if agentkind.Of(k).Hosted {
 		return Proof{State: Hosted}
 	}
 	return Proof{State: Unproven}

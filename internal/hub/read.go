@@ -224,7 +224,7 @@ func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (
 		return Described{}, fault.Limited(wait, "You asked for many addresses in a short time. Wait a moment.")
 	}
 	var c fault.Check
-	checkEndpoint(&c, s.addresses, t.Endpoint, "https://example.org/a2a")
+	checkEndpoint(&c, s.addresses, t.Endpoint, A2A)
 	if err := c.Err(); err != nil {
 		return Described{}, err
 	}

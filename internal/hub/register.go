@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -97,8 +98,8 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	must := d.Name == nil || d.Kind == nil
 	if !must {
 		// The address itself must supply these fields for these kinds.
-		need, asks := map[Kind]string{A2A: "binding", MCP: "tools"}[*d.Kind]
-		if _, told := d.Config[need]; !asks || told {
+		need := agentkind.Of(*d.Kind).Supplied
+		if _, stated := d.Config[need]; need == "" || stated {
 			return d, nil
 		}
 	}

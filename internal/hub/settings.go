@@ -33,7 +33,63 @@ const (
 	maxConfigCharacter = 300
 )
 
-func (m *MCPConfig) checkConfig(c *fault.Check) {
+// settings are what Agent.Config holds for a kind.
+type settings interface {
+	// checkSettings cleans and checks the settings of a, and checks its address.
+	checkSettings(c *fault.Check, a *Agent, rules rules)
+}
+
+// newSettings returns empty settings of a kind, and whether agents of the kind have settings.
+func newSettings(k Kind) (settings, bool) {
+	switch k {
+	case A2A:
+		return new(A2AConfig), true
+	case MCP:
+		return new(MCPConfig), true
+	case OpenAI:
+		return new(OpenAIConfig), true
+	case Prompt:
+		return new(PromptConfig), true
+	case Link:
+		return new(LinkConfig), true
+	}
+	return nil, false
+}
+
+func (conf *A2AConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
+	checkEndpoint(c, rules.addresses, a.Endpoint, A2A)
+	c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
+	c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
+	c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == plaintext.OneLine(conf.Tenant), "config.tenant",
+		"use at most %d characters, on one line", maxTenant)
+	c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding",
+		"choose JSONRPC or HTTP+JSON")
+	c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
+	c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"},
+		strings.ToLower(conf.AuthHeader)), "config.auth_header",
+		"this header has another use; choose the one the agent asks for")
+}
+
+func (conf *OpenAIConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
+	a.Endpoint = strings.TrimRight(a.Endpoint, "/")
+	checkEndpoint(c, rules.addresses, a.Endpoint, OpenAI)
+	c.Field(conf.Model == plaintext.OneLine(conf.Model), "config.model",
+		"write the name on one line, without control characters")
+	c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
+	c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
+	conf.Instructions = plaintext.Clean(conf.Instructions)
+	c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions",
+		"use at most %d characters", maxInstructions)
+}
+
+func (conf *LinkConfig) checkSettings(c *fault.Check, a *Agent, _ rules) {
+	c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
+	conf.Client = plaintext.OneLine(conf.Client)
+	c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
+}
+
+func (m *MCPConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
+	checkEndpoint(c, rules.addresses, a.Endpoint, MCP)
 	c.Field(headerName(m.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
 		"Accept", "Mcp-Session-Id"},
@@ -64,7 +120,7 @@ func (m *MCPConfig) checkConfig(c *fault.Check) {
 	c.Field(all <= maxToolSchemas, "config.tools", "the schemas are too large together")
 }
 
-func (p *PromptConfig) checkConfig(c *fault.Check) {
+func (p *PromptConfig) checkSettings(c *fault.Check, a *Agent, rules rules) {
 	p.Instructions = plaintext.Clean(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
 	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters",
@@ -87,6 +143,16 @@ func (p *PromptConfig) checkConfig(c *fault.Check) {
 	c.Field(p.Temperature == nil || *p.Temperature >= 0 && *p.Temperature <= 2, "config.temperature", "use 0 to 2")
 	c.Field(p.MaxTokens >= 0 && p.MaxTokens <= maxTokens, "config.max_tokens", "use 0 (the portal's bound) to %d",
 		maxTokens)
+	a.Endpoint = strings.TrimRight(a.Endpoint, "/")
+	switch {
+	case a.Endpoint != "":
+		checkEndpoint(c, rules.addresses, a.Endpoint, Prompt)
+		c.Field(p.Model != "", "config.model", "name the model, for example llama3.2")
+	case p.Model != "" && rules.model != "" && p.Model != rules.model:
+		c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
+	case rules.model == "":
+		c.Field(false, "endpoint", "this portal has no model of its own; give the address of one, ending in /v1")
+	}
 }
 
 func checkModes(c *fault.Check, field string, modes []string) {

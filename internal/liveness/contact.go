@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -24,7 +25,7 @@ const (
 
 // contactAgent makes one exchange and stores the result. No prober makes an agent work.
 func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
-	if c.Agent.Status.State == hub.Withdrawn || c.Agent.Kind == hub.Builtin || c.Agent.Kind == hub.Link {
+	if c.Agent.Status.State == hub.Withdrawn || agentkind.Of(c.Agent.Kind).Unprobed {
 		return c.Agent.Liveness, nothing
 	}
 	a := m.agents.LearnCard(ctx, c.Agent)
@@ -117,7 +118,7 @@ func (m *Service) storeVerdict(ctx context.Context, c hub.Checkup, l hub.Livenes
 // task's fault and so is no verdict.
 func (m *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
 	a, err := m.queue.store.AgentByID(ctx, agentID)
-	if err != nil || a.Kind == hub.Builtin || a.Kind == hub.Link {
+	if err != nil || agentkind.Of(a.Kind).Unprobed {
 		return
 	}
 	now, last := clock.Now(), a.Liveness

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"agentsite/internal/agentkind"
 	"agentsite/internal/hub"
 	"time"
 )
@@ -40,7 +41,7 @@ var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute,
 // planNext returns the time of the next contact after one that showed state, and the number of
 // failures in a row. c is the agent's state before; random is 0 to 1.
 func planNext(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
-	if c.Agent.Kind == hub.Link || c.Agent.Kind == hub.Builtin {
+	if agentkind.Of(c.Agent.Kind).Unprobed {
 		return time.Time{}, 0 // they are not asked
 	}
 	run := countSteady(c.History)

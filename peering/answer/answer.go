@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -82,8 +83,13 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 }
 
 // publishedKinds are the kinds of agents that portals publish: not the built-in ones.
-var publishedKinds = []string{string(hub.A2A), string(hub.MCP), string(hub.OpenAI), string(hub.Prompt),
-	string(hub.Link)}
+var publishedKinds = func() []string {
+	var list []string
+	for _, k := range agentkind.Registered() {
+		list = append(list, string(k))
+	}
+	return list
+}()
 
 // searchKinds finds agents of the kinds of a query that portals publish.
 func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, error) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -71,8 +72,7 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 // agentKind returns the kind that the agent's portal states. An unknown kind becomes hub.A2A,
 // because each agent of another portal can be called by A2A.
 func agentKind(s string) hub.Kind {
-	switch k := hub.Kind(s); k {
-	case hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link:
+	if k := hub.Kind(s); agentkind.Of(k).Registered {
 		return k
 	}
 	return hub.A2A

@@ -17,6 +17,7 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/account"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
@@ -256,7 +257,7 @@ func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.
 			return false
 		}
 		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName,
-			Kind: pages.KindTexts(a.Kind).Label, Visibility: string(a.Visibility),
+			Kind: agentkind.Of(a.Kind).Label, Visibility: string(a.Visibility),
 			Provenance: d.site.Provenance(a), Withdrawn: a.Status.State == hub.Withdrawn,
 			Builtin: a.Kind == hub.Builtin, Updated: pages.FormatMoment(a.UpdatedAt)})
 		last = a.ID

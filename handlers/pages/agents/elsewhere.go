@@ -9,6 +9,7 @@ import (
 
 	"agentsite/handlers/address"
 	"agentsite/handlers/pages"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -27,10 +28,10 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	}
 	now := clock.Now()
 	source := d.hub.Source(a)
-	kind := pages.KindTexts(a.Kind)
+	kind := agentkind.Of(a.Kind)
 	v := templates.AgentView{
 		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.Label, Provenance: d.site.Provenance(a),
-		KindHelp: kindElsewhere(a.Kind),
+		KindHelp: agentkind.Of(a.Kind).Remote,
 		Tags:     a.Tags(), Examples: pages.Examples(a, 3), TextGoesTo: d.site.TextGoesTo(a), Limits: d.limitTexts(a),
 		Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
 		Updated: pages.FormatMoment(a.UpdatedAt), Created: pages.FormatMoment(a.CreatedAt), Proof: a.Proof.State,
@@ -85,21 +86,6 @@ func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 		text += " It last did " + agoWords(p.LastSeen, now) + "."
 	}
 	return templates.Banner{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}
-}
-
-// kindElsewhere describes how an agent of another portal is reached there.
-func kindElsewhere(k hub.Kind) string {
-	switch k {
-	case hub.Builtin:
-		return "Part of its portal."
-	case hub.A2A, hub.OpenAI, hub.MCP:
-		return "Its portal reaches it at its owner’s own address."
-	case hub.Prompt:
-		return "Instructions that its portal runs on a model."
-	case hub.Link:
-		return "A program that connects out to its portal."
-	}
-	return ""
 }
 
 // liveElsewhere returns the liveness of an agent of another portal in a few words, as reported.

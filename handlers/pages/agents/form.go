@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -34,7 +35,7 @@ func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.AgentFormView) error {
 	for _, k := range d.hub.Kinds() {
-		t := pages.KindTexts(k)
+		t := agentkind.Of(k)
 		v.Kinds = append(v.Kinds, templates.KindOption{Value: string(k), Label: t.Choice, When: t.When,
 			Example: t.Example})
 	}

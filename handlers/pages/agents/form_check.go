@@ -11,6 +11,7 @@ import (
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -89,7 +90,7 @@ func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address strin
 	case err != nil:
 		return fault.As(err).Safe + " You can register it all the same."
 	case found.Kind != kind:
-		return "What answers there looks like another kind: " + pages.KindTexts(found.Kind).Choice + "."
+		return "What answers there looks like another kind: " + agentkind.Of(found.Kind).Choice + "."
 	}
 	return "Found “" + found.Title + "”."
 }
@@ -97,7 +98,7 @@ func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address strin
 // unasked returns a draft whose address is not requested: it states in the config the facts that the service would
 // request.
 func unasked(d hub.Draft) hub.Draft {
-	key := map[hub.Kind]string{hub.A2A: "binding", hub.MCP: "tools"}[value(d.Kind)]
+	key := agentkind.Of(value(d.Kind)).Supplied
 	if key == "" {
 		return d
 	}

@@ -15,6 +15,7 @@ import (
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/internal/a2a"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -33,19 +34,19 @@ func formOf(a hub.Agent) templates.AgentFormView {
 		Publisher:   a.Publisher, Icon: a.Icon, Callers: a.Limits.Callers, Listed: strings.Join(a.Limits.Listed, ", "),
 		PerMinute: unlessZero(a.Limits.PerMinute), PerDay: unlessZero(a.Limits.PerDay),
 		MaxBytes: unlessZero(a.Limits.MaxBytes)}
+	secret := agentkind.Of(a.Kind).Secret
+	v.HasKey, v.HasToken = a.HasSecret && secret == "key", a.HasSecret && secret == "token"
 	switch a.Kind {
 	case hub.OpenAI:
 		var c hub.OpenAIConfig
 		if json.Unmarshal(a.Config, &c) == nil {
 			v.Model, v.Instructions = c.Model, c.Instructions
 		}
-		v.HasKey = a.HasSecret
 	case hub.A2A:
 		var c hub.A2AConfig
 		if json.Unmarshal(a.Config, &c) == nil {
 			v.AuthHeader = c.AuthHeader
 		}
-		v.HasToken = a.HasSecret
 	case hub.MCP:
 		var c hub.MCPConfig
 		if json.Unmarshal(a.Config, &c) == nil {
@@ -55,7 +56,6 @@ func formOf(a hub.Agent) templates.AgentFormView {
 					ReadOnly: t.ReadOnly})
 			}
 		}
-		v.HasToken = a.HasSecret
 	case hub.Prompt:
 		fillPrompt(&v, a)
 	}
@@ -67,7 +67,6 @@ func formOf(a hub.Agent) templates.AgentFormView {
 }
 
 func fillPrompt(v *templates.AgentFormView, a hub.Agent) {
-	v.HasKey = a.HasSecret
 	var c hub.PromptConfig
 	if json.Unmarshal(a.Config, &c) != nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentsite/handlers/request"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/plaintext"
@@ -142,22 +143,20 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	draft = hub.Draft{Name: &v.Name, Title: &v.Title, Description: &description, Kind: &kind, Endpoint: &endpoint,
 		Visibility: &visibility, Skills: &skills,
 		Note: v.Note, Config: map[string]json.RawMessage{}}
-	secret := ""
 	switch kind {
 	case hub.OpenAI:
 		draft.Config["model"] = encoded(v.Model)
 		if in.Has("instructions") {
 			draft.Config["instructions"] = encoded(strings.TrimSpace(v.Instructions))
 		}
-		secret = in.Get("key")
 	case hub.A2A, hub.MCP:
 		draft.Config["auth_header"] = encoded(v.AuthHeader)
-		secret = in.Get("token")
 	case hub.Prompt:
 		promptConfig(v, draft.Config, bad)
-		if v.OwnModel {
-			secret = in.Get("key")
-		}
+	}
+	secret := ""
+	if name := agentkind.Of(kind).Secret; name != "" && (kind != hub.Prompt || v.OwnModel) {
+		secret = in.Get(name)
 	}
 	if secret = strings.TrimSpace(secret); secret != "" {
 		draft.Secret = &secret
@@ -245,7 +244,7 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 			name = field
 		} else if field, ok := strings.CutPrefix(name, "config."); ok {
 			name = field
-			if field == "key" && (kind == string(hub.A2A) || kind == string(hub.MCP)) {
+			if field == "key" && agentkind.Of(hub.Kind(kind)).Secret == "token" {
 				name = "token"
 			}
 		}

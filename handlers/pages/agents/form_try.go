@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"agentsite/handlers/pages"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -67,7 +68,7 @@ func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
-	kind := pages.KindTexts(a.Kind)
+	kind := agentkind.Of(a.Kind)
 	p := &templates.AgentPreview{Card: d.site.Card(a), KindHelp: kind.Help, TextGoesTo: d.site.TextGoesTo(a),
 		Visibility: string(a.Visibility)}
 	p.Tagline, p.Description = d.site.Describe(a.Description)

@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -69,7 +70,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	if a.Elsewhere() {
 		return d.showElsewhere(w, r, actor, a, code, text, wrong)
 	}
-	kind := pages.KindTexts(a.Kind)
+	kind := agentkind.Of(a.Kind)
 	server, err := d.servers.ServerName(r.Context(), a)
 	if err != nil {
 		return err

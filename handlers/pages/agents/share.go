@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 
 	"agentsite/handlers/address"
-	"agentsite/handlers/pages"
 	"agentsite/handlers/qr"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -47,7 +47,7 @@ func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.site.FullHandle(a.Handle()), Icon: a.Icon,
-		Provenance: d.site.Provenance(a), Kind: pages.KindTexts(a.Kind).Label,
+		Provenance: d.site.Provenance(a), Kind: agentkind.Of(a.Kind).Label,
 		TextGoesTo: d.site.TextGoesTo(a), Text: HandedOver(r), Banners: statusBanners(a, a.MayEdit(actor)),
 		Owner: a.OwnerName}
 	v.Tagline, _ = d.site.Describe(a.Description)

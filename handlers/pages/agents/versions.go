@@ -11,6 +11,7 @@ import (
 	"agentsite/handlers/pages"
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
+	"agentsite/internal/agentkind"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -99,7 +100,7 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 		return err
 	}
 	v := templates.VersionView{Ref: now.Handle(), VersionRow: d.versionRow(now, at),
-		Kind: pages.KindTexts(at.Kind).Label, Body: d.markup.Message(at.Description),
+		Kind: agentkind.Of(at.Kind).Label, Body: d.markup.Message(at.Description),
 		Languages: languageNames(at.Languages), Takes: modeTexts(at.InputModes), Gives: modeTexts(at.OutputModes)}
 	if at.Publisher == now.Publisher { // else it was the domain of the owner at that time
 		v.Publisher = at.Publisher
