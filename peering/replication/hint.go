@@ -317,7 +317,8 @@ func (h *advertiser) sendHints(ctx context.Context, to record.PortalID, batch ma
 
 // buildHint builds the hint of a portal's head. It returns not ok when the head may not be passed on, or
 // when the records held do not add up to it, because this portal could not serve the log.
-func (h *advertiser) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told, ok bool) {
+func (h *advertiser) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told,
+	ok bool) {
 	if portal != h.s.own {
 		if !h.s.Registry.Decide(ctx, portal, "").Show {
 			return t, false

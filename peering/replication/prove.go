@@ -18,8 +18,8 @@ const maxMissing = 1000
 // errLeaves is returned for a source that sent leaves that do not add up to its head.
 var errLeaves = errors.New("its leaves are not those of its head")
 
-// proveLog handles a log that does not add up, whichever source it is from: one record that nobody has, or
-// that is refused here, must not hide the rest. The leaves of the head prove by its root which records
+// proveLog handles a log that does not add up, whichever source it is from: one record that no source has,
+// or that is refused here, must not hide the rest. The leaves of the head prove by its root which records
 // count, whichever portal sends them.
 func (p *puller) proveLog(ctx context.Context, d federation.Decision) outcome {
 	o := outcome{event: pullStopped} // until a source may be asked again

@@ -108,18 +108,24 @@ func (a actions) String() string {
 // next returns the state after an event and what has to be done then. It is pure: its result depends on
 // its arguments alone.
 //
-//	from \ event   newHead  newSource  logWhole  logPartial  quotaExceeded  quotaChanged  recordsLost  summaryChosen  logChosen  retryDue
-//	absent         pulling  pulling    -         -           -              pulling       -            summary        -          pulling
-//	summary        -        -          -         -           -              -             -            -              pulling    -
-//	pulling        -        -          complete  partial     overQuota      -             -            summary        -          -
-//	partial        pulling  pulling    -         -           -              pulling       absent       summary        -          pulling
-//	complete       pulling  -          -         -           -              pulling       absent       summary        -          -
-//	overQuota      -        -          -         -           -              pulling       -            summary        -          pulling
+//	event \ from   absent   summary  pulling    partial  complete overQuota
+//	newHead        pulling  -        -          pulling  pulling  -
+//	newSource      pulling  -        -          pulling  -        -
+//	logWhole       -        -        complete   -        -        -
+//	logPartial     -        -        partial    -        -        -
+//	pullAgain      -        -        -          -        -        -
+//	pullFailed     -        -        -          -        -        -
+//	pullStopped    -        -        partial    -        -        -
+//	shutOut        -        -        -          -        -        -
+//	quotaExceeded  -        -        overQuota  -        -        -
+//	quotaChanged   pulling  -        -          pulling  pulling  pulling
+//	recordsLost    -        -        -          absent   absent   -
+//	summaryChosen  summary  -        summary    summary  summary  summary
+//	logChosen      -        pulling  -          -        -        -
+//	retryDue       pulling  -        -          pulling  -        pulling
 //
-// The other events concern a running pull only: pullAgain, pullFailed and shutOut leave it in pulling, and
-// pullStopped ends it in partial. A pull that runs while records are lost notices it at its end and starts
-// over, so recordsLost does not end it. In absent and partial a portal has no pull; each of the events
-// that lead to pulling starts one.
+// A pull that runs while records are lost notices it at its end and starts over, so recordsLost does not end
+// it. Only pulling has a goroutine that pulls; each transition to pulling from another state starts one.
 func next(s state, e event) (state, actions) {
 	switch e {
 	case newHead:
