@@ -35,9 +35,6 @@ func (s *Service) findRemote(ctx context.Context, h ident.Handle) (Agent, error)
 		return Agent{}, errNoAgent(h.String())
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)
-	if fault.Is(err, fault.NotFound) {
-		a, err = s.remoteBuiltin(ctx, h, err)
-	}
 	if err == nil && a.Portal == "" {
 		err = errNoAgent(h.String()) // the local table is never asked for a handle of others
 	}
@@ -74,6 +71,16 @@ func (r RemoteAgents) LearnedAs(name, portal string) []Agent {
 		return nil
 	}
 	return r.index.Named(name, portal)
+}
+
+// Builtin returns the built-in agent of this portal that has a name.
+func (r RemoteAgents) Builtin(name string) (Agent, bool) {
+	for _, a := range r.index.Named(name, "") {
+		if a.Kind == Builtin {
+			return a, true
+		}
+	}
+	return Agent{}, false
 }
 
 // LearnedFrom returns the ids of all agents of another portal that are found.

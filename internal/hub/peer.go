@@ -64,13 +64,10 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)
 	if fault.Is(err, fault.NotFound) {
-		a, err = s.remoteBuiltin(ctx, h, err)
-	}
-	if fault.Is(err, fault.NotFound) {
 		a, err = s.findMoved(ctx, h, err)
 	}
 	if fault.Is(err, fault.NotFound) {
-		a, err = s.resolveHandle(ctx, actor, h, err)
+		a, err = s.resolveRemote(ctx, actor, h.String(), err)
 	}
 	if err != nil {
 		return Agent{}, err
@@ -78,6 +75,14 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	portal := s.portalOf(a)
 	if portal == "" || a.Portal == "" {
 		return Agent{}, errNoAgent(h.String())
+	}
+	if a.Kind == Builtin { // conversations go on with the agent that they began with: it had a record once
+		was, err := s.store.ElsewhereBy(ctx, h.Name, a.Portal)
+		if err == nil && was.PortalID == portal {
+			a.ID = was.NetworkID
+		} else if err != nil && !fault.Is(err, fault.NotFound) {
+			return Agent{}, err
+		}
 	}
 	if a.Status.State == Withdrawn {
 		return Agent{}, fault.New(fault.Conflict, "%s was withdrawn by its owner and takes no work. %s", a.Handle(),
@@ -112,7 +117,7 @@ func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (
 	if err != nil || u.Host == h.Portal {
 		return Agent{}, absent
 	}
-	a, err := s.findRemote(ctx, ident.Handle{Name: h.Name, Portal: u.Host})
+	a, err := s.network.Find(ctx, h.Name, u.Host)
 	if err == nil && a.Kind == Builtin && s.portalOf(a) == was.PortalID {
 		a.ID = was.NetworkID // it has no record, so the id that is known stays
 	}

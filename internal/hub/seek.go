@@ -34,7 +34,7 @@ func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) 
 	}
 	a, err := s.Get(ctx, actor, name)
 	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" && fault.Is(err, fault.NotFound) {
-		return s.resolveHandle(ctx, actor, h, err)
+		return s.resolveRemote(ctx, actor, h.String(), err)
 	}
 	return a, err
 }

@@ -226,6 +226,26 @@ func TestCatalog_HidesBuiltInAgentsOfOldPortals(t *testing.T) {
 			t.Errorf("%s: %v", handle, err)
 		}
 	}
+	// With one of its own it describes those of other portals, which are called by their address.
+	n.index.Put(hub.Agent{ID: "01J", Name: "calc", Title: "Own calc", Kind: hub.Builtin, Visibility: hub.Public, Status: hub.Status{State: hub.Active}, Proof: hub.Proof{State: hub.Hosted}})
+	for handle, of := range map[string]record.PortalID{"calc@held.example": held.ID, "calc@partial.example": partial.ID} {
+		got, err := n.get(handle)
+		if err != nil || got.Handle() != handle || got.Title != "Own calc" || !strings.HasPrefix(got.ID, string(of)+"/") || got.Signed() || got.Proof.State != hub.Unproven {
+			t.Errorf("%s: %+v, %v", handle, got, err)
+		}
+	}
+	for _, handle := range []string{"calc@nowhere.example", "sort@held.example"} {
+		if _, err := n.get(handle); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", handle, err)
+		}
+	}
+	n.expect(hub.Query{}, "ann@held.example", "calc")
+	n.registry.Say(held.ID, federation.Decision{})
+	if _, err := n.get("calc@held.example"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a built-in agent of a denied portal is shown: %v", err)
+	}
+	n.registry.Say(held.ID, federationtest.In)
+	n.index.Remove("01J")
 	// Once it is newer it withdraws the agent.
 	gone := held.Sign(t, held.Gone("calc"))
 	held.keep(gone)

@@ -50,6 +50,9 @@ func (n *Network) Find(ctx context.Context, name, host string) (hub.Agent, error
 			return f.Agent, nil
 		}
 	}
+	if a, ok := n.Builtin(ctx, name, host); ok {
+		return a, nil
+	}
 	if issued, ok := n.Collapsed(host); ok {
 		return hub.Agent{}, fault.New(fault.NotFound,
 			"%s has not renewed its word for its agents since %s, so they are left out until it does.", host,

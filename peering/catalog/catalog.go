@@ -28,6 +28,8 @@ type Directory interface {
 	Learned(id string) (hub.Agent, bool)
 	LearnedAs(name, portal string) []hub.Agent
 	LearnedFrom(portal string) []string
+	// Builtin returns the built-in agent of this portal that has a name.
+	Builtin(name string) (hub.Agent, bool)
 }
 
 // Config is the configuration of a Catalog.

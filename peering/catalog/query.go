@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -103,6 +104,23 @@ func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
 		return hub.Agent{}, false
 	}
 	return c.cfg.Directory.Learned(id)
+}
+
+// Builtin returns a built-in agent of the portal at a host. Built-in agents are in no portal's records,
+// because every portal has its own: the one of this portal describes the other. It may be called once its
+// portal is known here and allowed.
+func (c *Catalog) Builtin(ctx context.Context, name, host string) (hub.Agent, bool) {
+	s := c.view.Load().byHost[host]
+	if s == nil || !c.cfg.Registry.Decide(ctx, s.id, s.url).Show {
+		return hub.Agent{}, false
+	}
+	a, ok := c.cfg.Directory.Builtin(name)
+	if !ok {
+		return hub.Agent{}, false
+	}
+	a.ID, a.Portal, a.Proof = string(s.id)+"/builtin/"+name, host, hub.Proof{}
+	a, err := hub.Elsewhere(a)
+	return a, err == nil
 }
 
 // Present returns an agent that is not held as it is shown.

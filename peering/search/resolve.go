@@ -416,6 +416,9 @@ func (k *Resolver) openAgent(ctx context.Context, w goal) (hub.Agent, error) {
 			return a, nil
 		}
 	}
+	if a, ok := k.catalog.Builtin(ctx, w.name, w.host); ok {
+		return a, nil
+	}
 	return hub.Agent{}, err
 }
 
