@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -20,6 +21,10 @@ import (
 // whoever reads meanwhile.
 func TestCredentialByHash_EndsWithTheCallThatEndsIt(t *testing.T) {
 	t.Parallel()
+	rounds := 4
+	if os.Getenv("AGENTSITE_TEST_FULL") != "" {
+		rounds = 20
+	}
 	db := storetest.New(t)
 	ctx := context.Background()
 	for name, end := range map[string]func(account.Account, account.Credential) error{
@@ -35,7 +40,7 @@ func TestCredentialByHash_EndsWithTheCallThatEndsIt(t *testing.T) {
 		},
 	} {
 		a := storetest.Account(t, db, "ann-"+name)
-		for range 20 {
+		for range rounds {
 			c := storetest.Credential(t, db, a, account.SessionCredential, time.Hour)
 			stop, wg := make(chan struct{}), sync.WaitGroup{}
 			for range 4 {

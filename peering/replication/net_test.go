@@ -294,7 +294,7 @@ func (h handles) Handle(method, pattern string, f peer.Handler, _ peer.Limits) {
 
 func refuse(w http.ResponseWriter, status int, reason string) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"error":{"kind":"x","reason":%q,"message":"x"}}`, reason)
+	fmt.Fprintf(w, `{"error":{"kind":"x","reason":"%s","message":"x"}}`, reason)
 }
 
 // caller calls the other side's door directly.
