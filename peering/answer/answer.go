@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/internal/agentkind"
 	"agentsite/internal/federation"
@@ -72,7 +73,12 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 		return nil, err
 	}
 	a, err := s.proveHits(ctx, page)
-	if errors.Is(err, errBetween) {
+	for try := 1; try < maxTries && errors.Is(err, errBetween); try++ {
+		select {
+		case <-time.After(tryPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 		a, err = s.proveHits(ctx, page)
 	}
 	if errors.Is(err, errBetween) {
@@ -103,6 +109,13 @@ func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, erro
 	}
 	return s.Directory.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 }
+
+// An answer is built again while agents change during it, at most so often and after this pause. A portal with many
+// edits has new heads faster than a slow machine proves a page, and half a second is less than searchers wait.
+const (
+	maxTries = 10
+	tryPause = 50 * time.Millisecond
+)
 
 // maxHits bounds the cached agents with record and proof, of some 3 KiB each.
 const maxHits = 4096
