@@ -248,7 +248,13 @@ malformed corrupt damaged
 prometheus metrics monitor health kubernetes
 raspberry hardware requirement memory
 maximum biggest longest limit built
+ssrf allow private call
+prompt instructions instruct
+tip advice description write find
+locked start lock
 hallucinate accurate believe says
+cleanly gracefully stop
+computers lan network port listen address reach reachable
 third party cloud external outside leave leaves sent
 plaintext clear hash encrypted kept stored
 brute force guess attempts tries attack clickjacking protected

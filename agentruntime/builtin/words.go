@@ -129,7 +129,7 @@ func wordSet(text string) map[string]bool {
 
 var (
 	// Words of grammar and of asking, which do not identify the subject.
-	stopWords = wordSet(`a an the this that these those i im ive id me my mine myself we us our you your yours youre it its they them their he she his her
+	stopWords = wordSet(`a an the right this that these those i im ive id me my mine myself we us our you your yours youre it its they them their he she his her
 		is am are was were be been being do does did doing done dont doesnt didnt have has had having can cant could couldnt may might must shall should will would wont
 		of to in on at by for from with without into onto about as than then over under up out off
 		and or but if so because while when where what whats which who whom whose why how
