@@ -43,10 +43,10 @@ type methodCall struct {
 
 // binding is the form that the events of a stream have in one of the bindings of the protocol.
 type binding interface {
-	// event returns the event with the value v.
-	event(v any) any
-	// failure returns the event of an error that ends the stream.
-	failure(f *a2a.Failure) any
+	// wrapEvent returns the event with the value v.
+	wrapEvent(v any) any
+	// wrapFailure returns the event of an error that ends the stream.
+	wrapFailure(f *a2a.Failure) any
 }
 
 // errStreamed is the error of a method that has answered with a stream.

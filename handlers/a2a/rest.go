@@ -96,8 +96,8 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 // restBinding is the binding in which an event is the bare value.
 type restBinding struct{}
 
-func (restBinding) event(v any) any            { return v }
-func (restBinding) failure(f *a2a.Failure) any { return f.REST() }
+func (restBinding) wrapEvent(v any) any            { return v }
+func (restBinding) wrapFailure(f *a2a.Failure) any { return f.REST() }
 
 // restParams builds the parameters of a method from path, query and body.
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {

@@ -119,8 +119,8 @@ func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 // rpcBinding is the binding in which an event is a JSON-RPC answer to the call with this id.
 type rpcBinding struct{ id json.RawMessage }
 
-func (b rpcBinding) event(v any) any { return envelope{Version: "2.0", ID: b.id, Result: v} }
+func (b rpcBinding) wrapEvent(v any) any { return envelope{Version: "2.0", ID: b.id, Result: v} }
 
-func (b rpcBinding) failure(f *a2a.Failure) any {
+func (b rpcBinding) wrapFailure(f *a2a.Failure) any {
 	return envelope{Version: "2.0", ID: b.id, Error: f.RPC()}
 }

@@ -172,13 +172,13 @@ func (f *follower) firstSign(ctx context.Context, t task.Task) (*a2a.Message, []
 
 // encodeEvent encodes one event of the stream.
 func (q *methodCall) encodeEvent(e a2a.Event) []byte {
-	return encodeFrame(q.binding.event(q.write.Event(e)))
+	return encodeFrame(q.binding.wrapEvent(q.write.Event(e)))
 }
 
 // encodeFailure encodes the event of a stream that cannot continue.
 func (q *methodCall) encodeFailure(err error) []byte {
 	f := q.handler.failureOf(q.r, err)
-	return encodeFrame(q.binding.failure(f))
+	return encodeFrame(q.binding.wrapFailure(f))
 }
 
 // encodeFrame encodes one server-sent event.

@@ -84,7 +84,7 @@ func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	for i := range doc.Entries {
 		doc.Entries[i].MediaType = doc.Entries[i].Type
 	}
-	if d.cfg.Sign != nil {
+	if d.cfg.Signer != nil {
 		if doc.Signature, err = d.signValue(doc); err != nil {
 			return nil, nil, err
 		}

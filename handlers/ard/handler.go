@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -35,36 +36,46 @@ type Directory interface {
 	Portals() []hub.Source
 }
 
-// Config describes the portal. Every field except Document and Sign is required; without these two,
+// Config describes the portal. Every field except Documents and Signer is required; without these two,
 // entries have no trust manifests.
 type Config struct {
 	Directory Directory
-	// Caller returns the actor for the credentials of a request: a bearer token, otherwise a guest.
-	// An invalid token is an error.
-	Caller func(r *http.Request) (ident.Actor, error)
-	Name   string // of the portal, for people
-	URL    string // without a trailing slash
-	Host   string // the portal's part of handles
+	Callers   request.Authenticator
+	Name      string // of the portal, for people
+	URL       string // without a trailing slash
+	Host      string // the portal's part of handles
 	// Publisher is the publisher's domain in identifiers, see Domain.
 	Publisher string
 	// Version is the version of the software.
 	Version string
 	// PublicKey is the portal's Ed25519 key, base64url without padding.
 	PublicKey string
-	// Document returns the public card of an agent of the given media type, nil if the portal does
-	// not vouch for it.
-	Document func(a hub.Agent, mediaType string) ([]byte, error)
-	// Sign makes a detached JWS, in compact form, over the canonical form of a JSON text, with a
-	// key of the portal.
-	Sign func(text []byte) (string, error)
+	Documents Documents
+	Signer    Signer
 	// Started is the start of this process, from which on cards have their present form.
 	Started time.Time
 	// OpenAccounts is true if anyone may sign up.
 	OpenAccounts bool
-	// Usage, if set, returns the counts for NodeInfo. It must be cheap, because the route is
-	// public.
-	Usage func(ctx context.Context) (Usage, error)
+	// Usage, if set, returns the counts for NodeInfo.
+	Usage UsageCounter
 	Log   *slog.Logger
+}
+
+// Documents has the public cards of agents.
+type Documents interface {
+	// Document returns the card of an agent of the given media type; found is false if the portal does not vouch for it.
+	Document(a hub.Agent, mediaType string) (card []byte, found bool, err error)
+}
+
+// Signer signs with a key of the portal.
+type Signer interface {
+	// SignDetached makes a detached JWS, in compact form, over the canonical form of a JSON text.
+	SignDetached(text []byte) (string, error)
+}
+
+// UsageCounter counts the usage of the portal. It must be cheap, because the route is public.
+type UsageCounter interface {
+	CountUsage(ctx context.Context) (Usage, error)
 }
 
 // Handler serves the routes. Create it with New; it is safe for concurrent use.
@@ -109,7 +120,7 @@ func (d *Handler) servePublic(h func(w http.ResponseWriter, r *http.Request) err
 func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
 	return d.servePublic(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Authorization")
-		actor, err := d.cfg.Caller(r)
+		actor, err := d.cfg.Callers.Authenticate(r)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (d *Handler) serveNodeinfo(w http.ResponseWriter, r *http.Request) error {
 	var u Usage
 	if d.cfg.Usage != nil {
 		var err error
-		if u, err = d.cfg.Usage(r.Context()); err != nil {
+		if u, err = d.cfg.Usage.CountUsage(r.Context()); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ type keptManifest struct {
 // addTrust adds its manifest to the entry of an agent, if the portal has the document that the
 // entry points at.
 func (d *Handler) addTrust(e *entry, a *hub.Agent) {
-	if d.cfg.Document == nil || d.cfg.Sign == nil || a.Elsewhere() { // the agent's own portal vouches for it
+	if d.cfg.Documents == nil || d.cfg.Signer == nil || a.Elsewhere() { // the agent's own portal vouches for it
 		return
 	}
 	d.manifests.mu.Lock()
@@ -77,8 +77,8 @@ func (d *Handler) addTrust(e *entry, a *hub.Agent) {
 
 // makeManifest makes a manifest, or returns nil if there is no document.
 func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
-	doc, err := d.cfg.Document(*a, e.Type)
-	if doc == nil || err != nil {
+	doc, found, err := d.cfg.Documents.Document(*a, e.Type)
+	if !found || err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(doc)
@@ -99,5 +99,5 @@ func (d *Handler) signValue(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return d.cfg.Sign(b)
+	return d.cfg.Signer.SignDetached(b)
 }

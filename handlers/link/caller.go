@@ -31,7 +31,7 @@ func (c *caller) proveToken(token string) error {
 	}
 	var actor ident.Actor
 	var err error
-	c.server.runApart(func() { actor, err = c.server.cfg.Authenticate(c.r, token) })
+	c.server.runApart(func() { actor, err = c.server.cfg.Callers.AuthenticateToken(c.r, token) })
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 		}
 		c.leaveUnproved()
 	}
-	guarded, release := c.server.cfg.Guard(ctx, c.actor)
+	guarded, release := c.server.cfg.Accounts.Guard(ctx, c.actor)
 	defer release()
 	revoked := context.AfterFunc(guarded, func() {
 		if ctx.Err() == nil {
@@ -102,7 +102,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 	c.server.runApart(func() {
 		var actor ident.Actor
 		if actor, err = c.proveAgain(); err == nil {
-			who, err = c.server.cfg.Claim(guarded, actor, h)
+			who, err = c.server.cfg.Agents.Claim(guarded, actor, h)
 		}
 	})
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 
 // proveAgain proves the token once more, and returns the present actor.
 func (c *caller) proveAgain() (ident.Actor, error) {
-	now, err := c.server.cfg.Authenticate(c.r, c.token)
+	now, err := c.server.cfg.Callers.AuthenticateToken(c.r, c.token)
 	if err == nil && (now.ID != c.actor.ID || now.Credential != c.actor.Credential) {
 		err = fault.New(fault.Unauthenticated, "Your token has ended. Make a new one.")
 	}
@@ -147,7 +147,7 @@ func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.At
 		c.server.runApart(func() {
 			var actor ident.Actor
 			if actor, err = c.proveAgain(); err == nil {
-				err = c.server.cfg.Holds(ctx, actor, who)
+				err = c.server.cfg.Agents.Holds(ctx, actor, who)
 			}
 		})
 		if k := fault.As(err); err != nil && k.Kind != fault.Internal && k.Kind != fault.Unavailable {

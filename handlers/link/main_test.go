@@ -191,32 +191,7 @@ func token(account string) string { return ident.TokenPrefix + account }
 
 func open(t *testing.T, edit ...func(*world)) *world {
 	w := &world{t: t, ended: make(map[string]bool), guards: make(map[string][]context.CancelFunc), live: make(map[string][]hub.Liveness)}
-	w.cfg = door.Config{
-		Authenticate: func(r *http.Request, secret string) (ident.Actor, error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			name, ok := strings.CutPrefix(secret, ident.TokenPrefix)
-			if !ok || name == "" || w.ended[secret] {
-				return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is unknown or has ended.")
-			}
-			who, _, _ := strings.Cut(name, "-")
-			return ident.Actor{Kind: ident.Person, ID: who, Name: who, Credential: secret}, nil
-		},
-		Guard: func(ctx context.Context, a ident.Actor) (context.Context, func()) {
-			ctx, cancel := context.WithCancel(ctx)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.guards[a.Credential] = append(w.guards[a.Credential], cancel)
-			return ctx, cancel
-		},
-		Claim: func(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
-			if strings.HasPrefix(h.Name, "foreign") {
-				return task.Attached{}, fault.New(fault.Conflict, "The name %s is taken.", h.Name)
-			}
-			return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID, Client: h.Client}, nil
-		},
-		Holds: func(context.Context, ident.Actor, task.Attached) error { return nil },
-	}
+	w.cfg = door.Config{Callers: w, Accounts: w, Agents: w}
 	for _, e := range edit {
 		e(w)
 	}
@@ -224,6 +199,38 @@ func open(t *testing.T, edit ...func(*world)) *world {
 	t.Cleanup(w.stop)
 	return w
 }
+
+// AuthenticateToken implements link.Callers.
+func (w *world) AuthenticateToken(_ *http.Request, secret string) (ident.Actor, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, ok := strings.CutPrefix(secret, ident.TokenPrefix)
+	if !ok || name == "" || w.ended[secret] {
+		return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is unknown or has ended.")
+	}
+	account, _, _ := strings.Cut(name, "-")
+	return ident.Actor{Kind: ident.Person, ID: account, Name: account, Credential: secret}, nil
+}
+
+// Guard implements link.Accounts.
+func (w *world) Guard(ctx context.Context, a ident.Actor) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.guards[a.Credential] = append(w.guards[a.Credential], cancel)
+	return ctx, cancel
+}
+
+// Claim implements link.Agents.
+func (w *world) Claim(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
+	if strings.HasPrefix(h.Name, "foreign") {
+		return task.Attached{}, fault.New(fault.Conflict, "The name %s is taken.", h.Name)
+	}
+	return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID, Client: h.Client}, nil
+}
+
+// Holds implements link.Agents.
+func (w *world) Holds(context.Context, ident.Actor, task.Attached) error { return nil }
 
 // Observe implements the driver's Observer.
 func (w *world) Observe(_ context.Context, id string, l hub.Liveness) {

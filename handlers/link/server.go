@@ -26,18 +26,31 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config holds the parts of the endpoint; the functions are required unless their comment says
-// otherwise.
-type Config struct {
-	// Authenticate returns the actor of a bearer token.
-	Authenticate func(r *http.Request, token string) (ident.Actor, error)
+// Callers returns the actors of bearer tokens.
+type Callers interface {
+	AuthenticateToken(r *http.Request, token string) (ident.Actor, error)
+}
+
+// Accounts watches the rights of actors.
+type Accounts interface {
 	// Guard returns a context that ends with the actor's right, and a function to stop watching.
-	Guard func(ctx context.Context, actor ident.Actor) (context.Context, func())
+	Guard(ctx context.Context, actor ident.Actor) (context.Context, func())
+}
+
+// Agents decides which agent an actor speaks for.
+type Agents interface {
 	// Claim finds or registers the agent that hello names, for the actor.
-	Claim func(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error)
+	Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error)
 	// Holds returns an error once the actor may no longer speak for the agent. It is called every
 	// RecheckEvery.
-	Holds func(ctx context.Context, actor ident.Actor, who task.Attached) error
+	Holds(ctx context.Context, actor ident.Actor, who task.Attached) error
+}
+
+// Config holds the parts of the endpoint; the interfaces are required.
+type Config struct {
+	Callers  Callers
+	Accounts Accounts
+	Agents   Agents
 	// Attach takes the connections.
 	Attach task.Attacher
 	// PerAccount bounds the connections of one account, 1,100. PerAddress bounds the unproved

@@ -330,26 +330,35 @@ func TestDoor_RevokedTokenEndsTheConnection(t *testing.T) {
 	})
 }
 
+// agentsUntil are agents that belong to the actor until the context ends.
+type agentsUntil struct {
+	lost   context.Context
+	agents *world
+}
+
+func (a agentsUntil) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
+	if a.lost.Err() != nil {
+		return task.Attached{}, errLostAgent
+	}
+	return a.agents.Claim(ctx, actor, h)
+}
+
+func (a agentsUntil) Holds(context.Context, ident.Actor, task.Attached) error {
+	if a.lost.Err() != nil {
+		return errLostAgent
+	}
+	return nil
+}
+
+var errLostAgent = fault.New(fault.Conflict, "Another account owns it now.")
+
 func TestDoor_LostRightIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost context.Context
 		lost, lose := context.WithCancel(context.Background())
 		defer lose()
 		w := open(t, func(w *world) {
-			claim := w.cfg.Claim
-			mine := func() error {
-				if lost.Err() != nil {
-					return fault.New(fault.Conflict, "It is somebody else's now.")
-				}
-				return nil
-			}
-			w.cfg.Holds = func(context.Context, ident.Actor, task.Attached) error { return mine() }
-			w.cfg.Claim = func(ctx context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
-				if err := mine(); err != nil {
-					return task.Attached{}, err
-				}
-				return claim(ctx, a, h)
-			}
+			w.cfg.Agents = agentsUntil{lost, w}
 		})
 		a := w.agent("given-away", count(1))
 		<-a.up

@@ -144,8 +144,18 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 	return name, b, err
 }
 
-// liveFrame handles a frame of a reader's socket. It returns false for an unknown frame.
-func (d *Streams) liveFrame(ctx context.Context, actor ident.Actor, id string, b []byte) bool {
+// frameReader handles the frames that an actor sends on the socket of a conversation.
+type frameReader struct {
+	streams *Streams
+	actor   ident.Actor
+	id      string // of the conversation
+}
+
+// handleFrame handles a frame. It returns false for an unknown one, and for each one if f is nil.
+func (f *frameReader) handleFrame(ctx context.Context, b []byte) bool {
+	if f == nil {
+		return false
+	}
 	var in struct {
 		Type string `json:"type"`
 		Seq  *int64 `json:"seq"`
@@ -158,10 +168,10 @@ func (d *Streams) liveFrame(ctx context.Context, actor ident.Actor, id string, b
 	// A refusal does not end the socket, because the actor's permissions can change while it is open.
 	switch {
 	case in.Type == "typing" && in.Seq == nil:
-		_ = d.chat.Typing(ctx, actor, id) // see above
+		_ = f.streams.chat.Typing(ctx, f.actor, f.id) // see above
 	case in.Type == "read" && in.Seq != nil && *in.Seq >= 0:
-		if err := d.chat.Seen(ctx, actor, id, *in.Seq); err != nil {
-			d.log.Debug("read mark of a socket", "error", err)
+		if err := f.streams.chat.Seen(ctx, f.actor, f.id, *in.Seq); err != nil {
+			f.streams.log.Debug("read mark of a socket", "error", err)
 		}
 	default:
 		return false

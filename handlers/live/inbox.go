@@ -51,7 +51,6 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 		end()
 		return nil // the request was answered already
 	}
-	s.frame = func([]byte) bool { return false }
 	go s.serveSocket(ctx, base, func(ctx context.Context) error {
 		for {
 			b, err := nextNews(ctx, inbox)

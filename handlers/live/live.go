@@ -108,7 +108,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 		s.form = htmlFrame
 	}
 	s.sub = sub
-	s.frame = func(b []byte) bool { return d.liveFrame(ctx, actor, id, b) }
+	s.reader = &frameReader{d, actor, id}
 	go s.serveSocket(ctx, base, s.followRoom, end)
 	return nil
 }

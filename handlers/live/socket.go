@@ -41,9 +41,9 @@ type socket struct {
 	try  *attempt // nil where every write may wait
 	form int
 	sub  *chat.Subscription
-	// frame handles a frame of the reader. false ends the socket.
-	frame  func([]byte) bool
-	resume func()          // follows the room again
+	// reader handles the frames that the reader sends; nil if it may send none.
+	reader *frameReader
+	ctx    context.Context // ends with the reader's permission
 	base   context.Context // of the server: says why ctx has ended
 
 	writing sync.Mutex // held while something is written; guards rest
@@ -127,8 +127,8 @@ func (l *library) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// serveSocket runs the socket until either side ends it, then calls end. write sends the waiting updates first. ctx ends
-// with the reader's permission, base, its parent, with the server.
+// serveSocket runs the socket until either side ends it, then calls end. write sends the updates: all of them, or those
+// that wait until the room sends the others. ctx ends with the reader's permission, base, its parent, with the server.
 func (s *socket) serveSocket(ctx, base context.Context, write func(context.Context) error, end func()) {
 	defer end()
 	defer func() {
@@ -139,19 +139,12 @@ func (s *socket) serveSocket(ctx, base context.Context, write func(context.Conte
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.base = base
-	s.resume = func() {
-		s.startGoroutine(func() {
-			if err := write(ctx); err != nil {
-				s.End(err)
-			}
-		})
-	}
+	s.ctx, s.base = ctx, base
 	stop := context.AfterFunc(ctx, func() { s.End(ctx.Err()) })
 	s.mu.Lock()
 	s.timer = time.AfterFunc(livePing, s.sendPing)
 	s.mu.Unlock()
-	s.resume()
+	s.startWriter(write)
 	s.readFrames()
 	stop()
 	s.mu.Lock()
@@ -168,13 +161,18 @@ func (s *socket) serveSocket(ctx, base context.Context, write func(context.Conte
 	s.wg.Wait()
 }
 
-// startGoroutine runs f as a goroutine of the socket, unless that is over.
-func (s *socket) startGoroutine(f func()) {
+// startWriter runs write in a goroutine, unless the socket is over.
+func (s *socket) startWriter(write func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.wg.Go(f)
+	if s.over {
+		return
 	}
+	s.wg.Go(func() {
+		if err := write(s.ctx); err != nil {
+			s.End(err)
+		}
+	})
 }
 
 // readFrames takes frames until the connection ends.
@@ -197,7 +195,7 @@ func (s *socket) readFrames() {
 		case !frames.takeTokens(1):
 			s.closeWith(websocket.StatusPolicyViolation, "too much is said here")
 			return
-		case kind != websocket.MessageText || len(b) > LiveFrameLimit || !s.frame(b):
+		case kind != websocket.MessageText || len(b) > LiveFrameLimit || !s.reader.handleFrame(s.ctx, b):
 			s.closeWith(websocket.StatusPolicyViolation, "this is not understood here")
 			return
 		}
@@ -297,7 +295,7 @@ func (s *socket) Push(b *chat.Batch) chat.Taken {
 }
 
 // Behind implements chat.Sink.
-func (s *socket) Behind() { s.resume() }
+func (s *socket) Behind() { s.startWriter(s.followRoom) }
 
 // End implements chat.Sink.
 func (s *socket) End(err error) { s.closeWith(closeCode(s.base, err)) }

@@ -74,7 +74,7 @@ func timed(t *testing.T) (s *chat.Service, id string, reader func() net.Conn) {
 			return
 		}
 		so.form, so.sub = plainFrame, sub
-		so.frame = func(b []byte) bool { return d.liveFrame(r.Context(), ada, id, b) }
+		so.reader = &frameReader{d, ada, id}
 		so.serveSocket(r.Context(), r.Context(), so.followRoom, sub.Close)
 	})}
 	served := make(chan struct{})

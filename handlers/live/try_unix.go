@@ -9,11 +9,10 @@ import (
 
 // attempt writes as many bytes as a connection accepts without waiting.
 type attempt struct {
-	conn  syscall.RawConn
-	write func(fd uintptr) bool
-	b     []byte
-	n     int
-	err   error
+	conn syscall.RawConn
+	b    []byte
+	n    int
+	err  error
 }
 
 // newAttempt returns nil for connections on which every write may wait, such as those of TLS.
@@ -26,9 +25,7 @@ func newAttempt(c net.Conn) *attempt {
 	if err != nil {
 		return nil
 	}
-	a := &attempt{conn: raw}
-	a.write = a.once
-	return a
+	return &attempt{conn: raw}
 }
 
 func (a *attempt) once(fd uintptr) bool {
@@ -47,7 +44,7 @@ func (a *attempt) once(fd uintptr) bool {
 // try returns the number of accepted bytes. One goroutine at a time calls it.
 func (a *attempt) try(b []byte) (int, error) {
 	a.b = b
-	err := a.conn.Write(a.write)
+	err := a.conn.Write(a.once)
 	a.b = nil
 	if err == nil {
 		err = a.err

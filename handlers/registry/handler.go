@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -48,9 +49,8 @@ type Sealer interface {
 // Config holds the parts of the endpoint. Every field except Revision is required.
 type Config struct {
 	Directory Directory
-	// Caller returns the actor of an API token, or a guest.
-	Caller func(r *http.Request) (ident.Actor, error)
-	Sealer Sealer
+	Callers   request.Authenticator
+	Sealer    Sealer
 	// Fetch reads the keys of domains; it dials no private address.
 	Fetch    http.RoundTripper
 	Resolver Resolver

@@ -79,7 +79,7 @@ func newDoor(t *testing.T, edit func(*Config)) *loginDoor {
 	}
 	l := &loginDoor{world: &world{pages: make(map[string]string), texts: make(map[string][]string)}, dir: new(directory)}
 	cfg := Config{Directory: l.dir, Sealer: keys, Fetch: l.world, Resolver: l.world, Open: true, URL: "https://home.org", Started: clock.Now().Add(-time.Hour), Log: slog.New(slog.DiscardHandler),
-		CheckURL: func(string) error { return nil }, Caller: func(*http.Request) (ident.Actor, error) { return ident.Actor{Kind: ident.Guest}, nil }}
+		CheckURL: func(string) error { return nil }, Callers: asGuest{}}
 	if edit != nil {
 		edit(&cfg)
 	}
@@ -319,4 +319,11 @@ func TestLogin_IsBounded(t *testing.T) {
 	if err := u.takeStamp("later", now.Add(time.Minute), now.Add(2*time.Second)); err != nil || len(u.until) != 1 {
 		t.Errorf("%v, %d remembered", err, len(u.until))
 	}
+}
+
+// asGuest takes each caller for a guest.
+type asGuest struct{}
+
+func (asGuest) Authenticate(*http.Request) (ident.Actor, error) {
+	return ident.Actor{Kind: ident.Guest}, nil
 }

@@ -45,7 +45,7 @@ func (d *Handler) issueToken(domain string, below bool) (token string, ends time
 func (d *Handler) callerOf(r *http.Request) (ident.Actor, error) {
 	token, ok := strings.CutPrefix(ident.BearerToken(r.Header.Get("Authorization")), tokenPrefix)
 	if !ok {
-		return d.Caller(r)
+		return d.Callers.Authenticate(r)
 	}
 	bad := fault.New(fault.Unauthenticated, "Invalid or expired registry token: log in again with mcp-publisher login.")
 	sealed, err := base64.RawURLEncoding.DecodeString(token)

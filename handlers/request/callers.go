@@ -13,6 +13,12 @@ import (
 	"agentsite/internal/ident"
 )
 
+// Authenticator returns the actor for the credentials of a request: a bearer token, otherwise a guest. An invalid token
+// is an error. *Callers implements it.
+type Authenticator interface {
+	Authenticate(r *http.Request) (ident.Actor, error)
+}
+
 // Callers identifies the caller of a protocol endpoint: the account of an API token, or a guest. Cookies are
 // ignored, so that no page of another site can act as the person whose browser shows it.
 //

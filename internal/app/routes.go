@@ -22,23 +22,14 @@ import (
 // newRouter returns the handler of all requests of the portal.
 func (p *Portal) newRouter() http.Handler {
 	dir := link.Directory{Hub: p.hub}
-	agents := link.New(link.Config{Authenticate: p.callers.AuthenticateToken, Guard: p.accounts.Guard, Claim: dir.Claim,
-		Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
-	document := func(a hub.Agent, mediaType string) ([]byte, error) {
-		switch mediaType {
-		case a2a.CardType:
-			return p.a2a.Card(a)
-		case mcp.CardType:
-			return p.mcp.Card(a), nil
-		}
-		return nil, nil
-	}
-	directory := ard.New(ard.Config{Document: document, Sign: p.signer.SignDetached, Started: p.started,
-		Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host,
+	agents := link.New(link.Config{Callers: p.callers, Accounts: p.accounts, Agents: dir,
+		Attach: p.drivers.link, Log: p.log})
+	directory := ard.New(ard.Config{Documents: agentCards{p.a2a, p.mcp}, Signer: p.signer, Started: p.started,
+		Directory: p.hub, Callers: p.callers, Name: p.name, URL: p.URL(), Host: p.url.Host,
 		Publisher: ard.Domain(p.url.Hostname()),
 		Version:   Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open,
-		Usage: (&usage{p: p}).countUsage, Log: p.log})
-	servers := registry.New(registry.Config{Directory: p.newServers(), Caller: p.callers.Authenticate, Sealer: p.keys,
+		Usage: &usage{p: p}, Log: p.log})
+	servers := registry.New(registry.Config{Directory: p.newServers(), Callers: p.callers, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		CheckURL: addressPolicy{p.egress}.CheckURL, Open: p.accounts.Policy() == account.Open,
 		Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
@@ -49,6 +40,23 @@ func (p *Portal) newRouter() http.Handler {
 		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
 		Host:  p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Database: p.db, Log: p.log})
+}
+
+// agentCards are the public cards of agents at the endpoints that have such.
+type agentCards struct {
+	a2a *a2a.Handler
+	mcp *mcp.Handler
+}
+
+// Document implements ard.Documents.
+func (c agentCards) Document(a hub.Agent, mediaType string) (card []byte, found bool, err error) {
+	switch mediaType {
+	case a2a.CardType:
+		card, err = c.a2a.Card(a)
+	case mcp.CardType:
+		card = c.mcp.Card(a)
+	}
+	return card, card != nil, err
 }
 
 // Route is one method on one pattern of the portal's address.

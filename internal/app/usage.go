@@ -20,7 +20,8 @@ type usage struct {
 	last ard.Usage
 }
 
-func (u *usage) countUsage(ctx context.Context) (ard.Usage, error) {
+// CountUsage implements ard.UsageCounter.
+func (u *usage) CountUsage(ctx context.Context) (ard.Usage, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.at.IsZero() || time.Since(u.at) >= usageFor {

@@ -37,26 +37,33 @@ func (l *linked) Observe(_ context.Context, id string, v hub.Liveness) {
 	l.seen <- id + " " + string(v.State)
 }
 
+// ada is the only account. Every agent that is not named taken is hers.
+type ada struct{}
+
+func (ada) AuthenticateToken(_ *http.Request, token string) (ident.Actor, error) {
+	if token != ident.TokenPrefix+"good" {
+		return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is\nunknown \u001b[31mhere.")
+	}
+	return ident.Actor{Kind: ident.Person, ID: "ada"}, nil
+}
+
+func (ada) Guard(ctx context.Context, _ ident.Actor) (context.Context, func()) {
+	return context.WithCancel(ctx)
+}
+
+func (ada) Claim(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
+	if h.Name == "taken" {
+		return task.Attached{}, fault.New(fault.Conflict, "The name taken is taken.")
+	}
+	return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID}, nil
+}
+
+func (ada) Holds(context.Context, ident.Actor, task.Attached) error { return nil }
+
 func newLinked(t *testing.T) *linked {
 	l := &linked{seen: make(chan string, 100)}
 	l.Driver = driver.New(driver.Config{Portal: "portal.example", Observer: l})
-	srv := httptest.NewServer(door.New(door.Config{
-		Authenticate: func(_ *http.Request, token string) (ident.Actor, error) {
-			if token != ident.TokenPrefix+"good" {
-				return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is\nunknown \u001b[31mhere.")
-			}
-			return ident.Actor{Kind: ident.Person, ID: "ada"}, nil
-		},
-		Guard: func(ctx context.Context, _ ident.Actor) (context.Context, func()) { return context.WithCancel(ctx) },
-		Claim: func(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
-			if h.Name == "taken" {
-				return task.Attached{}, fault.New(fault.Conflict, "The name taken is taken.")
-			}
-			return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID}, nil
-		},
-		Holds:  func(context.Context, ident.Actor, task.Attached) error { return nil },
-		Attach: l.Driver,
-	}))
+	srv := httptest.NewServer(door.New(door.Config{Callers: ada{}, Accounts: ada{}, Agents: ada{}, Attach: l.Driver}))
 	t.Cleanup(func() { l.Close(); srv.Close() })
 	l.url = srv.URL
 	return l

@@ -107,24 +107,31 @@ type states chan<- hub.Live
 
 func (s states) Observe(_ context.Context, _ string, l hub.Liveness) { s <- l.State }
 
+// ada is the only account. Her token is secret, and every agent is hers.
+type ada struct{}
+
+func (ada) AuthenticateToken(_ *http.Request, token string) (ident.Actor, error) {
+	if token != secret {
+		return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is unknown.")
+	}
+	return ident.Actor{Kind: ident.Person, ID: "ada"}, nil
+}
+
+func (ada) Guard(ctx context.Context, _ ident.Actor) (context.Context, func()) {
+	return context.WithCancel(ctx)
+}
+
+func (ada) Claim(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
+	return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID}, nil
+}
+
+func (ada) Holds(context.Context, ident.Actor, task.Attached) error { return nil }
+
 // portal is the real door and the real driver behind a line that can be cut.
 func portal(t *testing.T) (*driver.Driver, *cutter, <-chan hub.Live) {
 	seen := make(chan hub.Live, 1000)
 	d := driver.New(driver.Config{Portal: "portal.example", Observer: states(seen)})
-	srv := httptest.NewServer(door.New(door.Config{
-		Authenticate: func(_ *http.Request, token string) (ident.Actor, error) {
-			if token != secret {
-				return ident.Actor{}, fault.New(fault.Unauthenticated, "Your token is unknown.")
-			}
-			return ident.Actor{Kind: ident.Person, ID: "ada"}, nil
-		},
-		Guard: func(ctx context.Context, _ ident.Actor) (context.Context, func()) { return context.WithCancel(ctx) },
-		Claim: func(_ context.Context, a ident.Actor, h linkwire.Hello) (task.Attached, error) {
-			return task.Attached{AgentID: h.Name, Name: h.Name, OwnerID: a.ID}, nil
-		},
-		Holds:  func(context.Context, ident.Actor, task.Attached) error { return nil },
-		Attach: d,
-	}))
+	srv := httptest.NewServer(door.New(door.Config{Callers: ada{}, Accounts: ada{}, Agents: ada{}, Attach: d}))
 	t.Cleanup(func() { d.Close(); srv.Close() })
 	return d, newCutter(t, srv.Listener.Addr().String()), seen
 }
