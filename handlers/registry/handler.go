@@ -40,6 +40,12 @@ type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
+// AddressPolicy decides which addresses the portal may call.
+type AddressPolicy interface {
+	// CheckURL returns the reason why an address may not be called, or nil.
+	CheckURL(address string) error
+}
+
 // Sealer encrypts and decrypts texts with a key of this portal.
 type Sealer interface {
 	Seal(plain, bound string) []byte
@@ -52,10 +58,9 @@ type Config struct {
 	Callers   request.Authenticator
 	Sealer    Sealer
 	// Fetch reads the keys of domains; it dials no private address.
-	Fetch    http.RoundTripper
-	Resolver Resolver
-	// CheckURL returns the reason why an address may not be called.
-	CheckURL func(string) error
+	Fetch     http.RoundTripper
+	Resolver  Resolver
+	Addresses AddressPolicy
 	// Open is true if a domain alone may publish, without an account.
 	Open bool
 	// Loopback is true if the portal is reachable from this machine only.

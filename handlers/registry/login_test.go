@@ -79,7 +79,7 @@ func newDoor(t *testing.T, edit func(*Config)) *loginDoor {
 	}
 	l := &loginDoor{world: &world{pages: make(map[string]string), texts: make(map[string][]string)}, dir: new(directory)}
 	cfg := Config{Directory: l.dir, Sealer: keys, Fetch: l.world, Resolver: l.world, Open: true, URL: "https://home.org", Started: clock.Now().Add(-time.Hour), Log: slog.New(slog.DiscardHandler),
-		CheckURL: func(string) error { return nil }, Callers: asGuest{}}
+		Addresses: noPrivate{}, Callers: asGuest{}}
 	if edit != nil {
 		edit(&cfg)
 	}

@@ -14,12 +14,7 @@ import (
 
 // quiet is a door on a portal that others reach, as far as server.json goes.
 func publicDoor() *Handler {
-	return New(Config{CheckURL: func(s string) error {
-		if strings.Contains(s, "10.0.0.1") {
-			return errors.New("a private address")
-		}
-		return nil
-	}})
+	return New(Config{Addresses: noPrivate{}})
 }
 
 const whole = `{"$schema":"https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json","name":"com.example/weather","title":"Weather","description":"Tells the weather","version":"1.2.0",
@@ -209,4 +204,14 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// noPrivate allows every address but 10.0.0.1.
+type noPrivate struct{}
+
+func (noPrivate) CheckURL(address string) error {
+	if strings.Contains(address, "10.0.0.1") {
+		return errors.New("a private address")
+	}
+	return nil
 }

@@ -166,7 +166,7 @@ func (d *Handler) checkRemote(f *findings, path string, t transport) {
 	if !d.Loopback && !strings.HasPrefix(sample, "https://") {
 		f.addIssue("semantic", path+".url", "invalid-remote-url",
 			"invalid remote URL: %s: only https addresses are taken", cutText(t.URL, 200))
-	} else if err := d.CheckURL(sample); err != nil {
+	} else if err := d.Addresses.CheckURL(sample); err != nil {
 		f.addIssue("semantic", path+".url", "invalid-remote-url", "invalid remote URL: %s: %s", cutText(t.URL, 200),
 			err)
 	}

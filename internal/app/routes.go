@@ -31,7 +31,7 @@ func (p *Portal) newRouter() http.Handler {
 		Usage: &usage{p: p}, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.newServers(), Callers: p.callers, Sealer: p.keys,
 		Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
-		CheckURL: addressPolicy{p.egress}.CheckURL, Open: p.accounts.Policy() == account.Open,
+		Addresses: addressPolicy{p.egress}, Open: p.accounts.Policy() == account.Open,
 		Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(),
