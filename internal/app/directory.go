@@ -86,8 +86,7 @@ func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind ma
 		Kinds:    agentkind.Registered(),
 		Loopback: settings.LoopbackHost(p.url.Hostname()),
 		Model:    p.set.ModelName(), ModelHost: p.set.ModelHost()}
-	p.connectHub(&ports)
-	p.hub = hub.New(ports, cfg)
+	p.hub = hub.New(p.connectHub(ports), cfg)
 	monitor := liveness.Ports{Queue: queue, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
 	if p.node != nil {

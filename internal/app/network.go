@@ -79,9 +79,9 @@ func (a hubAgents) Anywhere(ctx context.Context, actor ident.Actor, name string)
 	return a.p.hub.Anywhere(ctx, actor, name)
 }
 
-// connectHub adds the network to the hub's ports. Without a network the hub asks no other portal. Tests use another
-// network.
-func (p *Portal) connectHub(ports *hub.Ports) {
+// connectHub returns the hub's ports with the network. Without a network the hub asks no other portal. Tests use
+// another network.
+func (p *Portal) connectHub(ports hub.Ports) hub.Ports {
 	ports.Ways = noWay{}
 	if n := p.node; n != nil {
 		ports.Network, ports.Ways, ports.Wider, ports.Seeker = n.Network, n, n.Searcher, n.Resolver
@@ -90,6 +90,7 @@ func (p *Portal) connectHub(ports *hub.Ports) {
 	if p.set.RemoteAgents != nil {
 		ports.Network = p.set.RemoteAgents
 	}
+	return ports
 }
 
 // newCallers returns the value that identifies callers. In a network it also accepts people of other portals.
