@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Collectors returns the metrics that the parts of the Node count.
-func (n *Node) Collectors() []prometheus.Collector {
-	return slices.Concat([]prometheus.Collector{n.calls}, n.Gate.Collectors(),
-		n.Guard.Collectors(), n.Client.Collectors(), n.Searcher.Collectors(), n.Resolver.Collectors())
+// ListCollectors returns the metrics that the parts of the Node count.
+func (n *Node) ListCollectors() []prometheus.Collector {
+	return slices.Concat([]prometheus.Collector{n.calls}, n.Gate.ListCollectors(),
+		n.Guard.ListCollectors(), n.Client.ListCollectors(), n.Searcher.ListCollectors(), n.Resolver.ListCollectors())
 }

@@ -209,7 +209,7 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, arg
 		r.showText(w.Question)
 		if r.over {
 			r.st.Said = before
-			r.fail("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+			r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 			return nil
 		}
 		if err := r.st.saveState(ctx, r.out); err != nil {
@@ -264,21 +264,21 @@ func (r *run) askModel(ctx context.Context) error {
 		size += len(c.Function.Arguments)
 		key := c.Function.Name + "\x00" + string(c.Function.Arguments)
 		if same[key]++; same[key] >= maxSame {
-			r.fail("The model asked %d times for the same call of %s and was stopped.", maxSame,
+			r.failTask("The model asked %d times for the same call of %s and was stopped.", maxSame,
 				cleanName(c.Function.Name))
 			return nil
 		}
 	}
 	switch {
 	case rounds >= maxRounds:
-		r.fail("The model used tools %d times in a row without coming to an answer and was stopped.",
+		r.failTask("The model used tools %d times in a row without coming to an answer and was stopped.",
 			maxRounds)
 		return nil
 	case len(all) > maxCalls:
-		r.fail("The model asked for more than %d calls of tools and was stopped.", maxCalls)
+		r.failTask("The model asked for more than %d calls of tools and was stopped.", maxCalls)
 		return nil
 	case size > maxAsked:
-		r.fail("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
+		r.failTask("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
 		return nil
 	}
 	r.st.Turns = append(r.st.Turns, turn)
@@ -306,11 +306,11 @@ func (r *run) endWithReply(reply model.Reply) {
 	parts := r.shownParts()
 	switch {
 	case reply.Finish == openai.FinishFilter:
-		r.fail("The model's provider withheld the answer or the rest of it (content filter).")
+		r.failTask("The model's provider withheld the answer or the rest of it (content filter).")
 	case len(parts) == 0 && reply.Finish == openai.FinishLength:
-		r.fail("The model came to its length limit before it said anything.")
+		r.failTask("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
-		r.fail("The model answered with nothing.")
+		r.failTask("The model answered with nothing.")
 	case reply.Finish == openai.FinishLength:
 		r.result = &task.Result{State: task.Completed, Parts: parts,
 			Reason: "The answer ends at the model's length limit."}
@@ -319,8 +319,8 @@ func (r *run) endWithReply(reply model.Reply) {
 	}
 }
 
-// fail ends the task as failed, with the shown text and a reason.
-func (r *run) fail(format string, args ...any) {
+// failTask ends the task as failed, with the shown text and a reason.
+func (r *run) failTask(format string, args ...any) {
 	res := failedResult(r.shownParts(), fmt.Sprintf(format, args...))
 	r.result = &res
 }
@@ -376,7 +376,7 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 			if f.Kind == fault.Internal {
 				return model.Reply{}, err
 			}
-			r.fail("%s", f.Safe)
+			r.failTask("%s", f.Safe)
 			return model.Reply{}, nil
 		}
 	}
@@ -394,12 +394,12 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	if err != nil {
 		why := r.ask.failureReason(err)
 		r.traceMessage(false, "no answer", why)
-		r.fail("%s", why)
+		r.failTask("%s", why)
 		return reply, nil
 	}
 	r.traceReply(reply)
 	if r.over {
-		r.fail("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+		r.failTask("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 	}
 	return reply, nil
 }

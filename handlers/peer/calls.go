@@ -81,8 +81,8 @@ func (c *Calls) count(err error) {
 	c.refused.WithLabelValues(string(federation.RefusalOf(err).Reason)).Inc()
 }
 
-// Collectors returns the metrics of Calls.
-func (c *Calls) Collectors() []prometheus.Collector {
+// ListCollectors returns the metrics of Calls.
+func (c *Calls) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{c.allowed, c.refused}
 }
 

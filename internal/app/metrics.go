@@ -50,8 +50,8 @@ func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor iden
 	registry.MustRegister(p.portalSamples())
 	if p.node != nil {
 		registry.MustRegister(p.networkSamples(stats), stats.Faults)
-		registry.MustRegister(p.node.Collectors()...)
-		registry.MustRegister(p.portalCalls.Collectors()...)
+		registry.MustRegister(p.node.ListCollectors()...)
+		registry.MustRegister(p.portalCalls.ListCollectors()...)
 	}
 	families, err := registry.Gather()
 	if err != nil {
@@ -75,16 +75,16 @@ func (p *Portal) portalSamples() samples {
 	info := prometheus.NewDesc("agentsite_info", "Which portal this is; always 1.", nil,
 		prometheus.Labels{"version": Version(), "url": p.URL(), "network": p.set.NetworkName})
 	s = append(s, prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1))
-	s.gauge("agentsite_start_time_seconds", "When the portal started, in seconds since 1970.",
+	s.addGauge("agentsite_start_time_seconds", "When the portal started, in seconds since 1970.",
 		float64(p.started.UnixMilli())/1000)
-	s.gauge("agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
-	s.gauge("agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
+	s.addGauge("agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
+	s.addGauge("agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s.gauge("go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
-	s.gauge("go_memstats_heap_alloc_bytes", "Heap in use.", float64(m.HeapAlloc))
-	s.gauge("go_memstats_sys_bytes", "Memory taken from the system.", float64(m.Sys))
-	s.counter("go_gc_cycles_total", "Garbage collections.", float64(m.NumGC))
+	s.addGauge("go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
+	s.addGauge("go_memstats_heap_alloc_bytes", "Heap in use.", float64(m.HeapAlloc))
+	s.addGauge("go_memstats_sys_bytes", "Memory taken from the system.", float64(m.Sys))
+	s.addCounter("go_gc_cycles_total", "Garbage collections.", float64(m.NumGC))
 	return s
 }
 
@@ -104,19 +104,19 @@ func (p *Portal) networkSamples(stats federation.Stats) samples {
 		federation.Silent, federation.Stale, federation.Denied, federation.Quarantined} {
 		states[string(state)] = int64(stats.States[state])
 	}
-	s.gauges("agentsite_peers", "Other portals, by how they are.", "state", states)
-	s.gauges("agentsite_peer_heads", "Heads of other portals that are known, by whether they still hold.",
+	s.addGauges("agentsite_peers", "Other portals, by how they are.", "state", states)
+	s.addGauges("agentsite_peer_heads", "Heads of other portals that are known, by whether they still hold.",
 		"state", map[string]int64{"current": int64(stats.CurrentHeads), "stale": int64(stats.StaleHeads)})
-	s.gauge("agentsite_peer_oldest_head_seconds", "Age of the oldest head that holds.", stats.OldestHead.Seconds())
-	s.gauge("agentsite_peer_agents_held", "Agents of other portals that are held.", float64(stats.Held))
-	s.gauge("agentsite_peer_agents_listed", "Agents that other portals list.", float64(stats.Listed))
-	s.gauge("agentsite_peers_truncated", "Portals over their quota.", float64(stats.Truncated))
-	s.gauge("agentsite_peers_lagging", "Portals of which a newer state waits.", float64(stats.Lagging))
+	s.addGauge("agentsite_peer_oldest_head_seconds", "Age of the oldest head that holds.", stats.OldestHead.Seconds())
+	s.addGauge("agentsite_peer_agents_held", "Agents of other portals that are held.", float64(stats.Held))
+	s.addGauge("agentsite_peer_agents_listed", "Agents that other portals list.", float64(stats.Listed))
+	s.addGauge("agentsite_peers_truncated", "Portals over their quota.", float64(stats.Truncated))
+	s.addGauge("agentsite_peers_lagging", "Portals of which a newer state waits.", float64(stats.Lagging))
 	off, wrong := n.Client.ClockOff()
-	s.gauge("agentsite_clock_behind_seconds",
+	s.addGauge("agentsite_clock_behind_seconds",
 		"By how much this clock is behind the median of others; 0 while fewer than three portals report it.",
 		off.Seconds())
-	s.gauge("agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
+	s.addGauge("agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", gaugeBool(wrong))
 	s.addOverlay(n.Overlay.Standing())
 	if n.Gossip != nil {
 		s.addGossip(n.Gossip.Standing())

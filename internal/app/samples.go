@@ -21,69 +21,69 @@ func (s samples) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// gauge adds the only value of a family that goes up and down.
-func (s *samples) gauge(name, help string, value float64) {
-	s.add(prometheus.GaugeValue, prometheus.NewDesc(name, help, nil, nil), value)
+// addGauge adds the only value of a family that goes up and down.
+func (s *samples) addGauge(name, help string, value float64) {
+	s.addSample(prometheus.GaugeValue, prometheus.NewDesc(name, help, nil, nil), value)
 }
 
-// counter adds the only value of a family that only grows.
-func (s *samples) counter(name, help string, value float64) {
-	s.add(prometheus.CounterValue, prometheus.NewDesc(name, help, nil, nil), value)
+// addCounter adds the only value of a family that only grows.
+func (s *samples) addCounter(name, help string, value float64) {
+	s.addSample(prometheus.CounterValue, prometheus.NewDesc(name, help, nil, nil), value)
 }
 
-// gauges adds the values of a family that go up and down, by the value of a label.
-func (s *samples) gauges(name, help, label string, values map[string]int64) {
+// addGauges adds the values of a family that go up and down, by the value of a label.
+func (s *samples) addGauges(name, help, label string, values map[string]int64) {
 	desc := prometheus.NewDesc(name, help, []string{label}, nil)
 	for of, value := range values {
-		s.add(prometheus.GaugeValue, desc, float64(value), of)
+		s.addSample(prometheus.GaugeValue, desc, float64(value), of)
 	}
 }
 
-// counters adds the values of a family that only grow, by the value of a label.
-func (s *samples) counters(name, help, label string, values map[string]int64) {
+// addCounters adds the values of a family that only grow, by the value of a label.
+func (s *samples) addCounters(name, help, label string, values map[string]int64) {
 	desc := prometheus.NewDesc(name, help, []string{label}, nil)
 	for of, value := range values {
-		s.add(prometheus.CounterValue, desc, float64(value), of)
+		s.addSample(prometheus.CounterValue, desc, float64(value), of)
 	}
 }
 
-func (s *samples) add(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string) {
+func (s *samples) addSample(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string) {
 	*s = append(*s, prometheus.MustNewConstMetric(desc, kind, value, labels...))
 }
 
 // addGossip adds the metrics of the gossip pool.
 func (s *samples) addGossip(g federation.GossipStanding) {
-	s.gauges("agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.",
+	s.addGauges("agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.",
 		"state", map[string]int64{"alive": int64(g.Members), "gone": int64(g.Gone)})
-	s.gauge("agentsite_gossip_queue", "Messages that wait to be handed on.", float64(g.Queued))
-	s.counters("agentsite_gossip_hints_total", "Hints of new heads.", "way",
+	s.addGauge("agentsite_gossip_queue", "Messages that wait to be handed on.", float64(g.Queued))
+	s.addCounters("agentsite_gossip_hints_total", "Hints of new heads.", "way",
 		map[string]int64{"told": g.Told, "heard": g.Heard})
-	s.counter("agentsite_gossip_lost_total", "Members that went, or that others missed.", float64(g.Lost))
-	s.counters("agentsite_gossip_requests_total",
+	s.addCounter("agentsite_gossip_lost_total", "Members that went, or that others missed.", float64(g.Lost))
+	s.addCounters("agentsite_gossip_requests_total",
 		"Requests of gossip: sent, those of them that failed, and those of others.", "outcome",
 		map[string]int64{"sent": g.Sent, "failed": g.Failed, "asked": g.Asked})
-	s.counters("agentsite_gossip_bytes_total", "Bytes of their bodies.", "way",
+	s.addCounters("agentsite_gossip_bytes_total", "Bytes of their bodies.", "way",
 		map[string]int64{"in": g.In, "out": g.Out})
-	s.counters("agentsite_gossip_messages_refused_total",
+	s.addCounters("agentsite_gossip_messages_refused_total",
 		"Messages that were not taken in: those no honest member sends, and those there was no room for.", "reason",
 		map[string]int64{"unfit": g.Refused, "full": g.Dropped})
 }
 
 // addOverlay adds the metrics of the DHT.
 func (s *samples) addOverlay(d federation.DHTStanding) {
-	s.gauge("agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
-	s.gauge("agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
-	s.gauge("agentsite_dht_keys", "Entries that this portal stores in the DHT.", float64(d.Keys))
-	s.gauge("agentsite_dht_round_seconds", "Interval at which these are refreshed.", d.RoundS)
-	s.gauge("agentsite_dht_records", "Records of the DHT that are kept for others.", float64(d.Held))
-	s.gauge("agentsite_dht_records_bytes", "Their size.", float64(d.Bytes))
-	s.counters("agentsite_dht_lookups_total",
+	s.addGauge("agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
+	s.addGauge("agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
+	s.addGauge("agentsite_dht_keys", "Entries that this portal stores in the DHT.", float64(d.Keys))
+	s.addGauge("agentsite_dht_round_seconds", "Interval at which these are refreshed.", d.RoundS)
+	s.addGauge("agentsite_dht_records", "Records of the DHT that are kept for others.", float64(d.Held))
+	s.addGauge("agentsite_dht_records_bytes", "Their size.", float64(d.Bytes))
+	s.addCounters("agentsite_dht_lookups_total",
 		"Lookups in the DHT by outcome; second_path are those that took another path.", "outcome",
 		map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
-	s.counters("agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those without an answer, and "+
+	s.addCounters("agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those without an answer, and "+
 		"those so late that another node was asked too.", "outcome",
 		map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
-	s.counters("agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.",
+	s.addCounters("agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.",
 		"reason", d.Refused)
 }
 
@@ -91,7 +91,7 @@ func (s *samples) addOverlay(d federation.DHTStanding) {
 func (s *samples) addPeer(peer federation.PeerStats) {
 	host := strings.ToValidUTF8(peer.Host, "�") // another portal chose it
 	add := func(kind prometheus.ValueType, name, help string, value float64) {
-		s.add(kind, prometheus.NewDesc(name, help, []string{"portal"}, nil), value, host)
+		s.addSample(kind, prometheus.NewDesc(name, help, []string{"portal"}, nil), value, host)
 	}
 	add(prometheus.GaugeValue, "agentsite_peer_rtt_seconds",
 		"Round trip to a portal, smoothed; for at most 64 portals.", peer.RTT.Seconds())

@@ -226,8 +226,8 @@ type textWriter struct {
 	full   bool // the answer takes no more text, and the command was killed
 }
 
-// put adds text to the answer. A command whose answer is full is killed, and the rest of its output is dropped.
-func (w *textWriter) put(s string) {
+// putText adds text to the answer. A command whose answer is full is killed, and the rest of its output is dropped.
+func (w *textWriter) putText(s string) {
 	if err := w.answer.Text(s); err != nil && !w.full {
 		w.full = true
 		_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
@@ -255,7 +255,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 	if n > 0 {
 		s := string(w.wait[:n])
 		w.wait = append(w.wait[:0], w.wait[n:]...)
-		w.put(s)
+		w.putText(s)
 	}
 	return len(p), nil
 }
@@ -263,7 +263,7 @@ func (w *textWriter) Write(p []byte) (int, error) {
 // flushRest writes the waiting text, without the line breaks at the end.
 func (w *textWriter) flushRest() {
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
-		w.put(s)
+		w.putText(s)
 	}
 	w.wait = nil
 }

@@ -92,9 +92,9 @@ type stoppedControl struct {
 func (c *stoppedControl) Close() error {
 	var errs []error
 	for _, p := range c.opened {
-		errs = append(errs, p.close())
+		errs = append(errs, p.closePeers())
 	}
-	return errors.Join(append(errs, c.keys.close(), c.folder.close())...)
+	return errors.Join(append(errs, c.keys.closeKeyring(), c.folder.close())...)
 }
 
 // folder is the data folder of a portal that does not run, taken and open.

@@ -113,8 +113,8 @@ type Databases struct {
 	Replica *replica.Replica
 }
 
-// Check implements doctor.Databases.
-func (d Databases) Check(ctx context.Context, r *Diagnosis) {
+// CheckFiles implements doctor.Databases.
+func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 	db, replica := d.DB, d.Replica
 	type checked interface {
 		QuickCheck(ctx context.Context) ([]string, error)
@@ -168,7 +168,7 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	if err != nil {
 		s.Keyring = brokenKeyring{err}
 	}
-	defer func() { err = errors.Join(err, ring.close()) }()
+	defer func() { err = errors.Join(err, ring.closeReplica()) }()
 	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.NetworkName, origin: o.url}, Log: o.log}
 	var replica *replica.Replica
 	if ring != nil {

@@ -117,8 +117,8 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	return &Keyring{set.Data, self, op, replica}, nil
 }
 
-// close closes the replica, which a running portal closes itself.
-func (k *Keyring) close() error {
+// closeReplica closes the replica, which a running portal closes itself.
+func (k *Keyring) closeReplica() error {
 	if k == nil {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (l *lazyKeys) loadKeys(ctx context.Context) (k *Keyring, err error) {
 	return l.ring, nil
 }
 
-func (l *lazyKeys) close() error { return l.ring.close() }
+func (l *lazyKeys) closeKeyring() error { return l.ring.closeReplica() }
 
 // Keys implements KeyControl.
 func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err error) {

@@ -82,8 +82,8 @@ func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log 
 	return p, nil
 }
 
-// close stores the portals that were added, and closes the replica.
-func (p *offlinePeers) close() error {
+// closePeers stores the portals that were added, and closes the replica.
+func (p *offlinePeers) closePeers() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // Run stores the portals when it ends
 	return errors.Join(p.peers.Run(ended), p.closeReplica())

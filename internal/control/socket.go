@@ -45,13 +45,13 @@ func newSocketPath(dir string) (*socketPath, error) {
 	return &socketPath{fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), f}, nil
 }
 
-// socketPath is the path of a socket. It is valid until close.
+// socketPath is the path of a socket. It is valid until closeFolder.
 type socketPath struct {
 	name string
 	dir  *os.File // nil for a short path
 }
 
-func (p *socketPath) close() {
+func (p *socketPath) closeFolder() {
 	if p.dir != nil {
 		p.dir.Close()
 	}
@@ -101,7 +101,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	defer socket.close()
+	defer socket.closeFolder()
 	path := socket.name
 	os.Remove(path)
 	l, err := net.Listen("unix", path)
@@ -202,7 +202,7 @@ func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket.name)
 	if err != nil {
-		socket.close()
+		socket.closeFolder()
 		return nil, false
 	}
 	conn.Close()
@@ -302,6 +302,6 @@ func (c *remoteControl) Doctor(ctx context.Context, q doctor.Question) (r doctor
 
 func (c *remoteControl) Close() error {
 	c.client.CloseIdleConnections()
-	c.socket.close()
+	c.socket.closeFolder()
 	return nil
 }

@@ -131,7 +131,7 @@ type Publisher interface {
 
 // Databases checks the database files and adds findings to the report: control.Databases.
 type Databases interface {
-	Check(ctx context.Context, r *Report)
+	CheckFiles(ctx context.Context, r *Report)
 }
 
 // listPeers returns the other portals. The list is empty if the portal has none or they are not available.
@@ -155,7 +155,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	}
 	s.checkFolder(&r)
 	if s.Databases != nil {
-		s.Databases.Check(ctx, &r)
+		s.Databases.CheckFiles(ctx, &r)
 	}
 	s.checkSettings(&r)
 	s.checkReach(ctx, &r)

@@ -17,8 +17,8 @@ func newMetrics() metrics {
 	}
 }
 
-// Collectors returns the metrics of the Gate.
-func (g *Gate) Collectors() []prometheus.Collector {
+// ListCollectors returns the metrics of the Gate.
+func (g *Gate) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{g.metrics.records, g.metrics.refused}
 }
 

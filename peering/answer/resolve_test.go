@@ -549,7 +549,7 @@ func TestSearcher_WaitsForTheDHTNoLongerThanForPortals(t *testing.T) {
 func outcomes(t *testing.T, k *search.Resolver) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(k.Collectors()...)
+	registry.MustRegister(k.ListCollectors()...)
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatal(len(families), err)

@@ -25,8 +25,8 @@ func newMetrics() metrics {
 	}
 }
 
-// Collectors returns the metrics of the Client.
-func (c *Client) Collectors() []prometheus.Collector {
+// ListCollectors returns the metrics of the Client.
+func (c *Client) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{c.metrics.asked, c.metrics.received}
 }
 

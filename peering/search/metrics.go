@@ -25,13 +25,13 @@ func newMetrics() metrics {
 	}
 }
 
-// Collectors returns the metrics of the Searcher.
-func (s *Searcher) Collectors() []prometheus.Collector {
+// ListCollectors returns the metrics of the Searcher.
+func (s *Searcher) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{s.metrics.searches, s.metrics.portals}
 }
 
-// Collectors returns the metrics of the Resolver.
-func (k *Resolver) Collectors() []prometheus.Collector { return []prometheus.Collector{k.outcomes} }
+// ListCollectors returns the metrics of the Resolver.
+func (k *Resolver) ListCollectors() []prometheus.Collector { return []prometheus.Collector{k.outcomes} }
 
 func (m *metrics) countSearch(c federation.Coverage, late bool) {
 	m.searches.WithLabelValues("all").Inc()

@@ -93,8 +93,8 @@ type touchWrite struct {
 	list     map[string]touch // as written
 }
 
-// Write implements sqlite.SoonWrite.
-func (w *touchWrite) Write(t *sqlite.Tx) error {
+// WriteRows implements sqlite.SoonWrite.
+func (w *touchWrite) WriteRows(t *sqlite.Tx) error {
 	w.list = w.accounts.touches.waiting()
 	for hash, u := range w.list {
 		if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires,
@@ -105,8 +105,8 @@ func (w *touchWrite) Write(t *sqlite.Tx) error {
 	return nil
 }
 
-// Written implements sqlite.SoonWrite.
-func (w *touchWrite) Written(err error) { w.accounts.noteTouched(w.list, err) }
+// NoteOutcome implements sqlite.SoonWrite.
+func (w *touchWrite) NoteOutcome(err error) { w.accounts.noteTouched(w.list, err) }
 
 // noteTouched follows the write of touches. A failed write is not tried again:
 // the next use is noted in its turn.

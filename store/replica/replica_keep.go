@@ -100,13 +100,11 @@ const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS 
 // keepSaid keeps a record that is no agent's.
 func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
-	if rec.Type == record.TypeCard { // the first record of a portal
-		if _, err := r.ensurePortal(t, rec.Portal); err != nil {
-			return false, err
-		}
-	}
 	p, found, err := r.findPortal(t, rec.Portal)
-	if err != nil || !found || !p.stillAdmits(rec) {
+	if err == nil && !found && rec.Type == record.TypeCard { // the first record of a portal
+		p, err = r.open.insertPortal(t, rec.Portal)
+	}
+	if err != nil || p == nil || !p.stillAdmits(rec) {
 		return false, err
 	}
 	var row saidRow
@@ -190,7 +188,10 @@ func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 // others and the new one does.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
-		p, err := r.ensurePortal(t, c.Slot.Portal)
+		p, found, err := r.findPortal(t, c.Slot.Portal)
+		if err == nil && !found {
+			p, err = r.open.insertPortal(t, c.Slot.Portal)
+		}
 		if err != nil {
 			return err
 		}

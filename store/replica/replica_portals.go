@@ -79,32 +79,28 @@ func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, fo
 	if p.ring, err = r.loadRing(t, id, p.ID); err != nil {
 		return nil, false, err
 	}
-	r.openRow(t, id, p)
+	r.open.addRow(t, id, p)
 	return p, true, nil
 }
 
-// ensurePortal returns the row of a portal, and inserts it if there is none.
-func (r *Replica) ensurePortal(t *sqlite.Tx, id record.PortalID) (*portalRow, error) {
-	p, found, err := r.findPortal(t, id)
-	if err != nil || found {
-		return p, err
-	}
+// insertPortal inserts the row of a portal that has none.
+func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow, error) {
 	res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
 	if err != nil {
 		return nil, err
 	}
-	p = new(portalRow)
+	p := new(portalRow)
 	if p.ID, err = res.LastInsertId(); err != nil {
 		return nil, err
 	}
-	r.openRow(t, id, p)
+	o.addRow(t, id, p)
 	return p, nil
 }
 
-// openRow keeps a row until the end of the transaction.
-func (r *Replica) openRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
-	r.open.rows[id] = p
-	t.AtEnd(&r.open)
+// addRow keeps a row until the end of the transaction.
+func (o *openPortals) addRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
+	o.rows[id] = p
+	t.AtEnd(o)
 }
 
 // loadRing returns the keys of a portal: the cached ones are those committed last,

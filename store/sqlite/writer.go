@@ -169,17 +169,17 @@ func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 
 // SoonWrite is a small write that may share the commit of the next write.
 type SoonWrite interface {
-	// Write changes rows, by the rules of DB.Write.
-	Write(t *Tx) error
-	// Written is called once with the outcome of the transaction.
-	Written(err error)
+	// WriteRows changes rows, by the rules of DB.Write.
+	WriteRows(t *Tx) error
+	// NoteOutcome is called once with the outcome of the transaction.
+	NoteOutcome(err error)
 }
 
 // WriteSoon runs w at the beginning of the next transaction, at the latest after delay: one commit is enough for a
 // small write and the one that follows it.
 func (f *DB) WriteSoon(delay time.Duration, w SoonWrite) {
 	f.soonMu.Lock()
-	f.soon = append(f.soon, &op{fn: w.Write, done: make(chan struct{}), soon: w})
+	f.soon = append(f.soon, &op{fn: w.WriteRows, done: make(chan struct{}), soon: w})
 	f.soonMu.Unlock()
 	time.AfterFunc(delay, func() {
 		select {
@@ -268,7 +268,7 @@ func (f *DB) commitBatch(batch []*op) {
 		batch = slices.Insert(batch, 0, soon...)
 		defer func() {
 			for _, o := range soon {
-				o.soon.Written(o.err)
+				o.soon.NoteOutcome(o.err)
 			}
 		}()
 	}

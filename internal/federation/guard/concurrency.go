@@ -81,8 +81,8 @@ type places struct {
 
 func newPlaces() *places { return &places{busy: make(map[record.PortalID]int)} }
 
-// total returns the number of requests that are worked on.
-func (p *places) total() int {
+// countBusy returns the number of requests that are worked on.
+func (p *places) countBusy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all

@@ -24,15 +24,15 @@ func newMetrics() metrics {
 	}
 }
 
-// Collectors returns the metrics of the Guard: its decisions and its kept state.
-func (g *Guard) Collectors() []prometheus.Collector {
+// ListCollectors returns the metrics of the Guard: its decisions and its kept state.
+func (g *Guard) ListCollectors() []prometheus.Collector {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(value()) })
 	}
 	return []prometheus.Collector{g.metrics.verified, g.metrics.refused,
-		gauge("agentsite_peer_requests_busy", "Requests of other portals that are worked on now.", g.places.total),
-		gauge("agentsite_nonces", "Nonces that are remembered.", g.used.total),
+		gauge("agentsite_peer_requests_busy", "Requests of other portals that are worked on now.", g.places.countBusy),
+		gauge("agentsite_nonces", "Nonces that are remembered.", g.used.countNonces),
 		gauge("agentsite_nonces_max", "Nonces that there is room for.", func() int { return maxNonces })}
 }
 

@@ -53,8 +53,8 @@ type used struct {
 	full      chan struct{} // wakes the writer when many wait
 }
 
-// total returns the number of nonces that are remembered.
-func (u *used) total() int {
+// countNonces returns the number of nonces that are remembered.
+func (u *used) countNonces() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
