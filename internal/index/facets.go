@@ -266,6 +266,38 @@ func (x *Index) setValues(doc uint32, list []facetValue) {
 	x.values[doc] = ids
 }
 
+// fitFacets puts the lists of all documents and of all values one behind the other, in the order in
+// which searches read them: that takes less memory, and counting waits less for it. The caller must
+// hold mu.
+func (x *Index) fitFacets() {
+	size := 0
+	for _, ids := range x.values {
+		size += len(ids)
+	}
+	all := make([]valueID, 0, size)
+	for doc := range x.values {
+		all, x.values[doc] = appendFitted(all, x.values[doc])
+	}
+	for _, f := range x.facets {
+		size := 0
+		for i := range f.values {
+			size += len(f.values[i].docs.list)
+		}
+		all := make([]uint32, 0, size)
+		for _, number := range f.order {
+			docs := &f.values[number].docs
+			all, docs.list = appendFitted(all, docs.list)
+		}
+	}
+}
+
+// appendFitted appends a list to all, which has the room, and returns the list as a part of it.
+func appendFitted[T any](all, list []T) (_, fitted []T) {
+	from := len(all)
+	all = append(all, list...)
+	return all, all[from:len(all):len(all)]
+}
+
 // valueOf returns the value with an id; the caller must hold mu.
 func (x *Index) valueOf(id valueID) *value { return &x.facets[id.facet()].values[id.number()] }
 

@@ -65,6 +65,7 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	if count >= len(x.docs)/fitShare { // else the copies would cost more than they free
 		x.words.Fit()
 		x.docs, x.times, x.values = bm25.Fitted(x.docs), bm25.Fitted(x.times), bm25.Fitted(x.values)
+		x.fitFacets()
 	}
 }
 
