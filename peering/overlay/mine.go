@@ -189,7 +189,8 @@ func (m *mine) applyEntry(a *record.Agent) {
 // mergeKeys applies changes to keys, which are sorted. It returns the result and the new keys.
 func mergeKeys(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
-	news := slices.SortedFunc(maps.Values(changed), order)
+	news := slices.AppendSeq(make([]entry, 0, len(changed)), maps.Values(changed))
+	slices.SortFunc(news, order)
 	all = make([]entry, 0, len(keys)+len(news))
 	for _, e := range news {
 		i, had := slices.BinarySearchFunc(keys, e.key, byKey)
