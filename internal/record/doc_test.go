@@ -52,8 +52,8 @@ func TestPage_HasTypesWithTheirBounds(t *testing.T) {
 		if got := fmt.Sprint(rule.max, " ", rule.life/unit); !ok || got != row[2]+" "+row[3] || rule.life%unit != 0 {
 			t.Errorf("%s: the page says %s bytes and %s %s, the code %s", row[1], row[2], row[3], row[4], got)
 		}
-		if rule.new != nil && rule.new().recordType() != Type(row[1]) {
-			t.Errorf("%s is read as %s", row[1], rule.new().recordType())
+		if body, ok := newBody(Type(row[1])); ok && body.recordType() != Type(row[1]) {
+			t.Errorf("%s is read as %s", row[1], body.recordType())
 		}
 	}
 	has(t, doc, fmt.Sprintf("may live %d d", (30*day+grace)/day))

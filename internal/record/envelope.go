@@ -100,10 +100,11 @@ func Open(network string, wire []byte) (*Record, error) {
 		return nil, err
 	}
 	t := Type(e.typ)
-	rule, ok := ruleOf(t)
-	if !ok || rule.new == nil {
+	body, ok := newBody(t)
+	if !ok {
 		return nil, refuse(Unknown, "its type is not known here")
 	}
+	rule, _ := ruleOf(t)
 	size := encoding.DecodedLen(len(e.payload))
 	if size > rule.max {
 		return nil, refuse(TooLarge, "its payload has %d bytes, %s has at most %d", size, t, rule.max)
@@ -126,7 +127,7 @@ func Open(network string, wire []byte) (*Record, error) {
 		return nil, err
 	}
 	r.Hash = sha256.Sum256(r.signed)
-	r.Body = rule.new()
+	r.Body = body
 	if err := decodeBody(r.Body, r.payload); err != nil {
 		return nil, err
 	}
@@ -144,15 +145,14 @@ func DecodeAdmitted(wire []byte) (Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, ok := ruleOf(Type(e.typ))
-	if !ok || rule.new == nil {
+	body, ok := newBody(Type(e.typ))
+	if !ok {
 		return nil, refuse(Unknown, "its type is not known here")
 	}
 	payload, err := encoding.AppendDecode(nil, e.payload)
 	if err != nil {
 		return nil, refuse(NotEnvelope, "p is not base64url")
 	}
-	body := rule.new()
 	return body, decodeBody(body, payload)
 }
 

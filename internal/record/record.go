@@ -57,32 +57,54 @@ type rule struct {
 	max int
 	// life bounds exp - iss, in milliseconds.
 	life int64
-	new  func() Body
 }
 
 // ruleOf returns the rule of a type, and whether the type is known.
 func ruleOf(t Type) (rule, bool) {
 	switch t {
 	case TypeCard:
-		return rule{4 << 10, 90 * day, func() Body { return new(Card) }}, true
+		return rule{4 << 10, 90 * day}, true
 	case TypeContact:
-		return rule{350, 48 * hour, nil}, true
+		return rule{350, 48 * hour}, true
 	case TypeAgent:
-		return rule{MaxAgent, 30 * day, func() Body { return new(Agent) }}, true
+		return rule{MaxAgent, 30 * day}, true
 	case TypeHead:
-		return rule{512, 48 * hour, func() Body { return new(Head) }}, true
+		return rule{512, 48 * hour}, true
 	case TypeSummary:
-		return rule{32 << 10, 48 * hour, func() Body { return new(Summary) }}, true
+		return rule{32 << 10, 48 * hour}, true
 	case TypeProvider:
-		return rule{400, 36 * hour, func() Body { return new(Provider) }}, true
+		return rule{400, 36 * hour}, true
 	case TypeAttest:
-		return rule{1 << 10, 180 * day, func() Body { return new(Attest) }}, true
+		return rule{1 << 10, 180 * day}, true
 	case TypeLive:
-		return rule{9 << 10, 48 * hour, func() Body { return new(Live) }}, true
+		return rule{9 << 10, 48 * hour}, true
 	case TypeFork:
-		return rule{2 << 10, 365 * day, func() Body { return new(Fork) }}, true
+		return rule{2 << 10, 365 * day}, true
 	}
 	return rule{}, false
+}
+
+// newBody returns an empty body for a record of a type in JSON, and whether the type has one.
+func newBody(t Type) (Body, bool) {
+	switch t {
+	case TypeCard:
+		return new(Card), true
+	case TypeAgent:
+		return new(Agent), true
+	case TypeHead:
+		return new(Head), true
+	case TypeSummary:
+		return new(Summary), true
+	case TypeProvider:
+		return new(Provider), true
+	case TypeAttest:
+		return new(Attest), true
+	case TypeLive:
+		return new(Live), true
+	case TypeFork:
+		return new(Fork), true
+	}
+	return nil, false
 }
 
 // Record is one signed statement, decoded from its bytes. It owns its slices; callers must not
