@@ -202,13 +202,13 @@ func describeField(name string, v any) spec {
 		Name: name, Type: JSON, Title: cutRunes(s.text("title"), maxShown),
 		Description: cutRunes(s.text("description"), maxText), Format: cutRunes(s.text("format"), 40),
 	}}
-	if values, labels := enumOptions(s); len(values) > 0 {
-		f.Type, f.values = Choice, values
-		for _, v := range values {
+	if enum := enumOptions(s); len(enum.values) > 0 {
+		f.Type, f.values = Choice, enum.values
+		for _, v := range enum.values {
 			f.Options = append(f.Options, typedText(v))
 		}
-		if labels != nil {
-			f.Labels = labels
+		if enum.labels != nil {
+			f.Labels = enum.labels
 		}
 	} else {
 		f.setControl(s)
@@ -264,9 +264,9 @@ func (f *spec) setControl(s *object) {
 		switch of := typeOf(items); of {
 		case "string", "number", "integer":
 			f.Type, f.of = List, of
-			if values, labels := enumOptions(items); len(values) > 0 {
-				f.values, f.Labels = values, labels
-				for _, v := range values {
+			if enum := enumOptions(items); len(enum.values) > 0 {
+				f.values, f.Labels = enum.values, enum.labels
+				for _, v := range enum.values {
 					f.Options = append(f.Options, typedText(v))
 				}
 			}
@@ -288,8 +288,16 @@ func nextInteger(n json.Number, step int64) string {
 	return string(b)
 }
 
-// enumOptions returns the values of an enumeration, with labels if it has any.
-func enumOptions(s *object) (values []any, labels []string) {
+// enumeration holds the values of an enumeration, with labels if it has any.
+type enumeration struct {
+	values []any
+	labels []string
+}
+
+// enumOptions returns the enumeration of a schema; without values if it has none that a form can offer.
+func enumOptions(s *object) enumeration {
+	var values []any
+	var labels []string
 	switch {
 	case s.get("enum") != nil:
 		for _, v := range s.list("enum") {
@@ -307,7 +315,7 @@ func enumOptions(s *object) (values []any, labels []string) {
 		for _, v := range list {
 			o, ok := v.(*object)
 			if !ok || o.m["const"] == nil {
-				return nil, nil
+				return enumeration{}
 			}
 			values = append(values, o.m["const"])
 			label := o.text("title")
@@ -318,17 +326,17 @@ func enumOptions(s *object) (values []any, labels []string) {
 		}
 	}
 	if len(values) > maxOptions {
-		return nil, nil
+		return enumeration{}
 	}
 	seen := make(map[string]bool)
 	for _, v := range values {
 		t := typedText(v)
 		if utf8.RuneCountInString(t) > maxShown || seen[t] || strings.ContainsAny(t, "\r\n") {
-			return nil, nil
+			return enumeration{}
 		}
 		seen[t] = true
 	}
-	return values, labels
+	return enumeration{values, labels}
 }
 
 // formText returns a value as text of the field; "" if it does not fit.

@@ -220,7 +220,7 @@ func kindOf(v any) string {
 
 // explainMismatch describes why v, which the validator refused, does not fit s.
 func explainMismatch(s *object, v any) string {
-	if values, _ := enumOptions(s); len(values) > 0 {
+	if values := enumOptions(s).values; len(values) > 0 {
 		names := make([]string, len(values))
 		for i, o := range values {
 			names[i] = typedText(o)

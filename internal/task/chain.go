@@ -100,12 +100,12 @@ func (c Chain) Field() string {
 // ParseField is the inverse of Field, for the lines of a header field.
 func ParseField(lines []string) (Chain, error) {
 	bad := errors.New(`write a list of quoted strings, like "portal.example/abc", "other.example/def"`)
+	if len(lines) == 0 {
+		return Chain{}, nil
+	}
 	var out Chain
 	for _, item := range strings.Split(strings.Join(lines, ","), ",") {
 		item = strings.Trim(item, " \t")
-		if item == "" && len(lines) == 0 {
-			return nil, nil
-		}
 		h, opened := strings.CutPrefix(item, `"`)
 		h, closed := strings.CutSuffix(h, `"`)
 		if !opened || !closed || !Hop(h).isValid() {
