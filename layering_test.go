@@ -107,7 +107,7 @@ var may = map[string][]string{
 	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/livereport"),
 	"peering/live":        with(inner, "internal/federation/livereport"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
-	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
+	"peering/publish":     with(leaves, "internal/hub", "internal/index", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.

@@ -15,8 +15,8 @@ import (
 	"agentsite/peering/translate"
 )
 
-// ownLiveness lists the liveness of own agents for other portals.
-func (n *Node) ownLiveness(ctx context.Context, yield func(live.Seen) bool) error {
+// OwnLiveness implements live.Directory: it lists the liveness of own agents for other portals.
+func (n *Node) OwnLiveness(ctx context.Context, yield func(live.Seen) bool) error {
 	return n.ports.Source.AllAgents(ctx, func(a hub.Agent) bool {
 		seen, ok := n.seenLiveness(a)
 		return ctx.Err() == nil && (!ok || yield(seen))
@@ -113,8 +113,8 @@ const (
 	staleCheck = 30 * time.Minute
 )
 
-// livenessChanged shows agents anew of which something else is believed now.
-func (n *Node) livenessChanged(ctx context.Context, portal record.PortalID, tags map[record.AgentTag]bool) {
+// LivenessChanged implements live.Directory: it shows agents anew whose liveness has changed.
+func (n *Node) LivenessChanged(ctx context.Context, portal record.PortalID, tags map[record.AgentTag]bool) {
 	host := ""
 	for _, peer := range n.Peers.Portals(ctx) {
 		if peer.ID == portal {

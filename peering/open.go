@@ -10,7 +10,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
-	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/peering/answer"
 	"agentsite/peering/catalog"
@@ -96,7 +95,7 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 	n.stream = egress.New(out)
 	n.Client = client.New(client.Config{Self: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
 		RoundTripper: n.ask.RoundTripper(),
-		Stream:       n.stream.Patient(n.cfg.FirstByte), OnHandshake: n.onReply, Log: n.ports.Log})
+		Stream:       n.stream.Patient(n.cfg.FirstByte), Listener: n, Log: n.ports.Log})
 	n.Guard, err = guard.New(ctx, guard.Config{Self: n.Self, Gate: n.Gate, Registry: n.Peers, Nonces: n.ports.Nonces,
 		Prover: n.Client, Shun: n.ports.Shun, Started: n.cfg.Started, Log: n.ports.Log})
 	n.handshaker = client.NewHandshaker(n.Client, n.Self, n.Peers, n.cfg.Started)
@@ -106,15 +105,16 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 // openPublisher opens the publisher that signs this portal's agents.
 func (n *Node) openPublisher(ctx context.Context) (err error) {
 	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate,
-		Replica: n.ports.Replica, Exports: n.Peers.Exports, Terms: index.Terms,
-		Published: n.advertiseHead, Newest: func(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) },
-		CardChanged: n.Self.Changed, Log: n.ports.Log})
+		Replica: n.ports.Replica, Policy: n.Peers, Network: n, Log: n.ports.Log})
 	n.policy, err = n.newPolicyWatch(ctx)
 	return err
 }
 
-// advertiseHead sends hints of a new head of this portal. It does not block.
-func (n *Node) advertiseHead(head []byte) {
+// NewestHead implements publish.Network.
+func (n *Node) NewestHead(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) }
+
+// HeadPublished implements publish.Network: it sends hints of a new head of this portal.
+func (n *Node) HeadPublished(head []byte) {
 	n.Syncer.Published()
 	n.Overlay.Changed()
 	if n.Gossip == nil {
@@ -129,8 +129,7 @@ func (n *Node) advertiseHead(head []byte) {
 // reports that it shows.
 func (n *Node) openCatalog(context.Context) error {
 	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
-		Caller: n.Client,
-		Own:    n.ownLiveness, Changed: n.livenessChanged, Log: n.ports.Log})
+		Caller: n.Client, Directory: n, Log: n.ports.Log})
 	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tiers: n.Tiers, Network: n.cfg.Network,
 		Replica: n.ports.Replica, Registry: n.Peers,
 		Directory: n.ports.Directory, Verdicts: n.Liveness, Log: n.ports.Log})

@@ -25,8 +25,8 @@ func (n *Node) OnHandshake(ctx context.Context, asker guard.Asker, head []byte) 
 	n.takeHead(ctx, asker.Card.Portal, head)
 }
 
-// onReply takes in the head of a portal that answered a handshake.
-func (n *Node) onReply(ctx context.Context, h *client.Handshake) {
+// HandshakeAnswered implements client.Listener: it takes in the head of a portal that answered.
+func (n *Node) HandshakeAnswered(ctx context.Context, h *client.Handshake) {
 	n.takeHead(ctx, h.Card.Portal, h.Head)
 }
 

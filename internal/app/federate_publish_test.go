@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/storetest"
 	"agentsite/peering/publish"
@@ -88,17 +87,22 @@ func (p *publishing) agents(from, n int) {
 	}
 }
 
+// NewestHead implements publish.Network.
+func (p *publishing) NewestHead(context.Context) record.Version { return record.Version{} }
+
+// HeadPublished implements publish.Network.
+func (p *publishing) HeadPublished(head []byte) {
+	r, err := record.Open(publishNetwork, head)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	p.heads <- r
+}
+
 // run publishes until stop is called.
 func (p *publishing) run() (pub *publish.Publisher, stop func()) {
-	pub = publish.New(publish.Config{Source: p.db.Hub, Signer: p.self, Gate: p.gate, Replica: p.replica, Terms: index.Terms, CardChanged: p.self.Changed, Log: slog.Default(),
-		Published: func(head []byte) {
-			r, err := record.Open(publishNetwork, head)
-			if err != nil {
-				p.Error(err)
-				return
-			}
-			p.heads <- r
-		}})
+	pub = publish.New(publish.Config{Source: p.db.Hub, Signer: p.self, Gate: p.gate, Replica: p.replica, Network: p, Log: slog.Default()})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- pub.Run(ctx) }()

@@ -58,9 +58,14 @@ type Config struct {
 	// RoundTripper sends requests with answers that are read whole, Stream those of Transport. They are
 	// guarded, follow no redirects and may return compressed answers on request.
 	RoundTripper, Stream http.RoundTripper
-	// OnHandshake, when set, is called with each answer to a handshake; its head may be new.
-	OnHandshake func(ctx context.Context, w *Handshake)
-	Log         *slog.Logger
+	Listener             Listener // may be nil
+	Log                  *slog.Logger
+}
+
+// Listener receives the answers to handshakes.
+type Listener interface {
+	// HandshakeAnswered is called with each answer; its head may be new.
+	HandshakeAnswered(ctx context.Context, h *Handshake)
 }
 
 // Client asks other portals, by requests that are signed. It implements

@@ -104,8 +104,8 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
 		c.MarkCardKnown(origin, r.Version())
 	}
-	if c.cfg.OnHandshake != nil {
-		c.cfg.OnHandshake(ctx, out)
+	if c.cfg.Listener != nil {
+		c.cfg.Listener.HandshakeAnswered(ctx, out)
 	}
 	return out, nil
 }

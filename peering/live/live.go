@@ -31,21 +31,27 @@ type Seen struct {
 	Took    time.Duration // 0 if the duration means nothing
 }
 
-// Config holds the parts of a Service. Only Changed and Log may be nil.
+// Config holds the parts of a Service. Only Log may be nil.
 type Config struct {
 	Signer   federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
 	Caller   federation.Caller
-	// Own calls yield for each published agent of this portal with the result of its last exchange,
-	// until yield returns false.
-	Own func(ctx context.Context, yield func(Seen) bool) error
-	// Changed is called when the verdict on agents may have changed. A nil map means that any agent
-	// of the portal may be affected. It is called by one goroutine, and for one portal at most once
-	// in 10 seconds.
-	Changed func(ctx context.Context, portal record.PortalID, agents map[record.AgentTag]bool)
-	Log     *slog.Logger
+	// Directory is where the agents are that reports are about.
+	Directory Directory
+	Log       *slog.Logger
+}
+
+// Directory knows the agents of this portal, and shows those of others.
+type Directory interface {
+	// OwnLiveness calls yield for each published agent of this portal with the result of its last
+	// exchange, until yield returns false.
+	OwnLiveness(ctx context.Context, yield func(Seen) bool) error
+	// LivenessChanged is called when the verdict on agents may have changed. A nil map means that any
+	// agent of the portal may be affected. It is called by one goroutine, and for one portal at most
+	// once in 10 seconds.
+	LivenessChanged(ctx context.Context, portal record.PortalID, agents map[record.AgentTag]bool)
 }
 
 // The types of records that this package moves.
@@ -87,9 +93,6 @@ type Service struct {
 func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Changed == nil {
-		cfg.Changed = func(context.Context, record.PortalID, map[record.AgentTag]bool) {}
 	}
 	s := &Service{cfg: cfg, nudge: make(chan struct{}, 1), changed: make(map[record.PortalID]map[record.AgentTag]bool),
 		accused: make(map[record.PortalID]bool), cursors: make(map[record.PortalID]cursor)}
@@ -278,7 +281,7 @@ func (s *Service) markChanged(portal record.PortalID, tag record.AgentTag) {
 	s.changed[portal] = m
 }
 
-// announceChanges calls Changed for the agents with new reports, and for all agents of one more
+// announceChanges calls LivenessChanged for the agents with new reports, and for all agents of one more
 // portal in each step, because reports lose weight with age.
 func (s *Service) announceChanges(ctx context.Context) {
 	for subject, tags := range s.own.takeChanged() {
@@ -301,7 +304,7 @@ func (s *Service) announceChanges(ctx context.Context) {
 		}
 		delete(s.changed, portal)
 		if portal != s.cfg.Signer.ID() {
-			s.cfg.Changed(ctx, portal, tags)
+			s.cfg.Directory.LivenessChanged(ctx, portal, tags)
 		}
 	}
 }

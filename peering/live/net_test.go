@@ -125,23 +125,27 @@ func (n *node) open() {
 	if n.gate, err = record.NewGate(recordtest.Network, n.replica); err != nil {
 		n.net.t.Fatal(err)
 	}
-	n.Service = live.New(live.Config{Signer: signer{n}, Gate: n.gate, Replica: n.replica, Registry: n.registry, Caller: caller{n},
-		Own: func(_ context.Context, yield func(live.Seen) bool) error {
-			n.mu.Lock()
-			list := slices.Clone(n.own)
-			n.mu.Unlock()
-			for _, s := range list {
-				if !yield(s) {
-					break
-				}
-			}
-			return nil
-		},
-		Changed: func(_ context.Context, id record.PortalID, tags map[record.AgentTag]bool) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.changed[id] = append(n.changed[id], tags)
-		}})
+	n.Service = live.New(live.Config{Signer: signer{n}, Gate: n.gate, Replica: n.replica, Registry: n.registry, Caller: caller{n}, Directory: n})
+}
+
+// OwnLiveness implements live.Directory.
+func (n *node) OwnLiveness(_ context.Context, yield func(live.Seen) bool) error {
+	n.mu.Lock()
+	list := slices.Clone(n.own)
+	n.mu.Unlock()
+	for _, s := range list {
+		if !yield(s) {
+			break
+		}
+	}
+	return nil
+}
+
+// LivenessChanged implements live.Directory.
+func (n *node) LivenessChanged(_ context.Context, id record.PortalID, tags map[record.AgentTag]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changed[id] = append(n.changed[id], tags)
 }
 
 func (n *node) admit(wire []byte) {

@@ -188,7 +188,7 @@ func (o *own) restoreReports(l *record.Live) {
 func (s *Service) listAgents(ctx context.Context) {
 	self := s.cfg.Signer.ID()
 	var all []Seen
-	err := s.cfg.Own(ctx, func(seen Seen) bool {
+	err := s.cfg.Directory.OwnLiveness(ctx, func(seen Seen) bool {
 		seen.Subject = self
 		all = append(all, seen)
 		return ctx.Err() == nil

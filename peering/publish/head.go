@@ -47,8 +47,8 @@ func (p *Publisher) lead(ctx context.Context) error {
 	p.head = r
 	p.mu.Unlock()
 	p.headAt, p.dirty = time.Now(), false
-	if p.cfg.Published != nil {
-		p.cfg.Published(r.Wire)
+	if p.cfg.Network != nil {
+		p.cfg.Network.HeadPublished(r.Wire)
 	}
 	return nil
 }

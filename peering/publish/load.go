@@ -245,7 +245,7 @@ func (p *Publisher) hidden(a hub.Agent) string {
 		return "It is part of this portal. Every portal has its own built-in agents."
 	case !translate.Exportable(a):
 		return "It is not an agent of this portal."
-	case p.cfg.Exports != nil && !p.cfg.Exports(a.Tags(), a.Languages):
+	case p.cfg.Policy != nil && !p.cfg.Policy.Exports(a.Tags(), a.Languages):
 		return "The operator of this portal does not publish agents like this one."
 	}
 	return ""

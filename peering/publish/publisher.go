@@ -35,24 +35,37 @@ type Source interface {
 // Config is the configuration of a Publisher.
 type Config struct {
 	Source  Source
-	Signer  federation.Signer
+	Signer  Signer
 	Gate    *record.Gate // over Replica
 	Replica federation.Replica
-	// Exports reports whether a public agent is published too; nil publishes all. After its result
-	// changes, call Recheck.
-	Exports func(tags, languages []string) bool
-	// Terms calls yield for the words that an agent is found by.
-	Terms func(a hub.Agent, yield func(term string))
-	// Published, when set, is called with each new head after it is stored. It must not block.
-	Published func(head []byte)
-	// Newest, when set, asks others at a start which head of this portal is the
-	// newest they hold; zero when it is none that the portal does not know of.
-	// The first head of a start waits for it.
-	Newest func(ctx context.Context) record.Version
-	// CardChanged, when set, returns a channel that is closed with the next
-	// card of the portal. Without it a new card is seen within a minute.
-	CardChanged func() <-chan struct{}
-	Log         *slog.Logger
+	// Policy leaves out public agents; nil publishes all.
+	Policy Policy
+	// Network connects the publisher to other portals; nil for none.
+	Network Network
+	Log     *slog.Logger
+}
+
+// Signer is the identity of this portal: federation.Self.
+type Signer interface {
+	federation.Signer
+	// Changed returns a channel that is closed with the next card of the portal. If it is nil, a new card
+	// is seen within a minute.
+	Changed() <-chan struct{}
+}
+
+// Policy is the operator's policy for own agents: federation.Peers.
+type Policy interface {
+	// Exports reports whether a public agent is published too. After its result changes, call Recheck.
+	Exports(tags, languages []string) bool
+}
+
+// Network is what other portals know of this one, and learn.
+type Network interface {
+	// NewestHead asks other portals at a start which head of this portal is the newest they hold; zero when
+	// it is none that the portal does not know of. The first head of a start waits for it.
+	NewestHead(ctx context.Context) record.Version
+	// HeadPublished is called with each new head after it is stored. It must not block.
+	HeadPublished(head []byte)
 }
 
 // When heads are made.
@@ -173,8 +186,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer timer.Stop()
 	var card <-chan struct{}
 	for {
-		if p.cfg.CardChanged != nil && card == nil {
-			card = p.cfg.CardChanged()
+		if card == nil {
+			card = p.cfg.Signer.Changed()
 		}
 		select {
 		case <-ctx.Done():

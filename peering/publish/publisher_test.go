@@ -137,6 +137,8 @@ func (s *keyed) ID() record.PortalID { return s.Portal.ID }
 func (s *keyed) Network() string     { return recordtest.Network }
 func (s *keyed) Origin() string      { return "https://one.example" }
 
+func (s *keyed) Changed() <-chan struct{} { return nil }
+
 func (s *keyed) Card() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,12 +205,7 @@ func (w *desk) issueCard(keys ...ed25519.PrivateKey) {
 
 func (w *desk) start() {
 	w.pub = publish.New(publish.Config{Source: w.source, Signer: w.signer, Gate: w.gate, Replica: w.replica,
-		Exports: w.exports, Terms: func(a hub.Agent, yield func(string)) {
-			for _, word := range strings.FieldsFunc(strings.ToLower(a.Title+" "+a.Description), func(r rune) bool { return r == ' ' || r == '.' }) {
-				yield(word)
-			}
-		},
-		Newest: w.newest, Published: w.published, Log: slog.New(slog.NewTextHandler(&w.logged, nil))})
+		Policy: w, Network: w, Log: slog.New(slog.NewTextHandler(&w.logged, nil))})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.pub.Run(ctx) }()
@@ -240,7 +237,21 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-func (w *desk) published(wire []byte) {
+// Exports implements publish.Policy.
+func (w *desk) Exports(tags, languages []string) bool {
+	return w.exports == nil || w.exports(tags, languages)
+}
+
+// NewestHead implements publish.Network.
+func (w *desk) NewestHead(ctx context.Context) record.Version {
+	if w.newest == nil {
+		return record.Version{}
+	}
+	return w.newest(ctx)
+}
+
+// HeadPublished implements publish.Network.
+func (w *desk) HeadPublished(wire []byte) {
 	r, err := record.Open(recordtest.Network, wire)
 	if err != nil {
 		w.t.Error(err)

@@ -40,8 +40,8 @@ func (p *Publisher) runRound(ctx context.Context) error {
 	// Other portals know whether this state is older than their heads. They have to be asked before the
 	// next head is signed: it would be newer than theirs, and they would keep their newer records of
 	// agents that are older here.
-	if !p.asked && p.head != nil && p.cfg.Newest != nil {
-		if v := p.cfg.Newest(ctx); v != (record.Version{}) {
+	if !p.asked && p.head != nil && p.cfg.Network != nil {
+		if v := p.cfg.Network.NewestHead(ctx); v != (record.Version{}) {
 			p.Overtaken(v)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/peering/translate"
 )
@@ -89,8 +90,8 @@ func (p *Publisher) countTerms(ctx context.Context) (*record.Summary, error) {
 		for _, l := range a.Languages {
 			languages[l]++
 		}
-		if shown, err := translate.Agent(card.Body.(*record.Card), a); err == nil && p.cfg.Terms != nil {
-			p.cfg.Terms(shown, func(term string) { terms[term] = true })
+		if shown, err := translate.Agent(card.Body.(*record.Card), a); err == nil {
+			index.Terms(shown, func(term string) { terms[term] = true })
 		}
 		return ctx.Err() == nil
 	})
