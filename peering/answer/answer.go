@@ -163,14 +163,11 @@ func (r *ready) put(head *record.Head, key record.Hash, h federation.Hit) {
 	}
 }
 
-// newestHead returns the head if it is the newest, of that version.
-func (r *ready) newestHead(v record.Version) (*record.Head, []byte) {
+// newestHead returns the cached head; ok is false if it does not have the version of the newest.
+func (r *ready) newestHead(v record.Version) (head *record.Head, wire []byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.head == nil || r.head.Version() != v {
-		return nil, nil
-	}
-	return r.head, r.wire
+	return r.head, r.wire, r.head != nil && r.head.Version() == v
 }
 
 // ownHead returns this portal's newest head, which is read when it is another.
@@ -179,7 +176,7 @@ func (s *Answerer) ownHead(ctx context.Context) (*record.Head, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if head, wire := s.ready.newestHead(standing.Head); head != nil {
+	if head, wire, ok := s.ready.newestHead(standing.Head); ok {
 		return head, wire, nil
 	}
 	wire, err := s.Replica.Head(ctx, s.Self)

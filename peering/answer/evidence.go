@@ -61,7 +61,10 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 	if prove && proof != nil {
 		e.Proof = proof
 	} else if prove && head.Count <= maxProved {
-		e.Proof, err = n.proveListing(ctx, portal, head, r, key)
+		var p *record.Proof
+		if p, err = n.proveListing(ctx, portal, key); err == nil && p != nil && head.Covers(r, p) {
+			e.Proof, err = p.Encode()
+		}
 	}
 	return e, err
 }
@@ -70,10 +73,9 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 // about 300 ns for each.
 const maxProved = 100_000
 
-// proveListing returns the proof that a head covers a record, nil when the log is not
-// whole here.
-func (n *Network) proveListing(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record,
-	key record.Hash) ([]byte, error) {
+// proveListing returns the proof of an agent among the records of its portal that are held here. A head
+// covers it only if they are whole.
+func (n *Network) proveListing(ctx context.Context, portal record.PortalID, key record.Hash) (*record.Proof, error) {
 	tree := new(record.Tree)
 	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
 		tree.Set(key, hash)
@@ -82,10 +84,7 @@ func (n *Network) proveListing(ctx context.Context, portal record.PortalID, head
 	if err != nil {
 		return nil, err
 	}
-	if p := tree.Prove(key); p != nil && head.Covers(r, p) {
-		return p.Encode()
-	}
-	return nil, nil
+	return tree.Prove(key), nil
 }
 
 // describeRecord fills in the fields of a record that the directory does not show.

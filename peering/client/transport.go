@@ -104,10 +104,10 @@ func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
 	return out, s.c.signRequest(out)
 }
 
-// bodyOf reads the body of a request, which is closed.
+// bodyOf reads the body of a request, which is closed. It is empty for a request without a body.
 func bodyOf(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+		return []byte{}, nil
 	}
 	defer r.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxSigned+1))

@@ -334,7 +334,7 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	case <-c.done:
 		out := c.out.Bytes()
 		if says != nil && says.only {
-			return nil, nil
+			return []byte{}, nil
 		}
 		if s := stateOf(out); s != nil && says != nil {
 			if out, err = s.encodeBrief(func(name string, m mark) bool { return says.has[name] == m },
