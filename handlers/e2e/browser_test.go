@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,7 @@ var browser struct {
 }
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // memory is cheaper here than the processor, which the browser needs
 	flag.Parse()
 	// Tests here wait for a browser more than they work.
 	if n := flag.Lookup("test.parallel"); n != nil && goruntime.GOMAXPROCS(0) < 6 && n.Value.String() == n.DefValue {
