@@ -23,9 +23,9 @@ const exportPage = 200
 
 // exporter writes a conversation in one form.
 type exporter interface {
-	begin(chat.Conversation) error
-	message(chat.Message) error
-	end() error
+	writeStart(chat.Conversation) error
+	writeMessage(chat.Message) error
+	writeEnd() error
 }
 
 // apiExport writes the visible part of a conversation as Markdown, or as JSON with ?format=json or Accept:
@@ -55,7 +55,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", kind+"; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="conversation-`+c.ID+`.`+end+`"`)
-	if out.begin(c) != nil {
+	if out.writeStart(c) != nil {
 		return nil // the reader went away
 	}
 	rc := http.NewResponseController(w)
@@ -71,7 +71,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 			if m.Kind.Amends() {
 				continue // its target says it
 			}
-			if out.message(m) != nil {
+			if out.writeMessage(m) != nil {
 				return nil
 			}
 		}
@@ -79,7 +79,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 			break
 		}
 	}
-	_ = out.end() // the client may be gone
+	_ = out.writeEnd() // the client may be gone
 	return nil
 }
 
@@ -89,7 +89,7 @@ type jsonExport struct {
 	comma string
 }
 
-func (e *jsonExport) begin(c chat.Conversation) error {
+func (e *jsonExport) writeStart(c chat.Conversation) error {
 	b, err := json.Marshal(newConversationJSON(c))
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (e *jsonExport) begin(c chat.Conversation) error {
 	return err
 }
 
-func (e *jsonExport) message(m chat.Message) error {
+func (e *jsonExport) writeMessage(m chat.Message) error {
 	b, err := json.Marshal(NewMessageJSON(m))
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (e *jsonExport) message(m chat.Message) error {
 	return err
 }
 
-func (e *jsonExport) end() error {
+func (e *jsonExport) writeEnd() error {
 	_, err := fmt.Fprint(e.w, "\n]}\n")
 	return err
 }
@@ -126,7 +126,7 @@ const (
 	quotedRunes  = 120
 )
 
-func (e *markdownExport) begin(c chat.Conversation) error {
+func (e *markdownExport) writeStart(c chat.Conversation) error {
 	var who []string
 	for _, m := range c.Members {
 		who = append(who, m.Handle)
@@ -142,7 +142,7 @@ func exportTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05
 // inline keeps a text within its line.
 func inline(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func (e *markdownExport) message(m chat.Message) error {
+func (e *markdownExport) writeMessage(m chat.Message) error {
 	text := strings.TrimSpace(e.text(m.Parts))
 	if m.Kind == chat.Event && m.Sender.Kind != "agent" {
 		_, err := fmt.Fprintf(e.w, "\n*%s* (%s)\n", inline(text), exportTime(m.CreatedAt))
@@ -193,7 +193,7 @@ func quoted(text string) string {
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ") + "\n"
 }
 
-func (e *markdownExport) end() error { return nil }
+func (e *markdownExport) writeEnd() error { return nil }
 
 // text returns the text of parts. Files are named with their address.
 func (e *markdownExport) text(parts []task.Part) string {
