@@ -163,25 +163,15 @@ func (o ownRecords) SeeHead(head record.Version) {
 	}
 }
 
-// ownLogPage and ownLogBytes bound how much of the own log is read at once.
-const (
-	ownLogPage  = 1024
-	ownLogBytes = 4 << 20
-)
-
 // openOverlay makes the portal a node of the DHT.
 func (n *Node) openOverlay(context.Context) (err error) {
 	n.Overlay, err = overlay.New(overlay.Config{
-		Self: n.Self, Gate: n.Gate, Caller: n.Client, Registry: n.Peers, Known: n.Peers.Portals, Store: n.ports.Replica,
+		Self: n.Self, Gate: n.Gate, Caller: n.Client, Registry: n.Peers, Records: n.ports.Replica, Store: n.ports.Replica,
 		Where: func(ctx context.Context, portal record.PortalID) string {
 			p, _ := n.Peers.Portal(ctx, string(portal))
 			return p.URL
 		},
-		IDOf: n.agentID,
-		Entries: func(ctx context.Context, after int64) ([][]byte, error) {
-			return n.ports.Replica.Log(ctx, n.ID, after, ownLogPage, ownLogBytes)
-		},
-		Head:      func(ctx context.Context) ([]byte, error) { return n.ports.Replica.Head(ctx, n.ID) },
+		IDOf:      n.agentID,
 		Uncounted: func(host string) bool { return uncounted(host, n.cfg.Allow) }, Log: n.ports.Log,
 	})
 	return err

@@ -236,16 +236,12 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 		return err
 	}
 	door := peer.New(peer.Config{Self: p.self, Guard: guard, Replica: p.replica, Version: "bench", Log: discard, Peers: p.peers})
-	p.overlay, err = overlay.New(overlay.Config{Self: p.self, Gate: p.gate, Caller: p.client, Registry: p.peers, Known: p.peers.Portals, Store: p.replica,
+	p.overlay, err = overlay.New(overlay.Config{Self: p.self, Gate: p.gate, Caller: p.client, Registry: p.peers, Records: p.replica, Store: p.replica,
 		Where: func(ctx context.Context, portal record.PortalID) string {
 			q, _ := p.peers.Portal(ctx, string(portal))
 			return q.URL
 		},
-		IDOf: func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
-		Entries: func(ctx context.Context, after int64) ([][]byte, error) {
-			return p.replica.Log(ctx, p.id, after, 1024, 4<<20)
-		},
-		Head:      func(ctx context.Context) ([]byte, error) { return p.replica.Head(ctx, p.id) },
+		IDOf:      func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
 		Uncounted: func(host string) bool { a, err := netip.ParseAddr(host); return err == nil && a.IsLoopback() }, Log: discard})
 	if err != nil {
 		return err

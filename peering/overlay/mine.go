@@ -91,7 +91,7 @@ func (o *Overlay) storeKeys(ctx context.Context, fresh []entry) {
 // loadLog reads the new entries of the own log, and returns the keys that are new. Only the first
 // call reads the whole log.
 func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
-	wire, err := m.o.cfg.Head(ctx)
+	wire, err := m.o.cfg.Records.Head(ctx, m.o.cfg.Self.ID())
 	if err != nil || wire == nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 		m.resetKeys(head.Epoch)
 	}
 	for {
-		page, err := m.o.cfg.Entries(ctx, m.seq)
+		page, err := m.o.cfg.Records.Log(ctx, m.o.cfg.Self.ID(), m.seq, ownLogPage, ownLogBytes)
 		if err != nil {
 			return nil, err
 		}

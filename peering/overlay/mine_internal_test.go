@@ -35,24 +35,29 @@ func (l *ownLog) put(a *record.Agent, change func(*record.Agent)) {
 	l.entries = append(l.entries, l.portal.Sign(l.t, a))
 }
 
+// Head implements Records.
+func (l *ownLog) Head(context.Context, record.PortalID) ([]byte, error) {
+	h := l.portal.Head(new(record.Tree))
+	h.LogStart = max(l.start, 1)
+	return l.portal.Sign(l.t, h).Wire, nil
+}
+
+// Log implements Records. A page has two entries at most.
+func (l *ownLog) Log(_ context.Context, _ record.PortalID, after int64, _, _ int) (page [][]byte, err error) {
+	for _, r := range l.entries {
+		if r.Seq > after && len(page) < 2 {
+			page = append(page, r.Wire)
+		}
+	}
+	l.read += len(page)
+	return page, nil
+}
+
 func (l *ownLog) overlay() *Overlay {
 	o := &Overlay{cfg: Config{
-		Self: signer{l.portal, l.portal.Sign(l.t, l.portal.Card()).Wire, "https://self.example"},
-		Head: func(context.Context) ([]byte, error) {
-			h := l.portal.Head(new(record.Tree))
-			h.LogStart = max(l.start, 1)
-			return l.portal.Sign(l.t, h).Wire, nil
-		},
-		Entries: func(_ context.Context, after int64) (page [][]byte, err error) {
-			for _, r := range l.entries {
-				if r.Seq > after && len(page) < 2 {
-					page = append(page, r.Wire)
-				}
-			}
-			l.read += len(page)
-			return page, nil
-		},
-		Log: slog.New(slog.DiscardHandler),
+		Self:    signer{l.portal, l.portal.Sign(l.t, l.portal.Card()).Wire, "https://self.example"},
+		Records: l,
+		Log:     slog.New(slog.DiscardHandler),
 	}, id: kademlia.ID{1}}
 	o.mine = mine{o: o}
 	return o

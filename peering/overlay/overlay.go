@@ -30,14 +30,10 @@ type Config struct {
 	Gate     *record.Gate
 	Caller   federation.Caller
 	Registry federation.Registry
-	// Known returns portals to start from, in addition to the stored contacts. Where returns the
-	// origin at which a portal was last reached, empty for none.
-	Known func(ctx context.Context) []federation.Peer
+	// Where returns the origin at which a portal was last reached, empty for none.
 	Where func(ctx context.Context, portal record.PortalID) string
-	// Entries returns the signed entries of this portal's log after a number, in order; none at the
-	// end. Head returns the newest head, nil before the first.
-	Entries func(ctx context.Context, after int64) ([][]byte, error)
-	Head    func(ctx context.Context) ([]byte, error)
+	// Records has this portal's head and log.
+	Records Records
 	Store   federation.DHTStore
 	// IDOf returns the network id of an agent that is known here by its handle.
 	IDOf func(ctx context.Context, handle string) (string, error)
@@ -46,6 +42,20 @@ type Config struct {
 	Uncounted func(host string) bool
 	Log       *slog.Logger
 }
+
+// Records is the part of federation.Replica with the heads and logs of portals.
+type Records interface {
+	// Head returns the newest head of a portal, nil before the first.
+	Head(ctx context.Context, portal record.PortalID) ([]byte, error)
+	// Log returns signed entries of a portal's log after a number, in order; none at the end.
+	Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error)
+}
+
+// ownLogPage and ownLogBytes bound how much of the own log is read at once.
+const (
+	ownLogPage  = 1024
+	ownLogBytes = 4 << 20
+)
 
 // Overlay is this portal in the DHT. It is safe for concurrent use. Create it with New, then call
 // Run.
@@ -125,7 +135,7 @@ func (o *Overlay) admitsNode(c *kademlia.Contact) bool {
 func (o *Overlay) loadSeeds(ctx context.Context) []*kademlia.Contact {
 	now := clock.Now()
 	var out []*kademlia.Contact
-	for _, p := range o.cfg.Known(ctx) {
+	for _, p := range o.cfg.Registry.Portals(ctx) {
 		if d, ok := p.ID.Digest(); ok && p.Proven(now) {
 			out = append(out, &kademlia.Contact{ID: kademlia.ID(d)})
 		}

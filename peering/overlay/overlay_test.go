@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/wire"
@@ -48,6 +49,8 @@ func (r registry) Decide(_ context.Context, p record.PortalID, _ string) federat
 	}
 	return federation.Decision{State: federation.Active, In: true, Show: true, Take: true}
 }
+
+func (registry) Portals(context.Context) []federation.Peer { return nil }
 
 // caller answers as the test says.
 type caller func(path string, r *wire.Request) (*wire.Response, error)
@@ -87,14 +90,13 @@ func newBench(t *testing.T) *bench {
 	b.Overlay, err = New(Config{
 		Self: signer{b.self, b.self.Sign(t, b.self.Card()).Wire, "https://self.example"}, Gate: gate, Registry: registry{out: b.out}, Store: store{},
 		Caller: caller(func(path string, r *wire.Request) (*wire.Response, error) { return b.answer(path, r) }),
-		Known:  func(context.Context) []federation.Peer { return nil },
 		Where: func(_ context.Context, p record.PortalID) string {
 			if p == b.other.ID {
 				return "https://other.example"
 			}
 			return ""
 		},
-		Entries: func(context.Context, int64) ([][]byte, error) { return nil, nil }, Head: func(context.Context) ([]byte, error) { return nil, nil },
+		Records:   new(federationtest.Replica),
 		Uncounted: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
