@@ -55,7 +55,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 		Agent:   agentTarget(a, secret),
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts, Via: t.Via,
-		ClientID: func(context.Context) (string, error) { return m.ClientID, nil }}
+		ClientID: knownClientID(m.ClientID)}
 	ctx, cancel := context.WithTimeout(ctx, instantTimeout)
 	defer cancel()
 	done := make(chan task.Result, 1)
@@ -99,3 +99,9 @@ func (s *instantSink) Checkpoint(context.Context, json.RawMessage) error {
 	s.more.Store(true)
 	return nil
 }
+
+// knownClientID is a task.ClientID that is not stored yet.
+type knownClientID string
+
+// ReadClientID implements task.ClientID.
+func (c knownClientID) ReadClientID(context.Context) (string, error) { return string(c), nil }

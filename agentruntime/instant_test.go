@@ -49,7 +49,7 @@ func TestInstant_KnowsTheMessageAsTheWorkerDoes(t *testing.T) {
 	h := build(t)
 	calc := storetest.Agent(t, h.db, "calc", account.Account{})
 	driver := agentFunc(func(ctx context.Context, c task.Call, _ task.Sink) (task.Result, error) {
-		id, err := c.ClientID(ctx)
+		id, err := c.ClientID.ReadClientID(ctx)
 		return task.Done(id + " " + c.Via.String()), err
 	})
 	i := agentruntime.NewInstant(h.hub, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))

@@ -327,7 +327,7 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		Files: w.chat.Files.ForTask(t),
 	}
 	if h.Ask.Sender.Kind != "agent" {
-		call.ClientID = func(ctx context.Context) (string, error) { return w.chat.AskedAs(ctx, t) }
+		call.ClientID = storedClientID{w.chat, t}
 	}
 	if t.Replaces > 0 { // a new id, because some agents identify messages by it
 		call.MessageID = t.ID
@@ -422,4 +422,15 @@ func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// storedClientID reads the id of the message that asked for a task. It implements task.ClientID.
+type storedClientID struct {
+	chat *chat.Service
+	task task.Task
+}
+
+// ReadClientID implements task.ClientID.
+func (c storedClientID) ReadClientID(ctx context.Context) (string, error) {
+	return c.chat.AskedAs(ctx, c.task)
 }

@@ -95,7 +95,7 @@ var prefixes = func() []string {
 func chooseBehaviour(ctx context.Context, call task.Call) (behaviour, error) {
 	var keys []string
 	if call.ClientID != nil {
-		id, err := call.ClientID(ctx)
+		id, err := call.ClientID.ReadClientID(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the id of the message: %w", err)
 		}

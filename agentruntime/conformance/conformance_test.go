@@ -21,9 +21,14 @@ func (others) Run(context.Context, task.Call, task.Sink) (task.Result, error) {
 	return task.Done("somebody else"), nil
 }
 
+// clientID is a task.ClientID.
+type clientID string
+
+func (c clientID) ReadClientID(context.Context) (string, error) { return string(c), nil }
+
 func call(id, text string) task.Call {
 	return task.Call{Agent: task.Target{Name: conformance.Name}, Attempt: 1, Parts: []task.Part{task.TextPart(text)},
-		ClientID: func(context.Context) (string, error) { return id, nil }}
+		ClientID: clientID(id)}
 }
 
 func TestRun_DoesWhatThePrefixSays(t *testing.T) {

@@ -237,7 +237,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.hooks = notify.New(notify.Ports{Store: p.db.Hooks, Chat: chats, Accounts: p.db.Accounts, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooks.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
-		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), NoticeQueue: p.notifier, Log: p.log})
+		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {

@@ -36,7 +36,7 @@ func (d PushDraft) checkDraft(s *Service) error {
 	var c fault.Check
 	c.Field(d.URL != "", "url", "give the address for the notifications")
 	if d.URL != "" {
-		err := s.cfg.CheckURL(d.URL)
+		err := s.cfg.Addresses.CheckURL(d.URL)
 		c.Field(err == nil, "url", "%v", err)
 	}
 	c.Field(len(d.Name) <= 200 && isPrintable(d.Name), "id", "use at most 200 printable characters")

@@ -27,9 +27,8 @@ type Ports struct {
 type Config struct {
 	// URL is the portal's address, without a slash at its end.
 	URL string
-	// CheckURL returns an error, worded for a form, if events may not be sent to an address. It does
-	// not resolve the host name.
-	CheckURL func(string) error
+	// Addresses decides to which addresses events may be sent. It does not resolve host names.
+	Addresses hub.AddressPolicy
 	// NoticeQueue, when set, gets the stored notices.
 	NoticeQueue hub.NoticeQueue
 	Log         *slog.Logger

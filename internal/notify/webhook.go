@@ -80,7 +80,7 @@ func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 		h.URL = strings.TrimSpace(*d.URL)
 		c.Field(h.URL != "", "url", "give the address for the requests, such as https://example.org/hook")
 		if h.URL != "" {
-			err := s.cfg.CheckURL(h.URL)
+			err := s.cfg.Addresses.CheckURL(h.URL)
 			c.Field(err == nil, "url", "%v", err)
 		}
 		h.Host = hostOf(h.URL)

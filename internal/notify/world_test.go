@@ -214,13 +214,23 @@ func service(s notify.Store, w *wire, wake <-chan struct{}) *notify.Service {
 	return notify.New(notify.Ports{Store: s, Chat: talk{}, Accounts: people{}, Sealer: plain{}, Transport: w, Wake: wake,
 		Push: func(_ context.Context, _ ident.Actor, t task.Task, version string) ([]any, error) {
 			return []any{map[string]any{"version": version, "artifacts": len(t.Artifacts)}, map[string]any{"state": t.State}}, nil
-		}}, notify.Config{URL: "https://portal.example", CheckURL: func(s string) error {
-		if !strings.HasPrefix(s, "https://") {
-			return errors.New("use https")
-		}
-		return nil
-	}})
+		}}, notify.Config{URL: "https://portal.example", Addresses: secureOnly{}})
 }
+
+// secureOnly is an address policy that demands https.
+type secureOnly struct{}
+
+func (secureOnly) CheckURL(s string) error {
+	if !strings.HasPrefix(s, "https://") {
+		return errors.New("use https")
+	}
+	return nil
+}
+
+// anyAddress is an address policy without limits.
+type anyAddress struct{}
+
+func (anyAddress) CheckURL(string) error { return nil }
 
 // run keeps a service running until the test ends.
 func run(t *testing.T, s *notify.Service) (stop func()) {

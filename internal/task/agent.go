@@ -50,6 +50,12 @@ type Sink interface {
 	Checkpoint(ctx context.Context, state json.RawMessage) error
 }
 
+// ClientID is the id that the caller's program gave a message.
+type ClientID interface {
+	// ReadClientID returns the id, "" for none.
+	ReadClientID(ctx context.Context) (string, error)
+}
+
 // Call is one task as it is given to its agent.
 type Call struct {
 	TaskID         string
@@ -57,9 +63,8 @@ type Call struct {
 	// MessageID is the id of the message that asks for the task. Drivers use it as idempotency key
 	// where the protocol has one.
 	MessageID string
-	// ClientID reads the id that the caller's program gave the message, "" for none. It is nil where no
-	// such id is stored.
-	ClientID func(ctx context.Context) (string, error)
+	// ClientID is nil where the message has no id of the caller's program.
+	ClientID ClientID
 	Agent    Target
 	Caller   Caller
 	// Caller is the account or guest behind the call. Speaker is the author of Parts: an agent, where
