@@ -44,20 +44,18 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4145,
+		"handlers/api":        4144,
 		"internal/chat":       6240,
-		"internal/federation": 4874,
-		"internal/hub":        5783,
+		"internal/federation": 4873,
+		"internal/hub":        5746,
 		"internal/index/bm25": 4374,
 	}
 	largeTypes = map[string]int{
-		"internal/chat.Service":      93,
-		"internal/federation.Peers":  92,
-		"internal/hub.Service":       96,
-		"peering/replication.Syncer": 104,
+		"internal/chat.Service":     93,
+		"internal/federation.Peers": 92,
+		"internal/hub.Service":      96,
 	}
 	longFunctions = map[string]int{
-		"internal/app/portal.go wire":             102,
 		"internal/hub/draft.go apply":             103,
 		"peering/search/search.go collectAnswers": 115,
 	}
