@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -113,6 +114,31 @@ func TestAmend_LikeAModel(t *testing.T) {
 			}
 			return false
 		}
+		// checkSingly compares each message and its earlier forms with the model, read one at a time.
+		checkSingly := func(rt *rapid.T) {
+			for i, s := range model {
+				one, err := db.Message(ctx, c.ID, int64(i+1))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				s.check(rt, one)
+				if s.kind != chat.Text {
+					continue
+				}
+				earlier, err := db.Edits(ctx, c.ID, int64(i+1))
+				if err != nil || len(earlier) != 1+len(s.edits) {
+					rt.Fatalf("%d earlier forms, want %d more than %d, %v", len(earlier), 1, len(s.edits), err)
+				}
+				for k, want := range append([]string{s.said}, s.edits...) {
+					if s.gone {
+						want = ""
+					}
+					if task.PlainText(earlier[k].Parts) != want {
+						rt.Fatalf("earlier form %d is %+v, want %q", k, earlier[k], want)
+					}
+				}
+			}
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"say": func(rt *rapid.T) {
 				text := texts.Draw(rt, "text")
@@ -189,30 +215,12 @@ func TestAmend_LikeAModel(t *testing.T) {
 				for i, s := range model {
 					s.check(rt, list[i])
 				}
+				if os.Getenv("AGENTSITE_TEST_FULL") != "" {
+					checkSingly(rt)
+				}
 			},
 		})
-		for i, s := range model {
-			one, err := db.Message(ctx, c.ID, int64(i+1))
-			if err != nil {
-				rt.Fatal(err)
-			}
-			s.check(rt, one)
-			if s.kind != chat.Text {
-				continue
-			}
-			earlier, err := db.Edits(ctx, c.ID, int64(i+1))
-			if err != nil || len(earlier) != 1+len(s.edits) {
-				rt.Fatalf("%d earlier forms, want %d more than %d, %v", len(earlier), 1, len(s.edits), err)
-			}
-			for k, want := range append([]string{s.said}, s.edits...) {
-				if s.gone {
-					want = ""
-				}
-				if task.PlainText(earlier[k].Parts) != want {
-					rt.Fatalf("earlier form %d is %+v, want %q", k, earlier[k], want)
-				}
-			}
-		}
+		checkSingly(rt)
 	})
 	storetest.Sound(t, db)
 }
