@@ -57,7 +57,7 @@ func TestWorker_TellsTheFarSideOfTasksThatDoNotRun(t *testing.T) {
 	room = h.room()
 	h.say(room, "ask")
 	h.answers(room, 1)
-	if err := h.chat.Delete(t.Context(), h.ada, room); err != nil {
+	if err := h.chat.DeleteConversation(t.Context(), h.ada, room); err != nil {
 		t.Fatal(err)
 	}
 	k.hears(t, `"ask" of ada`)

@@ -48,12 +48,12 @@ func stopsTheFarSide(t *testing.T) {
 		}},
 		{"the account ends", func(string, task.Task) error { _, err := h.tasks.StopCaller(t.Context(), b.ID); return err }},
 		{"the message is taken away", func(room string, k task.Task) error {
-			_, err := h.chat.Unsay(t.Context(), bob, room, k.MessageSeq)
+			_, err := h.chat.DeleteMessage(t.Context(), bob, room, k.MessageSeq)
 			return err
 		}},
 		{"the agent is removed", func(room string, _ task.Task) error { return h.chat.Remove(t.Context(), h.ada, room, "helper") }},
 		{"the person is removed", func(room string, _ task.Task) error { return h.chat.Remove(t.Context(), h.ada, room, "bob") }},
-		{"the person leaves", func(room string, _ task.Task) error { return h.chat.Delete(t.Context(), bob, room) }},
+		{"the person leaves", func(room string, _ task.Task) error { return h.chat.DeleteConversation(t.Context(), bob, room) }},
 	} {
 		room := h.room()
 		e := chat.Message{ID: ident.NewID(), Kind: chat.Event, CreatedAt: time.Now(), Parts: []task.Part{task.TextPart("joined")}}
@@ -79,7 +79,7 @@ func stopsTheFarSide(t *testing.T) {
 	room := h.room()
 	h.say(room, "go on")
 	<-s.Started
-	if err := h.chat.Delete(t.Context(), h.ada, room); err != nil {
+	if err := h.chat.DeleteConversation(t.Context(), h.ada, room); err != nil {
 		t.Fatal(err)
 	}
 	<-s.Stopped
@@ -93,7 +93,7 @@ func stopsTheFarSide(t *testing.T) {
 	<-s.Stopped
 	answer := h.answers(room, 1)[0]
 	for range 2 {
-		if _, err := h.chat.Again(t.Context(), h.ada, room, answer.Seq, "page"); err != nil {
+		if _, err := h.chat.Regenerate(t.Context(), h.ada, room, answer.Seq, "page"); err != nil {
 			t.Fatal(err)
 		}
 		<-s.Started

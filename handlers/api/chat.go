@@ -254,7 +254,7 @@ func (d *chatAPI) apiSetConversation(w http.ResponseWriter, r *http.Request, act
 }
 
 func (d *chatAPI) apiDeleteConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return nothing(w, d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")))
+	return nothing(w, d.chat.DeleteConversation(r.Context(), actor, chi.URLParam(r, "id")))
 }
 
 // nothing answers a request without a result: 204.

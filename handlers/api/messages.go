@@ -233,7 +233,7 @@ func (d *chatAPI) apiUnsay(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	m, err := d.chat.Unsay(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	m, err := d.chat.DeleteMessage(r.Context(), actor, chi.URLParam(r, "id"), seq)
 	return shownMessage(w, m, err)
 }
 
@@ -254,7 +254,7 @@ func (d *chatAPI) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	t, err := d.chat.Again(r.Context(), actor, chi.URLParam(r, "id"), seq, doorOf(r))
+	t, err := d.chat.Regenerate(r.Context(), actor, chi.URLParam(r, "id"), seq, doorOf(r))
 	if err != nil {
 		return err
 	}

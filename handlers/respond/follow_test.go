@@ -207,7 +207,7 @@ func TestFollow_WaitsNoLongerThanAllowed(t *testing.T) {
 	if end, err := s.Wait(t.Context()); err != nil || end.Text != "4" {
 		t.Errorf("%+v, %v", end, err)
 	}
-	if err := w.Delete(t.Context(), w.ada, k.ConversationID); err != nil {
+	if err := w.DeleteConversation(t.Context(), w.ada, k.ConversationID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := respond.Follow(t.Context(), w.Service, w.ada, k); !fault.Is(err, fault.NotFound) {

@@ -72,7 +72,7 @@ func TestPost_AReplyAddressesWhomItQuotes(t *testing.T) {
 			t.Errorf("quotes message %d", seq)
 		}
 	}
-	if _, err := w.Unsay(t.Context(), w.ada, room, 1); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.ada, room, 1); err != nil {
 		t.Fatal(err)
 	}
 	_, err = reply("what was that?", 1)

@@ -11,10 +11,10 @@ import (
 	"agentsite/internal/task"
 )
 
-// Again asks the agent of an answer to give it once more. The new answer
+// Regenerate asks the agent of an answer to give it once more. The new answer
 // takes the place of the old one, which stays readable. Work on the same
 // message that is still going on is stopped first.
-func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
+func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
 	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
 		return task.Task{}, err

@@ -86,10 +86,10 @@ func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Mess
 	return s.store.Message(ctx, m.ConversationID, m.Seq)
 }
 
-// Unsay takes away the actor's own message, or as owner of the room anybody's,
+// DeleteMessage takes away the actor's own message, or as owner of the room anybody's,
 // with its earlier forms: its text is gone for good, that there was one stays.
 // Agents that work on it are stopped.
-func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
+func (s *Service) DeleteMessage(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
 	if err := checkWrite(actor); err != nil {
 		return Message{}, err
 	}

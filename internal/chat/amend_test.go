@@ -45,7 +45,7 @@ func TestEdit_OwnTextsOnlyAndWithTrace(t *testing.T) {
 	kind(t, "an absent one", edit(w.ada, 99, "x"), fault.NotFound)
 	kind(t, "nothing", edit(w.ada, first.Seq, "  "), fault.Invalid)
 	kind(t, "too much", edit(w.ada, first.Seq, strings.Repeat("x", chat.MaxTextBytes+1)), fault.Invalid)
-	if _, err := w.Unsay(t.Context(), w.ada, room, first.Seq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.ada, room, first.Seq); err != nil {
 		t.Fatal(err)
 	}
 	kind(t, "one that was taken away", edit(w.ada, first.Seq, "x"), fault.Conflict)
@@ -64,7 +64,7 @@ func TestUnsay_OwnOrAnyAsOwnerAndStopsWork(t *testing.T) {
 	chained := w.active(room)[0]
 	other := w.say(w.ada, room, "@guide unrelated").Tasks[0]
 	adas := w.say(w.ada, room, "mine").Message
-	_, err := w.Unsay(t.Context(), w.bob, room, adas.Seq)
+	_, err := w.DeleteMessage(t.Context(), w.bob, room, adas.Seq)
 	kind(t, "somebody else's", err, fault.Forbidden)
 	stop := func() {
 		if err := w.Finish(t.Context(), chained, task.Result{State: task.Canceled, Reason: "Stopped."}); err != nil {
@@ -72,7 +72,7 @@ func TestUnsay_OwnOrAnyAsOwnerAndStopsWork(t *testing.T) {
 		}
 	}
 	w.hands.running[chained.ID] = stop
-	m, err := w.Unsay(t.Context(), w.ada, room, root.Message.Seq)
+	m, err := w.DeleteMessage(t.Context(), w.ada, room, root.Message.Seq)
 	if err != nil || m.Now.UnsaidAt.IsZero() || len(m.Parts) != 0 || m.Now.UnsaidBy != "ada" {
 		t.Fatalf("%+v %v", m, err)
 	}
@@ -80,10 +80,10 @@ func TestUnsay_OwnOrAnyAsOwnerAndStopsWork(t *testing.T) {
 		t.Error("the wrong work was stopped")
 	}
 	before := len(w.messages(room))
-	if _, err := w.Unsay(t.Context(), w.ada, room, root.Message.Seq); err != nil || len(w.messages(room)) != before {
+	if _, err := w.DeleteMessage(t.Context(), w.ada, room, root.Message.Seq); err != nil || len(w.messages(room)) != before {
 		t.Error("taken away twice:", err)
 	}
-	_, err = w.Unsay(t.Context(), w.ada, room, 99)
+	_, err = w.DeleteMessage(t.Context(), w.ada, room, 99)
 	kind(t, "absent", err, fault.NotFound)
 	storetest.Sound(t, w.db)
 }
@@ -130,7 +130,7 @@ func TestAgain_ReplacesTheAnswer(t *testing.T) {
 	asked := w.say(w.ada, room, "@calc 1+1")
 	w.answer(asked.Tasks[0], "3")
 	first := w.last(room)
-	k, err := w.Again(t.Context(), w.bob, room, first.Seq, "api")
+	k, err := w.Regenerate(t.Context(), w.bob, room, first.Seq, "api")
 	if err != nil || k.MessageSeq != asked.Message.Seq || k.Replaces != first.Seq || k.CallerID != w.bob.ID || k.ID == asked.Tasks[0].ID {
 		t.Fatalf("%+v %v", k, err)
 	}
@@ -144,7 +144,7 @@ func TestAgain_ReplacesTheAnswer(t *testing.T) {
 		t.Errorf("%+v %+v %v", old, second, err)
 	}
 	// One that fails takes no place.
-	if k, err = w.Again(t.Context(), w.ada, room, first.Seq, "api"); err != nil || k.Replaces != second.Seq {
+	if k, err = w.Regenerate(t.Context(), w.ada, room, first.Seq, "api"); err != nil || k.Replaces != second.Seq {
 		t.Fatalf("%+v %v", k, err)
 	}
 	if err := w.Finish(t.Context(), k, task.Result{State: task.Failed, Parts: text("hm"), Reason: "no"}); err != nil {
@@ -154,7 +154,7 @@ func TestAgain_ReplacesTheAnswer(t *testing.T) {
 		t.Error("a failure took the place of an answer")
 	}
 	again := func(who ident.Actor, seq int64) error {
-		_, err := w.Again(t.Context(), who, room, seq, "api")
+		_, err := w.Regenerate(t.Context(), who, room, seq, "api")
 		return err
 	}
 	kind(t, "a person's message", again(w.ada, asked.Message.Seq), fault.Conflict)
@@ -179,7 +179,7 @@ func TestAgain_StopsWhatIsStillAtIt(t *testing.T) {
 		asked := w.say(w.ada, room, "1+1")
 		w.answer(asked.Tasks[0], "3")
 		first := w.last(room)
-		running, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
+		running, err := w.Regenerate(t.Context(), w.ada, room, first.Seq, "api")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestAgain_StopsWhatIsStillAtIt(t *testing.T) {
 				}
 			}()
 		}
-		k, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
+		k, err := w.Regenerate(t.Context(), w.ada, room, first.Seq, "api")
 		if err != nil || w.task(running.ID).State != task.Canceled || k.Replaces != first.Seq {
 			t.Errorf("%+v %v; the other is %s", k, err, w.task(running.ID).State)
 		}
@@ -219,7 +219,7 @@ func TestBranch_IsAPrivateCopyOfWhatOneSees(t *testing.T) {
 	d.Quotes, d.To = answer.Seq, "nobody"
 	thanks := w.post(w.eve, room, d).Message
 	w.say(w.ada, room, "later")
-	if _, err := w.Unsay(t.Context(), w.ada, room, gone.Seq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.ada, room, gone.Seq); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Edit(t.Context(), w.ada, room, one.Seq, text("for eve")); err != nil {

@@ -132,7 +132,7 @@ func TestFiles_AreReadByWhoReadsAMessageWithThem(t *testing.T) {
 	d := w.draft("x")
 	d.Parts = append(d.Parts, task.Part{URL: "https://example.org/a.png"})
 	w.post(w.ada, room, d)
-	_, err = w.Unsay(t.Context(), w.ada, room, m.Seq)
+	_, err = w.DeleteMessage(t.Context(), w.ada, room, m.Seq)
 	kind(t, "take away", err, "")
 	if err := w.Remove(t.Context(), w.bob, other, "bob"); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestTaskFiles_OpensWhatTheAskerSees(t *testing.T) {
 	other := chat.New(w.db, w.book, w.hands, chat.Config{})
 	_, _, err = other.Files.OpenByKey(t.Context(), now.Hash, key)
 	kind(t, "of another portal", err, fault.NotFound)
-	if _, err := w.Unsay(t.Context(), w.bob, room, k.MessageSeq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.bob, room, k.MessageSeq); err != nil {
 		t.Fatal(err)
 	}
 	kind(t, "once the message is taken away", by(now.Hash, key), fault.NotFound)

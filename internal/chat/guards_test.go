@@ -96,13 +96,13 @@ func TestGuards_WhoMayDoWhat(t *testing.T) {
 			return err
 		}},
 		{"unsay", true, false, func(ctx context.Context, a ident.Actor, room string, seq int64) error {
-			_, err := w.Unsay(ctx, a, room, seq)
+			_, err := w.DeleteMessage(ctx, a, room, seq)
 			return err
 		}},
 		{"remove", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error {
 			return w.Remove(ctx, a, room, "bob")
 		}},
-		{"delete", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error { return w.Delete(ctx, a, room) }},
+		{"delete", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error { return w.DeleteConversation(ctx, a, room) }},
 	}
 	for _, op := range ops {
 		room := w.room(w.ada, "bob", "far")
@@ -161,7 +161,7 @@ func TestGuests_HaveOwnConversationsWithPublicAgents(t *testing.T) {
 	if n := w.active(room); len(n) != 0 {
 		t.Errorf("%q", names(n))
 	}
-	if _, err := w.Again(t.Context(), g, room, 2, "api"); err != nil {
+	if _, err := w.Regenerate(t.Context(), g, room, 2, "api"); err != nil {
 		t.Error(err)
 	}
 	if _, err := w.Set(t.Context(), g, room, chat.Change{Title: ptr("Mine")}); err != nil {

@@ -41,7 +41,7 @@ func TestHistory_IsWhatTheAskerSees(t *testing.T) {
 	if _, err := w.Edit(t.Context(), w.ada, room, typo.Seq, text("welcome")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Unsay(t.Context(), w.bob, room, gone.Seq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.bob, room, gone.Seq); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.React(t.Context(), w.bob, room, typo.Seq, "👍", true); err != nil {
@@ -54,7 +54,7 @@ func TestHistory_IsWhatTheAskerSees(t *testing.T) {
 	if got := w.heard(w.say(w.ada, room, "@guide and for me?").Tasks[0]); got != "ada: a secret; ada: welcome; bob: @calc what was said?" {
 		t.Errorf("ada's agent hears %q", got)
 	}
-	if _, err := w.Unsay(t.Context(), w.bob, room, k.MessageSeq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.bob, room, k.MessageSeq); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.History(t.Context(), k)
@@ -74,7 +74,7 @@ func TestHistory_AnswersGivenAgainStandInPlace(t *testing.T) {
 	w.answer(w.say(w.ada, room, "one").Tasks[0], "wrong")
 	first := w.last(room)
 	w.answer(w.say(w.ada, room, "two").Tasks[0], "2")
-	k, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
+	k, err := w.Regenerate(t.Context(), w.ada, room, first.Seq, "api")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestHistory_AnswersGivenAgainStandInPlace(t *testing.T) {
 		t.Errorf("what is given again hears %q", got)
 	}
 	w.answer(k, "1")
-	k, err = w.Again(t.Context(), w.ada, room, first.Seq, "api") // of the newest, by the old one's place
+	k, err = w.Regenerate(t.Context(), w.ada, room, first.Seq, "api") // of the newest, by the old one's place
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestHistory_ShareLimitsIt(t *testing.T) {
 		if err := w.Finish(t.Context(), k, task.Result{State: task.Failed, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Unsay(t.Context(), w.ada, room, k.MessageSeq); err != nil {
+		if _, err := w.DeleteMessage(t.Context(), w.ada, room, k.MessageSeq); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestHistory_NeverMoreThanTheAskerSees(t *testing.T) {
 			"again": func(rt *rapid.T) {
 				for _, m := range w.messages(room) {
 					if m.Sender.Kind == "agent" && m.Kind == chat.Text {
-						k, err := w.Again(t.Context(), w.ada, room, m.Seq, "api")
+						k, err := w.Regenerate(t.Context(), w.ada, room, m.Seq, "api")
 						if err != nil {
 							rt.Fatal(err)
 						}
@@ -202,7 +202,7 @@ func TestHistory_NeverMoreThanTheAskerSees(t *testing.T) {
 				if m, err := w.Message(t.Context(), w.ada, room, seq); err == nil && m.Now.UnsaidAt.IsZero() {
 					gone[task.PlainText(m.Parts)] = true
 				}
-				if _, err := w.Unsay(t.Context(), w.ada, room, seq); err != nil {
+				if _, err := w.DeleteMessage(t.Context(), w.ada, room, seq); err != nil {
 					rt.Fatal(err)
 				}
 			},

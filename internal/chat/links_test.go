@@ -168,7 +168,7 @@ func TestShared_ShowsWhatItsMakerSawThen(t *testing.T) {
 		_, err = w.Files.PreviewShared(t.Context(), secret, hash)
 		kind(t, what, err, fault.NotFound)
 	}
-	if _, err := w.Unsay(t.Context(), w.ada, room, m.Seq); err != nil {
+	if _, err := w.DeleteMessage(t.Context(), w.ada, room, m.Seq); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = w.Shared(t.Context(), secret, 0, 100); err != nil {
@@ -194,7 +194,7 @@ func TestJoinByLink_IsNoWayBack(t *testing.T) {
 	if err := w.SetRole(t.Context(), w.ada, room, "bob", chat.RoleReader); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Delete(t.Context(), w.bob, room); err != nil {
+	if err := w.DeleteConversation(t.Context(), w.bob, room); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := w.JoinByLink(t.Context(), w.bob, secret); err != nil || c.Mine.Role != chat.RoleReader {
@@ -211,7 +211,7 @@ func TestJoinByLink_IsNoWayBack(t *testing.T) {
 	if _, err := w.Invite(t.Context(), w.ada, room, "eve"); err != nil {
 		t.Error(err)
 	}
-	if err := w.Delete(t.Context(), w.eve, room); err != nil {
+	if err := w.DeleteConversation(t.Context(), w.eve, room); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := w.JoinByLink(t.Context(), w.eve, secret); err != nil || c.Mine.Role != chat.RoleMember {

@@ -75,7 +75,7 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 			return err
 		}
 		if who.Kind == me.Kind && who.ID == me.ID {
-			return s.Delete(ctx, actor, id)
+			return s.DeleteConversation(ctx, actor, id)
 		}
 		if who.Kind != "agent" && me.Role != RoleOwner {
 			return fault.New(fault.Forbidden, "Only the owner of the conversation may remove people.")
@@ -112,9 +112,9 @@ func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id strin
 	return nil
 }
 
-// Delete takes the actor out of the conversation; when no other person is left in it, the
+// DeleteConversation takes the actor out of the conversation; when no other person is left in it, the
 // conversation is removed with all messages.
-func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) error {
+func (s *Service) DeleteConversation(ctx context.Context, actor ident.Actor, id string) error {
 	if err := checkWrite(actor); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast(t *testing
 	if err := s.Remove(ctx, bob, room.ID, "ada"); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("a member removes the owner: %v", err)
 	}
-	if err := s.Delete(ctx, ada, room.ID); err != nil {
+	if err := s.DeleteConversation(ctx, ada, room.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(ctx, ada, room.ID); !fault.Is(err, fault.NotFound) {
@@ -38,7 +38,7 @@ func TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast(t *testing
 	if err != nil || left.Members[0].Role != "owner" {
 		t.Errorf("the room has no owner: %+v, %v", left.Members, err)
 	}
-	if err := s.Delete(ctx, bob, room.ID); err != nil {
+	if err := s.DeleteConversation(ctx, bob, room.ID); err != nil {
 		t.Fatal(err)
 	}
 	if r := storetest.Sound(t, db); r.Conversations != 0 || r.Messages != 0 {

@@ -15,17 +15,17 @@ func TestStop_WhatNobodyWaitsFor(t *testing.T) {
 		stay bool // of the others' work
 	}{
 		{"the message is taken away", func(w *world, room string, seq int64) error {
-			_, err := w.Unsay(t.Context(), w.bob, room, seq)
+			_, err := w.DeleteMessage(t.Context(), w.bob, room, seq)
 			return err
 		}, true},
 		{"the agent is removed", func(w *world, room string, _ int64) error { return w.Remove(t.Context(), w.bob, room, "calc") }, true},
 		{"the person is removed", func(w *world, room string, _ int64) error { return w.Remove(t.Context(), w.ada, room, "bob") }, true},
-		{"the person leaves", func(w *world, room string, _ int64) error { return w.Delete(t.Context(), w.bob, room) }, true},
+		{"the person leaves", func(w *world, room string, _ int64) error { return w.DeleteConversation(t.Context(), w.bob, room) }, true},
 		{"the conversation is deleted", func(w *world, room string, _ int64) error {
-			if err := w.Delete(t.Context(), w.bob, room); err != nil {
+			if err := w.DeleteConversation(t.Context(), w.bob, room); err != nil {
 				return err
 			}
-			return w.Delete(t.Context(), w.ada, room)
+			return w.DeleteConversation(t.Context(), w.ada, room)
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

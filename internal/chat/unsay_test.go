@@ -60,7 +60,7 @@ func TestUnsay_LeavesNoCopyOfTheText(t *testing.T) {
 			if len(storetest.TablesHolding(t, dir, secret)) == 0 {
 				t.Fatal("the text is nowhere before it is deleted")
 			}
-			if _, err := w.Unsay(t.Context(), w.ada, room, m.Seq); err != nil {
+			if _, err := w.DeleteMessage(t.Context(), w.ada, room, m.Seq); err != nil {
 				t.Fatal(err)
 			}
 			// The index of the search is rewritten by and by, and before a backup.
@@ -114,7 +114,7 @@ func TestUnsay_KeepsTheNameThatAPersonGave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seq := range []int64{m.Seq, other.Seq} {
-		if _, err := w.Unsay(t.Context(), w.ada, room, seq); err != nil {
+		if _, err := w.DeleteMessage(t.Context(), w.ada, room, seq); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestUnsay_InABranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{room, copied.ID, again.ID} {
-		if _, err := w.Unsay(t.Context(), w.ada, id, 1); err != nil {
+		if _, err := w.DeleteMessage(t.Context(), w.ada, id, 1); err != nil {
 			t.Fatal(err)
 		}
 	}

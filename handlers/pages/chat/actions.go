@@ -83,7 +83,7 @@ func (d *Room) setMemberRole(w http.ResponseWriter, r *http.Request, actor ident
 
 func (d *Room) leaveChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
-		return "/chat", d.chat.Delete(r.Context(), actor, id)
+		return "/chat", d.chat.DeleteConversation(r.Context(), actor, id)
 	})
 }
 

@@ -174,7 +174,7 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 	}
 	if _, err = d.chat.Post(ctx, actor, c.ID, first); err != nil {
 		// Without a message an empty conversation would only be in the way.
-		if gone := d.chat.Delete(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
+		if gone := d.chat.DeleteConversation(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
 			d.log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
 		}
 	}

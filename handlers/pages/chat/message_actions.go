@@ -26,7 +26,7 @@ func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	_, err = d.chat.Unsay(r.Context(), actor, id, seq)
+	_, err = d.chat.DeleteMessage(r.Context(), actor, id, seq)
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
@@ -62,7 +62,7 @@ func (d *Room) againMessage(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	_, err = d.chat.Again(r.Context(), actor, id, seq, "page")
+	_, err = d.chat.Regenerate(r.Context(), actor, id, seq, "page")
 	return d.roomForm(w, r, actor, err, address.ChatPath(id))
 }
 
