@@ -59,9 +59,8 @@ type Service struct {
 	stores       *limit.Keyed  // keyed by account
 	looks        *limit.Keyed  // at names
 	trying       chan struct{} // the places of tries under way
-	// reportsBy and callsBy are keyed by actor; the latter by agent too.
-	reportsBy, callsBy *limit.Keyed
-	callsOn            limit.Daily
+	callsBy      *limit.Keyed  // calls, keyed by agent and actor
+	callsOn      limit.Daily
 	// shares bounds an account's new co-owners and offers, because each leaves a notice.
 	shares *limit.Keyed
 	edits  edits
