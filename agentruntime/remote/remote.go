@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/liveness"
 	"agentsite/internal/task"
@@ -61,8 +62,12 @@ func (c Config) withDefaults() Config {
 
 const (
 	pollMax = 5 * time.Second
-	// cancelTime bounds the cancellation of a task at an agent.
+	// cancelTime bounds one request that cancels a task at an agent.
 	cancelTime = 5 * time.Second
+	// A cancellation that did not reach the agent is tried again after firstCancelPause, then after twice
+	// the pause each time. After lastCancelPause it is given up.
+	firstCancelPause = time.Second
+	lastCancelPause  = 16 * time.Second
 )
 
 // A2A runs tasks at A2A agents. Its checkpoint holds the remote side's task and context, so that a task
@@ -71,40 +76,57 @@ type A2A struct {
 	rt  http.RoundTripper
 	cfg Config
 
-	mu     sync.Mutex // guards closed against wg.Wait
-	closed bool
-	wg     sync.WaitGroup
+	closing context.Context // ended by Close
+	end     context.CancelFunc
+	mu      sync.Mutex // guards closing against wg.Wait
+	wg      sync.WaitGroup
 }
 
 // NewA2A returns the driver of kind a2a. The caller closes it.
 func NewA2A(rt http.RoundTripper, cfg Config) *A2A {
-	return &A2A{rt: rt, cfg: cfg.withDefaults()}
+	d := &A2A{rt: rt, cfg: cfg.withDefaults()}
+	d.closing, d.end = context.WithCancel(context.Background())
+	return d
 }
 
-// Close waits until pending cancellations have reached their agents, at most 5 s. It does not end
-// running tasks; their callers do.
+// Close waits for the requests that cancel tasks at their agents, at most cancelTime; they are not tried
+// again. It does not end running tasks; their callers do.
 func (d *A2A) Close() {
 	d.mu.Lock()
-	d.closed = true
+	d.end()
 	d.mu.Unlock()
 	d.wg.Wait()
 }
 
 // stopRemote cancels a task at the remote side in the background, because the caller has no time to
-// wait for it.
+// wait for it. It tries again while the agent does not answer, because the agent would work on for
+// nothing: it may just be restarted.
 func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || id == "" {
+	if d.closing.Err() != nil || id == "" {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	d.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-		defer cancel()
-		if _, err := c.Cancel(ctx, id); err != nil && !a2a.IsCode(err, a2a.CodeTaskNotCancelable) {
+		for pause := firstCancelPause; ; pause *= 2 {
+			err := cancelOnce(ctx, c, id)
+			if err == nil || a2a.IsCode(err, a2a.CodeTaskNotCancelable) {
+				return
+			}
 			d.cfg.Log.Info("cancel remote task", "error", err)
+			if refusedByAgent(err) || terminalTrouble(err) || pause > lastCancelPause || !clock.Sleep(d.closing, pause) {
+				return
+			}
 		}
 	})
+}
+
+func cancelOnce(ctx context.Context, c *a2a.Client, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, cancelTime)
+	defer cancel()
+	_, err := c.Cancel(ctx, id)
+	return err
 }
 
 // checkpoint is the stored state of the A2A driver.
