@@ -102,7 +102,9 @@ func TestGuards_WhoMayDoWhat(t *testing.T) {
 		{"remove", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error {
 			return w.Remove(ctx, a, room, "bob")
 		}},
-		{"delete", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error { return w.DeleteConversation(ctx, a, room) }},
+		{"delete", true, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error {
+			return w.DeleteConversation(ctx, a, room)
+		}},
 	}
 	for _, op := range ops {
 		room := w.room(w.ada, "bob", "far")

@@ -65,6 +65,7 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	if e == nil {
 		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
 		p.entries[e.Key()] = e
+		p.wakeRun()
 		select { // the entry may have been dropped, the proof has not
 		case p.suspect <- c.Portal:
 		default:
