@@ -5,20 +5,23 @@ import (
 	"time"
 )
 
-// Daily counts the uses that were admitted today for each key. It bounds keys whose uses are also stored: several
-// uses at once are admitted before the first of them is stored, and some never are. The zero value has counted
-// nothing. It is safe for concurrent use.
+// Daily counts today's admitted uses per key, in memory, for limits whose exact count is in a
+// database. The database count is behind: concurrent uses are admitted before the first of them is
+// stored, and some are never stored. The zero value is ready for use. It is safe for concurrent
+// use.
 type Daily struct {
-	mu  sync.Mutex // guards the rest
+	mu  sync.Mutex // guards the fields below
 	day time.Time
-	n   map[string]int // by key
+	n   map[string]int // admitted uses of day, by key
 }
 
-// maxDaily bounds the keys that are counted.
+// maxDaily bounds the keys in memory. When it is reached all counts start again, so that a flood of
+// keys costs no memory.
 const maxDaily = 100_000
 
-// Count counts one more use of a key, of which stored are in the store, and reports whether that is not more than
-// most. A use over the bound is not counted.
+// Count admits and counts one more use of a key if its count on the given day is below most, and
+// reports whether it did. stored is the count of that day in the database; the larger of the two
+// counts is used. A new day resets all counts.
 func (c *Daily) Count(key string, day time.Time, stored, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ type Keyed struct {
 	burst int
 	max   int
 
-	mu      sync.Mutex // guards buckets
+	mu      sync.Mutex // guards buckets, not the limiters in it, which lock themselves
 	buckets map[string]*rate.Limiter
 }
 
@@ -28,8 +28,8 @@ func New(every time.Duration, burst, max int) *Keyed {
 	return &Keyed{every: every, burst: burst, max: max, buckets: make(map[string]*rate.Limiter)}
 }
 
-// Allow takes one token of key's bucket; when it is empty it returns how long
-// to wait.
+// Allow takes one token from key's bucket. If the bucket is empty, ok is false and wait is the time
+// until the next token.
 func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
 	return k.AllowRate(key, k.every, k.burst)
 }
@@ -60,7 +60,8 @@ func (k *Keyed) Wait(key string, every time.Duration) time.Duration {
 	return 0
 }
 
-// ChargeUpTo takes up to n tokens of a key, as many as there are.
+// ChargeUpTo takes n tokens of a key, or all that are left if there are fewer. A key without a
+// bucket is not charged. It is used for costs that are known only after the work.
 func (k *Keyed) ChargeUpTo(key string, n int) {
 	now := time.Now()
 	k.mu.Lock()
@@ -87,8 +88,9 @@ func (k *Keyed) takeTokens(key string, every time.Duration, burst, n int) (wait 
 		b.SetLimitAt(now, rate.Every(every))
 		b.SetBurstAt(now, burst)
 	}
-	// A reservation that is canceled would not do: of several at once, only the last would be restored,
-	// and a refused caller would lose tokens.
+	// AllowN instead of a reservation that is canceled on refusal: of several concurrent
+	// reservations only the last one canceled gives its tokens back, so refused callers would lose
+	// tokens.
 	if b.AllowN(now, n) {
 		return 0, true
 	}
@@ -96,7 +98,7 @@ func (k *Keyed) takeTokens(key string, every time.Duration, burst, n int) (wait 
 	return max(time.Duration(missing*float64(every)), time.Nanosecond), false
 }
 
-// makeRoom makes room; the caller holds mu.
+// makeRoom deletes all full buckets, and every bucket if none was full. The caller holds mu.
 func (k *Keyed) makeRoom(now time.Time) {
 	for key, b := range k.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {

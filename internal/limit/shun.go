@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	// strikeEvery is the average interval at which an address may be refused, beyond maxStrikes. A
-	// client that waits as long as the refusal asks stays far below.
+	// strikeEvery is the average interval of refusals that an address may cause without a penalty,
+	// after a burst of maxStrikes. A client that waits as long as each refusal demands stays far
+	// below it.
 	strikeEvery = 200 * time.Millisecond
 	maxStrikes  = 30
-	// shunFor is how long an address stays in the penalty box.
+	// shunFor is the time that an address stays in the penalty box after its last refused request.
 	shunFor     = 10 * time.Second
 	maxShunned  = 16 << 10
 	maxStriking = 16 << 10
@@ -26,13 +27,15 @@ type PenaltyBox struct {
 	until map[netip.Prefix]time.Time
 }
 
-// NewPenaltyBox returns an empty PenaltyBox.
+// NewPenaltyBox returns an empty PenaltyBox. It holds a bounded number of addresses; further ones
+// are not penalized.
 func NewPenaltyBox() *PenaltyBox {
 	return &PenaltyBox{strikes: New(strikeEvery, maxStrikes, maxStriking), until: make(map[netip.Prefix]time.Time)}
 }
 
-// clientPrefix returns the prefix that an address is counted as. ok is false for loopback and private
-// addresses, because a proxy for many clients may use them.
+// clientPrefix returns the network that is counted as one client: a single IPv4 address or an IPv6
+// /64. ok is false for loopback and private IPv4 addresses, because a proxy for many clients may
+// use them.
 func clientPrefix(a netip.Addr) (netip.Prefix, bool) {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() || a.IsPrivate() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback() {
@@ -72,7 +75,8 @@ func (s *PenaltyBox) Penalize(a netip.Addr) {
 	s.until[p] = now.Add(shunFor)
 }
 
-// Contains reports whether an address is in the penalty box now. It is cheap.
+// Contains reports whether an address is in the penalty box now. It costs one read lock and a map
+// lookup, so it may run for each connection.
 func (s *PenaltyBox) Contains(a netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -8,14 +8,14 @@ import (
 // Uploads counts the bytes of each sender's files that were written to the disk today, refused ones
 // included, and the number of transfers that are running.
 type Uploads struct {
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	day     time.Time
 	used    map[string]int64
 	sending map[string]int
 }
 
 const (
-	// maxMetered bounds the senders that are counted.
+	// maxMetered bounds the senders in memory.
 	maxMetered = 50_000
 	// maxSending bounds the files of one sender that are transferred at the same time, because
 	// their bytes count only at the end.
@@ -27,8 +27,8 @@ type Verdict int
 
 const (
 	MayCome Verdict = iota
-	TooMany         // at once
-	TooMuch         // today
+	TooMany         // too many files of the sender are in transfer now
+	TooMuch         // the sender's bytes of today are used up
 )
 
 // Allowance is how many bytes may come under a name on one day.

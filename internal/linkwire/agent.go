@@ -13,22 +13,24 @@ import (
 	"time"
 )
 
-// Agent is the agent's side of the protocol: it connects, sends hello, works on the tasks that it gets,
-// reconnects after breaks and resumes. Fill the fields, then call Run once.
+// Agent is the agent's side of the protocol: it connects to the portal, sends hello, works on the
+// tasks that it receives, reconnects after breaks and resumes its tasks. Fill the exported fields,
+// then call Run once.
 type Agent struct {
 	Hello Hello
 	Dial  func(ctx context.Context) (*Socket, error)
-	// Work does one task, in a goroutine of its own. State, Text, Parts and Reason of its result are
-	// sent. Its ctx ends when the task is canceled or the agent stops.
+	// Work does one task and is called in a goroutine of its own. Of its result only State, Text,
+	// Parts and Reason are sent. Its ctx ends when the task is canceled or the agent stops; Work
+	// must then return.
 	Work func(ctx context.Context, t Task, out *Answer) Done
 	// Connected, when set, is called for each connection. Lost, when set, is called for each break or
 	// failed attempt, with the time until the next attempt.
 	Connected func(Welcome)
 	Lost      func(err error, wait time.Duration)
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	jobs     map[string]*job
-	wake     chan struct{} // something may be sent, or a job has ended
+	wake     chan struct{} // signals the sending goroutine: output is waiting, or a job has ended
 	stopping bool
 	nextID   int64
 	wg       sync.WaitGroup
@@ -37,14 +39,16 @@ type Agent struct {
 const (
 	retryMin = 250 * time.Millisecond
 	retryMax = 15 * time.Second
-	// steadyTime is how long a connection must live to count as a success.
+	// steadyTime is the lifetime after which a connection counts as a success: the pause before the
+	// next attempt then starts at retryMin again.
 	steadyTime = 5 * time.Second
 	// gatherTime is the pause between two rounds of sending, so that small pieces of text become one
 	// message.
 	gatherTime = 40 * time.Millisecond
-	// maxPiece bounds the text of one delta.
+	// maxPiece bounds the text of one delta, in bytes.
 	maxPiece = 64 << 10
-	// farewellWait is how long a stop waits until the portal has confirmed the ends of the tasks.
+	// farewellWait is the time that a stopping agent waits for the portal to confirm the ends of
+	// its tasks.
 	farewellWait = 5 * time.Second
 )
 
@@ -70,7 +74,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		wait := min(retryMin<<min(tries, 10), retryMax)
 		wait = wait/2 + rand.N(wait/2)
-		if code, _ := CloseReason(err); code == 1012 { // the portal restarts: spread the reconnects of all its agents
+		// close code 1012 means that the portal restarts: spread the reconnects of its agents
+		if code, _ := CloseReason(err); code == 1012 {
 			wait = rand.N(time.Second)
 		}
 		wait = max(wait, retryAfter(err))
@@ -110,7 +115,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// runConnection connects once and serves until that connection ends.
+// runConnection connects once, sends hello and serves until that connection ends. Its error is
+// never nil and says why the connection ended.
 func (a *Agent) runConnection(ctx context.Context) error {
 	dctx, cancel := context.WithTimeout(ctx, 3*SendWait)
 	s, err := a.Dial(dctx)
@@ -148,8 +154,8 @@ func (a *Agent) runConnection(ctx context.Context) error {
 	return a.serveConnection(ctx, s, cut)
 }
 
-// listHeld lists the tasks that are not over. No message about one of them may be sent until the portal
-// resumes it.
+// listHeld lists the tasks that have not ended, for the hello message, and makes them inactive: no
+// message about one of them may be sent until the portal resumes it.
 func (a *Agent) listHeld() []Held {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,14 +167,15 @@ func (a *Agent) listHeld() []Held {
 	return list
 }
 
-// serveConnection handles one connection after hello.
+// serveConnection sends and receives messages on a connection after hello, until it ends. cut turns
+// off the immediate close when ctx ends, so that a stop can report the ends of the tasks first.
 func (a *Agent) serveConnection(ctx context.Context, s *Socket, cut func() bool) error {
 	over, end := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer end()
 	wg.Go(func() { a.pumpMessages(over, s) })
-	if cut() { // from now on a stop lets the tasks report their end
+	if cut() { // turned off in time: a stop now reports the ends of tasks first
 		stop := context.AfterFunc(ctx, func() { a.stopAndClose(over, s) })
 		defer stop()
 	}
@@ -189,7 +196,8 @@ func (a *Agent) serveConnection(ctx context.Context, s *Socket, cut func() bool)
 	}
 }
 
-// stopAndClose ends all tasks and closes the connection once the portal has confirmed.
+// stopAndClose cancels all tasks and closes the connection once the portal has confirmed their
+// ends, after farewellWait at the latest. over ends with the connection.
 func (a *Agent) stopAndClose(over context.Context, s *Socket) {
 	a.mu.Lock()
 	a.stopping = true
@@ -216,7 +224,7 @@ func (a *Agent) stopAndClose(over context.Context, s *Socket) {
 	s.Close("bye: the agent stops")
 }
 
-// handleMessage handles one message and returns the answer, or nil.
+// handleMessage handles one message of the portal and returns the answer to send, nil for none.
 func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 	refuse := func(code int, text string) []byte {
 		if m.ID == nil {
@@ -227,7 +235,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch m.Method {
-	case "": // the answer to a done
+	case "": // a message without method answers a done request
 		for _, j := range a.jobs {
 			if j.doneID == 0 || strconv.FormatInt(j.doneID, 10) != string(m.ID) {
 				continue
@@ -249,7 +257,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 			if old.task.Lease == t.Lease {
 				return EncodeResponse(m.ID, Accepted{true})
 			}
-			a.dropJob(old) // its lease was lost
+			a.dropJob(old) // the portal gave the task out again: the lease of the old run was lost
 		}
 		if a.stopping || len(a.jobs) >= MaxTasks {
 			return refuse(ErrBusy, "The agent takes no more tasks now.")
@@ -279,7 +287,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 	return refuse(ErrMethod, fmt.Sprintf("There is no method %.40q.", m.Method))
 }
 
-// startJob begins a task; the caller holds mu.
+// startJob runs Work on a task in a new goroutine. The caller holds mu.
 func (a *Agent) startJob(ctx context.Context, t Task) {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &job{task: t, cancel: cancel, active: true}
@@ -295,7 +303,8 @@ func (a *Agent) startJob(ctx context.Context, t Task) {
 	})
 }
 
-// dropJob cancels and removes a task; the caller holds mu.
+// dropJob cancels a task and removes it from the jobs, so that nothing more is sent about it. The
+// caller holds mu.
 func (a *Agent) dropJob(j *job) {
 	j.cancel()
 	if a.jobs[j.task.Task] == j {
@@ -311,7 +320,7 @@ func (a *Agent) dropAll() {
 	}
 }
 
-// wakePump wakes pumpMessages.
+// wakePump wakes the goroutine that sends output. It never blocks.
 func (a *Agent) wakePump() {
 	select {
 	case a.wake <- struct{}{}:

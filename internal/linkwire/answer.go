@@ -9,19 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// job is one task at the agent, until the portal has accepted its end. Agent.mu guards it.
+// job is the agent's state of one task, until the portal has accepted the end of the task. Agent.mu
+// guards it.
 type job struct {
 	task   Task
 	cancel context.CancelFunc
-	// active is true when messages about it may be sent on the present connection.
+	// active is true when messages about the job may be sent on the present connection: the portal
+	// gave the task on it or resumed it.
 	active    bool
 	text      []byte
-	sent      int // bytes of text
+	sent      int // bytes of text sent so far
 	status    string
 	artifacts []Artifact
-	produced  int // artifacts sent
+	produced  int // number of artifacts sent so far
 	done      *Done
-	doneID    int64 // of the request on this connection, 0 when not sent
+	doneID    int64 // id of the done request on this connection, 0 when not sent
 }
 
 // resumeFrom continues the job at an offset of its text; false if the text has no such offset.
@@ -33,7 +35,8 @@ func (j *job) resumeFrom(offset int) bool {
 	return true
 }
 
-// Answer takes the output of Work. Its methods may be called concurrently.
+// Answer takes the output of Work and queues it for the portal. Its methods may be called
+// concurrently and do not wait for the network.
 type Answer struct {
 	a *Agent
 	j *job
@@ -42,7 +45,8 @@ type Answer struct {
 // ErrFull is returned by Text when the answer has reached MaxText.
 var ErrFull = errors.New("the answer is full")
 
-// Text appends to the answer. Invalid UTF-8 is replaced.
+// Text appends to the answer. Invalid UTF-8 is replaced. It returns ErrFull when the answer would
+// exceed MaxText.
 func (o *Answer) Text(s string) error {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	o.a.mu.Lock()
@@ -73,9 +77,10 @@ func (o *Answer) Artifact(art Artifact) {
 	}
 }
 
-// pumpMessages sends the output of the jobs until ctx or the connection ends.
+// pumpMessages sends the output of the jobs, in rounds gatherTime apart, until ctx or the
+// connection ends.
 func (a *Agent) pumpMessages(ctx context.Context, s *Socket) {
-	a.wakePump() // output that waited for this connection
+	a.wakePump() // output may have waited for this connection
 	for {
 		select {
 		case <-a.wake:
@@ -84,7 +89,7 @@ func (a *Agent) pumpMessages(ctx context.Context, s *Socket) {
 		}
 		for _, b := range a.takeOutgoing() {
 			if s.Send(ctx, b) != nil {
-				return // the reader notices too
+				return // the connection is broken; the receiving goroutine ends too
 			}
 		}
 		select {
@@ -95,7 +100,8 @@ func (a *Agent) pumpMessages(ctx context.Context, s *Socket) {
 	}
 }
 
-// takeOutgoing takes the next messages of all jobs.
+// takeOutgoing encodes the output of the active jobs that has not been sent and marks it as sent.
+// Of a long text it takes one delta of at most maxPiece.
 func (a *Agent) takeOutgoing() (out [][]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +124,7 @@ func (a *Agent) takeOutgoing() (out [][]byte) {
 		}
 		switch {
 		case j.sent < len(j.text):
-			a.wakePump() // more in the next round
+			a.wakePump() // the rest follows in the next round
 		case j.done != nil && j.doneID == 0:
 			a.nextID++
 			j.doneID = a.nextID
@@ -128,7 +134,8 @@ func (a *Agent) takeOutgoing() (out [][]byte) {
 	return out
 }
 
-// pieceLen returns the number of bytes of b that fit into one delta.
+// pieceLen returns the number of bytes of b that fit into one delta, without cutting a UTF-8
+// character.
 func pieceLen(b []byte) int {
 	n := min(len(b), maxPiece)
 	for n > 0 && n < len(b) && !utf8.RuneStart(b[n]) {

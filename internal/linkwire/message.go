@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Message is one message of JSON-RPC 2.0, of any kind.
+// Message is one JSON-RPC 2.0 message. A request has Method and ID, a notification only Method, a
+// response no Method.
 type Message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -27,16 +28,17 @@ type Error struct {
 	Data    *ErrorData `json:"data,omitempty"`
 }
 
-// ErrorData holds the kind of the error, as in the API.
+// ErrorData is the data of an error. Kind is the kind of the error, the same word as in the HTTP
+// API.
 type ErrorData struct {
 	Kind   string            `json:"kind"`
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// Error implements error.
+// Error implements error with the message that the other side sent.
 func (e *Error) Error() string { return e.Message }
 
-// maxID bounds the id of a request in bytes.
+// maxID bounds the id of a request, in bytes.
 const maxID = 64
 
 // DecodeMessage reads one message and refuses malformed ones. Unknown fields are ignored, because later
@@ -71,7 +73,7 @@ func DecodeMessage(b []byte) (Message, error) {
 	return m, nil
 }
 
-// depth returns how deep arrays and objects are nested.
+// depth returns how deep arrays and objects are nested in the valid JSON b.
 func depth(b []byte) int {
 	deepest, level, text := 0, 0, false
 	for i := 0; i < len(b); i++ {
@@ -91,12 +93,12 @@ func depth(b []byte) int {
 	return deepest
 }
 
-// EncodeRequest encodes a request.
+// EncodeRequest encodes a request. params must be a type that encoding/json can encode.
 func EncodeRequest(id int64, method string, params any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-// EncodeNotification encodes a notification.
+// EncodeNotification encodes a notification, a request without id that gets no response.
 func EncodeNotification(method string, params any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
@@ -106,8 +108,8 @@ func EncodeResponse(id json.RawMessage, result any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-// EncodeFailure encodes the error answer to the request with an id; a nil id is one that could not be
-// read.
+// EncodeFailure encodes the error answer to the request with an id. A nil id becomes null: the id
+// could not be read.
 func EncodeFailure(id json.RawMessage, e *Error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -115,19 +117,20 @@ func EncodeFailure(id json.RawMessage, e *Error) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
 }
 
-// encodeJSON keeps <, > and & as they are, because escaping would make them six times as long.
+// encodeJSON encodes v without HTML escaping: <, > and & would each take six bytes.
 func encodeJSON(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Only a RawMessage with invalid JSON fails, and those come from DecodeMessage.
+		// Encoding fails only for a RawMessage with invalid JSON, and DecodeMessage, the source of
+		// all of them, refuses such messages.
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the message could not be encoded"}}`)
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n")
 }
 
-// Line makes one line of s without invisible characters, of at most max bytes.
+// Line returns s on one line, without control and invisible characters, cut to at most max bytes.
 func Line(s string, max int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -147,7 +150,7 @@ func Line(s string, max int) string {
 	return s
 }
 
-// Sentence is Line with a full stop.
+// Sentence is Line with a full stop at the end. An empty s stays empty.
 func Sentence(s string, max int) string {
 	s = Line(s, max-1)
 	if s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "!") && !strings.HasSuffix(s, "?") {

@@ -28,23 +28,23 @@ type Socket struct {
 	conn *websocket.Conn
 	raw  *watched
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	timer   *time.Timer
 	closing bool
 	wg      sync.WaitGroup
 }
 
-// watched records when the last byte arrived: an agent that sends a long message over a slow line is
-// not silent.
+// watched is a network connection that records when the last byte arrived. Bytes count and not
+// whole messages, so that the sender of a long message over a slow line is not taken for silent.
 type watched struct {
 	net.Conn
 	since time.Time
-	last  atomic.Int64 // after since
+	last  atomic.Int64 // time of the last byte, as a duration after since
 }
 
 func watchConn(c net.Conn) *watched { return &watched{Conn: c, since: time.Now()} }
 
-// Read implements net.Conn.
+// Read implements net.Conn and records the time when bytes arrive.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if n > 0 {
@@ -57,8 +57,8 @@ func (w *watched) quietTime() time.Duration {
 	return time.Since(w.since) - time.Duration(w.last.Load())
 }
 
-// hijacked keeps the connection that a WebSocket takes over, so that it can be watched, and closed
-// whatever its reader does.
+// hijacked keeps the connection that a WebSocket takes over from the HTTP server, so that silence
+// on it can be detected and it can be closed directly.
 type hijacked struct {
 	http.ResponseWriter
 	conn *watched
@@ -70,24 +70,26 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The server's deadlines are for requests that end.
+	// The HTTP server's deadlines are for single requests and would end a long connection.
 	c.SetDeadline(time.Time{})
 	h.conn = watchConn(c)
-	// Own buffers, because the server's are eight times as large without use for an idle connection.
-	// Bytes that have arrived already are passed on.
+	// The server's buffers are eight times as large as needed for an idle connection, so smaller
+	// ones replace them. Bytes that have arrived already are copied.
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(early)), h.conn), max(connBuffer, len(early)))
 	if len(early) > 0 {
-		_, _ = in.Peek(len(early)) // so that it counts as buffered
+		_, _ = in.Peek(len(early)) // fill the buffer, so that early counts as buffered
 	}
 	return h.conn, bufio.NewReadWriter(in, bufio.NewWriterSize(h.conn, connBuffer)), nil
 }
 
-// connBuffer is the size of a connection's buffers in bytes. Long messages bypass them.
+// connBuffer is the size of a connection's read and write buffers, in bytes. Long messages bypass
+// them.
 const connBuffer = 512
 
-// Accept takes over a request as a WebSocket; when it fails it has answered. Requests of other origins'
-// pages are refused. Messages are bounded by MaxHello until LiftLimit is called.
+// Accept upgrades a request to a WebSocket. On failure it has written the error response. Requests
+// of pages of other origins are refused. Messages are bounded by MaxHello until LiftLimit is
+// called.
 func Accept(w http.ResponseWriter, r *http.Request) (*Socket, error) {
 	h := &hijacked{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}})
@@ -105,10 +107,11 @@ type Refused struct {
 	Body   string
 }
 
-// Error implements error.
+// Error implements error. The text holds only the status, because the body comes from the portal
+// unchecked.
 func (e *Refused) Error() string { return fmt.Sprintf("answered %d", e.Status) }
 
-// DialFunc opens a TCP connection, as net.Dialer's DialContext does.
+// DialFunc opens a TCP connection, as net.Dialer's DialContext does..
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Dial opens a WebSocket to the portal at an address like https://portal.example and sends token; dial
@@ -165,7 +168,7 @@ func newSocket(conn *websocket.Conn, raw *watched) *Socket {
 	return s
 }
 
-// Protocol returns the negotiated subprotocol.
+// Protocol returns the negotiated WebSocket subprotocol, "" if there is none.
 func (s *Socket) Protocol() string { return s.conn.Subprotocol() }
 
 // LiftLimit lets messages grow to MaxMessage. It is called once the other side has authenticated.
@@ -190,7 +193,7 @@ func (s *Socket) pingOrEnd() {
 	defer s.wg.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), PingEvery)
 	defer cancel()
-	_ = s.conn.Ping(ctx) // watched sees the answer
+	_ = s.conn.Ping(ctx) // the pong arrives as bytes, which watched records
 }
 
 // Send writes one message. It fails with an error that wraps ErrGone, within SendWait. It ignores ctx,

@@ -17,16 +17,17 @@ const (
 	Path        = "/link"
 )
 
-// Bounds of both sides.
+// Bounds that both sides check.
 const (
-	// MaxMessage bounds one message in bytes, MaxHello the first one, whose sender has not
+	// MaxMessage bounds one message, in bytes. MaxHello bounds the first one, whose sender has not
 	// authenticated yet.
 	MaxMessage = 1 << 20
 	MaxHello   = 128 << 10
-	// MaxText bounds the text of one answer, MaxParts its parts.
+	// MaxText bounds the text of one answer in bytes, MaxParts the number of its parts.
 	MaxText  = 256 << 10
 	MaxParts = 32
-	// MaxArtifacts and MaxArtifactBytes bound the artifacts of one task.
+	// MaxArtifacts and MaxArtifactBytes bound the artifacts of one task, by number and by total
+	// size.
 	MaxArtifacts     = 100
 	MaxArtifactBytes = 2 << 20
 	// MaxTasks is the maximum number of concurrent tasks of an agent; DefaultTasks is the number for an
@@ -38,7 +39,7 @@ const (
 	maxDepth     = 64
 )
 
-// Times of both sides.
+// Times that both sides keep.
 const (
 	// HelloWait is the time within which a new connection must send hello.
 	HelloWait = 10 * time.Second
@@ -46,9 +47,9 @@ const (
 	// counts as disconnected.
 	PingEvery = 5 * time.Second
 	Silence   = 10 * time.Second
-	// SendWait bounds the sending of one message.
+	// SendWait bounds the sending of one message. A slower receiver counts as disconnected.
 	SendWait = 10 * time.Second
-	// CloseWait bounds the closing handshake.
+	// CloseWait bounds the closing handshake. After it the connection is cut.
 	CloseWait = 2 * time.Second
 )
 
@@ -108,7 +109,7 @@ type Hello struct {
 	// Token is for programs that cannot set the Authorization header.
 	Token    string `json:"token,omitempty"`
 	MaxTasks int    `json:"max_tasks,omitempty"`
-	// Resume lists the tasks the agent holds a lease on.
+	// Resume lists the tasks on which the agent still holds a lease after a reconnect.
 	Resume []Held `json:"resume,omitempty"`
 }
 
@@ -128,9 +129,9 @@ type Held struct {
 	Offset int    `json:"offset"`
 }
 
-// Welcome answers hello.
+// Welcome is the result of hello: the identity of the agent and the bounds of this connection.
 type Welcome struct {
-	Agent           string `json:"agent"` // its handle
+	Agent           string `json:"agent"` // handle of the agent
 	Portal          string `json:"portal"`
 	Protocol        int    `json:"protocol"`
 	PingSeconds     int    `json:"ping_seconds"`
@@ -140,11 +141,12 @@ type Welcome struct {
 	MaxTasks        int    `json:"max_tasks"`
 }
 
-// Task hands a task to the agent.
+// Task gives a task to the agent. The agent answers Accepted, or refuses with ErrBusy or
+// ErrDeclined.
 type Task struct {
 	Task  string `json:"task"`
 	Lease int64  `json:"lease"`
-	// Text is Parts as plain text.
+	// Text is the content of Parts as plain text, for programs that handle only text.
 	Text         string `json:"text"`
 	Parts        []Part `json:"parts"`
 	History      []Turn `json:"history"`
@@ -152,11 +154,11 @@ type Task struct {
 	Conversation string `json:"conversation"`
 	// Attempt counts how often this task was given to an agent, from 1.
 	Attempt int `json:"attempt"`
-	// Continued is true when the agent asked for input and the message is the answer.
+	// Continued is true when the agent asked for input in this task and the message is that input.
 	Continued bool `json:"continued,omitempty"`
 }
 
-// Turn is one earlier message of the conversation.
+// Turn is one earlier message of the conversation, sent as context for the task.
 type Turn struct {
 	Speaker string `json:"speaker"`
 	Mine    bool   `json:"mine"`
@@ -181,7 +183,8 @@ type Part struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Delta is the next part of an answer: Text starts at byte Offset of it.
+// Delta is a piece of an answer. Text starts at byte Offset of the whole answer, so that a repeated
+// piece is detected.
 type Delta struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -203,7 +206,7 @@ type Produced struct {
 	Artifact Artifact `json:"artifact"`
 }
 
-// Artifact is something a task produced, in the JSON of A2A 1.0.
+// Artifact is a result of a task besides its text, such as a file, in the JSON of A2A 1.0.
 type Artifact struct {
 	ID          string `json:"artifactId"`
 	Name        string `json:"name,omitempty"`
@@ -211,7 +214,7 @@ type Artifact struct {
 	Parts       []Part `json:"parts"`
 }
 
-// Done ends a task. Without Text and Parts the text of the deltas is the answer.
+// Done ends a task. Without Text and Parts the text of the sent deltas is the answer.
 type Done struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -221,7 +224,7 @@ type Done struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// The states of Done.
+// The states that a Done may have.
 const (
 	Completed     = "completed"
 	Failed        = "failed"
@@ -229,14 +232,14 @@ const (
 	Rejected      = "rejected"
 )
 
-// Cancel asks the agent to stop and drop a task.
+// Cancel asks the agent to stop a task and to send nothing more about it.
 type Cancel struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Accepted answers task, resume and done.
+// Accepted is the result of the requests task, resume and done.
 type Accepted struct {
 	Accepted bool `json:"accepted"`
 }

@@ -17,13 +17,15 @@ import (
 )
 
 const (
-	// probeTimeout bounds one exchange.
+	// probeTimeout bounds one exchange with an agent.
 	probeTimeout = 10 * time.Second
-	// maxReason bounds the sentence of a verdict, in bytes.
+	// maxReason bounds the reason stored with a liveness, in bytes.
 	maxReason = 300
 )
 
-// contactAgent makes one exchange and stores the result. No prober makes an agent work.
+// contactAgent probes one agent, stores the liveness and returns it, with the result for the host.
+// A probe never makes an agent do work. The stored liveness is returned when ctx ends or the agent
+// was edited meanwhile.
 func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness, reach) {
 	if c.Agent.Status.State == hub.Withdrawn || agentkind.Of(c.Agent.Kind).Unprobed {
 		return c.Agent.Liveness, nothing
@@ -31,8 +33,8 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 	a := m.agents.LearnCard(ctx, c.Agent)
 	t := hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
-		// The agent in c may be older than the last edit: a new credential must not go to the old
-		// address.
+		// The agent in c may be older than the last edit: a new credential must not be sent to the
+		// old address.
 		if now, secret, err := m.agents.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
@@ -46,7 +48,7 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 	case err != nil:
 		return l, nothing
 	case now.Agent.Version != a.Version:
-		// The answer of an earlier version's address is no result for this one.
+		// The probe reached the address of an earlier version, so its result does not apply.
 		return now.Agent.Liveness, nothing
 	}
 	l.CheckedAt = clock.Now()
@@ -54,8 +56,8 @@ func (m *Service) contactAgent(ctx context.Context, c hub.Checkup) (hub.Liveness
 	return l, showed
 }
 
-// askProber asks the prober, and watches whether a connection came about: that
-// is all the hub wants to know of how an agent is reached.
+// askProber probes an agent within probeTimeout and detects by a trace whether a connection came
+// about. The result for the host needs no other knowledge of the agent's protocol.
 func (m *Service) askProber(ctx context.Context, t hub.Target) (hub.Liveness, reach) {
 	var got atomic.Bool
 	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -88,8 +90,8 @@ func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	m.recordVerdict(ctx, c, l)
 }
 
-// recordVerdict stores a verdict, plans the next contact and notifies the owners. c is the agent's
-// state before.
+// recordVerdict stores a new liveness, plans the next contact and notifies the owners of an outage.
+// c is the agent's state before.
 func (m *Service) recordVerdict(ctx context.Context, c hub.Checkup, l hub.Liveness) {
 	next, failures := planNext(c, l.State, l.CheckedAt, rand.Float64())
 	m.storeVerdict(ctx, c, l, next, failures)
@@ -113,9 +115,9 @@ func (m *Service) storeVerdict(ctx context.Context, c hub.Checkup, l hub.Livenes
 	}
 }
 
-// Called notes the outcome of a task that was given to an agent. A task that reached it shows that
-// it is alive; one that did not causes a contact at once, because the failure may have been the
-// task's fault and so is no verdict.
+// Called takes the outcome of a task that was given to an agent. A task that reached the agent
+// shows that it is alive. A failed one causes a probe soon and changes no liveness, because the
+// task itself may have been at fault.
 func (m *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
 	a, err := m.queue.store.AgentByID(ctx, agentID)
 	if err != nil || agentkind.Of(a.Kind).Unprobed {
@@ -127,7 +129,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 			"took", took)
 		at := last.CheckedAt.Add(hastyAfter)
 		if reached && !at.After(now) {
-			// Its host may rest; this says that it need not.
+			// A host that counts as down is probed only after a pause. A job with a waiting channel
+			// goes ahead of that pause.
 			select {
 			case m.queue.jobs <- probeJob{agent: a, done: make(chan hub.Liveness, 1)}:
 				return
@@ -143,8 +146,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 	if now.Sub(last.CheckedAt) < calledEvery {
 		return
 	}
-	// The duration of the work is no measure of response time. The agent is contacted again soon,
-	// because a caller relies on it.
+	// A task takes as long as its work, so its duration is not stored as latency. The agent is
+	// probed again soon, because a caller relies on it.
 	next := now.Add(addJitter(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
 	m.storeVerdict(ctx, hub.Checkup{Agent: a},
 		hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
@@ -158,15 +161,15 @@ func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
 	}
 }
 
-// rereadAgent reads an agent that just answered again, once a day. before is the
-// contact before that.
+// rereadAgent reads the description of an agent that just answered, at most once a day. before is
+// the time of the previous contact; the zero time means that there was none.
 func (m *Service) rereadAgent(ctx context.Context, a hub.Agent, before time.Time) {
 	if !before.IsZero() && isDaily(a.ID, before, clock.Now()) {
 		m.agents.Relearn(ctx, a)
 	}
 }
 
-// shortReason makes a plain sentence of a reason, within maxReason bytes.
+// shortReason returns a reason on one line without control characters, cut to maxReason bytes.
 func shortReason(s string) string {
 	if s = plaintext.OneLine(s); len(s) <= maxReason {
 		return s

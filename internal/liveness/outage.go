@@ -12,38 +12,39 @@ import (
 const (
 	downContacts = 2
 	downFor      = 3 * time.Minute
-	// linkDownFor is longer: programs that dial in are restarted by hand.
+	// linkDownFor is longer than downFor, because agents that connect to the portal are restarted
+	// by hand.
 	linkDownFor = 10 * time.Minute
-	// tellEvery bounds the notices about one agent: an agent that comes and goes causes one pair
-	// of notices an hour.
+	// tellEvery is the minimum time between two notices about one agent, so that an agent that
+	// fails and recovers all the time causes one pair of notices an hour.
 	tellEvery = time.Hour
 )
 
-// outage tracks the notices to an agent's owners as a function of the contacts alone: a replayed
-// history gives the same notices.
+// outage decides about notices to an agent's owners. It depends on the contacts only, so replaying
+// a stored history after a restart leads to the same decisions.
 type outage struct {
 	link     bool
-	answered bool      // it was alive before
-	contacts int       // in a row that were not alive
-	since    time.Time // of the first of them
-	told     bool      // that it is down
-	last     time.Time // a notice of an outage was sent, now or before
+	answered bool      // the agent was alive at some earlier contact
+	contacts int       // contacts in a row at which the agent was not alive
+	since    time.Time // time of the first of these contacts
+	told     bool      // the owners were notified that the agent is down
+	last     time.Time // time of the last notice that the agent is down; zero for none
 }
 
-// replayOutage returns how an outage stands after a history.
+// replayOutage returns the state of an agent's outage after its stored history.
 func replayOutage(c hub.Checkup) *outage {
 	o := &outage{link: c.Agent.Kind == hub.Link}
 	for _, contact := range c.History {
 		o.addContact(contact)
 	}
 	if !o.answered && o.contacts > 0 && len(c.History) >= hub.MaxHistory {
-		o.told = true // so long ago that it is forgotten
+		o.told = true // the history is full of failures: the notice was sent before it began
 	}
 	return o
 }
 
-// addContact adds one more contact and returns the kind of its notice, NoticeDown or NoticeUp, or
-// "". A contact without a result changes nothing.
+// addContact adds one more contact and returns the kind of the notice that it causes: NoticeDown,
+// NoticeUp, or "" for none. A contact with state Unknown changes nothing.
 func (o *outage) addContact(c hub.Contact) string {
 	switch {
 	case c.State == hub.Unknown:
@@ -58,8 +59,8 @@ func (o *outage) addContact(c hub.Contact) string {
 		}
 		return ""
 	}
-	// A linked agent has no contacts while it is away: its owners were notified when the time had
-	// come.
+	// An agent that connects to the portal has no contacts while it is away. If its outage lasted
+	// long enough, notifyMissing has notified the owners.
 	if at, ok := o.dueAt(); ok && o.link && !c.At.Before(at) {
 		o.told, o.last = true, at
 	}
@@ -71,7 +72,8 @@ func (o *outage) addContact(c hub.Contact) string {
 	return ""
 }
 
-// dueAt is the time to notify owners that the agent is down, if it still is.
+// dueAt returns the time at which owners are to be notified if the agent is still down then; false
+// if no notice is pending.
 func (o *outage) dueAt() (time.Time, bool) {
 	if o.contacts == 0 || o.told || !o.answered {
 		return time.Time{}, false
@@ -86,12 +88,13 @@ func (o *outage) dueAt() (time.Time, bool) {
 	return at, true
 }
 
-// notifyOutage notifies the owners of the outage or return that a contact shows. c is the agent's
-// state before. It returns the time of the next look at a linked agent.
+// notifyOutage notifies the owners if the new liveness l starts or ends an outage. c is the agent's
+// state before. For a linked agent that is away it returns the time at which notifyMissing is to be
+// called, else the zero time.
 func (m *Service) notifyOutage(ctx context.Context, c hub.Checkup, l hub.Liveness) (again time.Time) {
 	o := replayOutage(c)
 	since := o.since
-	// A history holds whole seconds.
+	// Stored histories have whole seconds, and both must give the same result.
 	switch o.addContact(hub.Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
 	case hub.NoticeDown:
 		m.tellDown(ctx, c.Agent, l, o.since)
@@ -104,8 +107,8 @@ func (m *Service) notifyOutage(ctx context.Context, c hub.Checkup, l hub.Livenes
 	return time.Time{}
 }
 
-// notifyMissing notifies the owners of a linked agent that has stayed away. If it is too early, it
-// returns the time to look again.
+// notifyMissing notifies the owners of a linked agent that is still away. If that is too early, it
+// returns the time at which to call it again, else the zero time.
 func (m *Service) notifyMissing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil || c.Agent.Kind != hub.Link || c.Agent.Liveness.State == hub.Alive {
@@ -151,7 +154,7 @@ func (m *Service) tellUp(ctx context.Context, a hub.Agent, l hub.Liveness, since
 	m.ports.Notices.NotifyOwners(ctx, a, hub.Notice{Kind: hub.NoticeUp, Text: text + "."})
 }
 
-// formatRoughly writes a duration in one unit.
+// formatRoughly formats a duration in one unit, minutes to days, for a sentence.
 func formatRoughly(d time.Duration) string {
 	n, unit := int(d.Minutes()+0.5), "minute"
 	switch {

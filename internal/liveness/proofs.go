@@ -11,25 +11,24 @@ import (
 	"agentsite/internal/hub"
 )
 
-// The times of proof checks and the end of a proof. Only an answering agent can lose its proof: a
-// site that is down proves nothing, and has no new owner.
+// The intervals of proof checks and the conditions under which a proof ends. Only an agent that
+// answers can lose its proof, because a site that is down does not show that it changed hands.
 const (
 	proofEvery = 24 * time.Hour
-	// proofAgain is the time between two looks that found nothing.
+	// proofAgain is the time between two checks while the proof is missing.
 	proofAgain = 12 * time.Hour
-	// A proof ends after proofLooks of them in a row and when it has not been
-	// seen for proofLife. The count is not stored: after a restart, a proof
-	// that has not been seen for proofLong ends at the second.
+	// A proof ends after proofLooks failed checks in a row if it was last found more than proofLife
+	// ago. The number of checks is not stored. So that restarts do not keep a proof for ever, two
+	// failed checks suffice once it was last found more than proofLong ago.
 	proofLooks = 5
 	proofLife  = 3 * 24 * time.Hour
 	proofLong  = 7 * 24 * time.Hour
 	maxProofs  = 10_000
-	// domainsEvery is how often it is looked which domains are to be proved
-	// again.
+	// domainsEvery is the interval of the search for domains whose proof must be checked again.
 	domainsEvery = 5 * time.Minute
 )
 
-// reproofs counts the proofs that were missing at their last check.
+// reproofs counts failed proof checks in a row, by agent. The counts are lost at a restart.
 type reproofs struct {
 	mu   sync.Mutex // guards list
 	list map[string]lookedFor
@@ -43,14 +42,14 @@ type lookedFor struct {
 
 func newReproofs() *reproofs { return &reproofs{list: make(map[string]lookedFor)} }
 
-// isDue reports whether an agent's proof is to be checked now.
+// isDue reports whether an agent's proof must be checked now.
 func (p *reproofs) isDue(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(a.Proof.At) >= proofEvery && now.Sub(p.list[a.ID].last) >= proofAgain
 }
 
-// noteMissed notes that a proof was not found and reports whether it ends.
+// noteMissed counts a failed check and reports whether the proof ends with it.
 func (p *reproofs) noteMissed(a hub.Agent, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +76,8 @@ func (p *reproofs) noteFound(a hub.Agent) {
 	delete(p.list, a.ID)
 }
 
-// renewProof checks the proof of an agent that just answered.
+// renewProof checks the proof of an agent that just answered, if a check is due, and ends the proof
+// after too many failures. It may ask the site of the proof.
 func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs) {
 	if m.proofs == nil || a.Proof.State != hub.Proved || !proofs.isDue(a, clock.Now()) {
 		return

@@ -13,23 +13,24 @@ import (
 const (
 	// publishWait is how long a registration waits for its first verdict.
 	publishWait = 1500 * time.Millisecond
-	// checkWait is how long the requester of an exchange waits.
+	// checkWait bounds the time that ProbeNow waits for the result of a probe.
 	checkWait = probeTimeout + readWait + 2*time.Second
-	// readWait is the time to read an agent's description before its probe.
+	// readWait is the time allowed for reading an agent's description before its probe.
 	readWait = 3 * time.Second
 )
 
-// MonitorStore keeps liveness.
+// Store keeps the liveness of agents and the times of their next probes.
 type Store interface {
-	// SetLiveness stores a verdict, adds it to the history and sets when the
-	// agent is due again and how often in a row it did not answer.
+	// SetLiveness stores a liveness, adds it to the history and sets the time of the next probe and
+	// the number of failures in a row. A deleted agent is a NotFound fault.
 	SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error
 	// Due returns agents outside this process that are to be checked by now, longest due first,
 	// with their counts of failures in a row.
 	Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error)
-	// Checkup returns one agent as Due does, due or not.
+	// Checkup returns one agent as Due does, whether it is due or not; NotFound if it does not
+	// exist.
 	Checkup(ctx context.Context, agentID string) (hub.Checkup, error)
-	// DueAt makes an agent due at a time, if it would be later.
+	// DueAt moves an agent's next probe forward to a time. It never delays a probe.
 	DueAt(ctx context.Context, agentID string, at time.Time) error
 	AgentByID(ctx context.Context, id string) (hub.Agent, error)
 	// SetProof stores an agent's proof if it still belongs to the owner; the
@@ -37,21 +38,22 @@ type Store interface {
 	SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof) error
 }
 
-// ProbeQueue takes requests for probes until a Monitor runs them. It exists
-// before the directory, which asks for probes, and the Monitor, which needs the
-// directory. Create it with NewProbeQueue; it is safe for concurrent use.
+// Queue takes requests for probes until Service.Run makes them. It is a type of its own because of
+// the order of construction: the directory asks for probes, and Service needs the directory. Create
+// it with NewQueue; it is safe for concurrent use.
 type Queue struct {
 	store Store
 	jobs  chan probeJob
 	log   *slog.Logger
 }
 
-// NewProbeQueue returns an empty queue.
+// NewQueue returns an empty queue over a store.
 func NewQueue(store Store, log *slog.Logger) *Queue {
 	return &Queue{store: store, jobs: make(chan probeJob, 256), log: log}
 }
 
-// ProbeFirst probes a new version of an agent and waits a moment for the verdict.
+// ProbeFirst requests a probe of a new version of an agent and waits up to publishWait for the
+// result. It returns the agent as stored then, or a unchanged if the result is late.
 func (q *Queue) ProbeFirst(ctx context.Context, a hub.Agent) hub.Agent {
 	done := make(chan hub.Liveness, 1)
 	select {
@@ -64,7 +66,7 @@ func (q *Queue) ProbeFirst(ctx context.Context, a hub.Agent) hub.Agent {
 	defer wait.Stop()
 	select {
 	case a.Liveness = <-done:
-		// The exchange may have taught a new version.
+		// The probe may have read a newer description and stored it as a version.
 		if now, err := q.store.AgentByID(ctx, a.ID); err == nil {
 			return now
 		}
@@ -74,8 +76,8 @@ func (q *Queue) ProbeFirst(ctx context.Context, a hub.Agent) hub.Agent {
 	return a
 }
 
-// ProbeNow probes an agent and returns the verdict, or a fault if that takes too
-// long.
+// ProbeNow probes an agent before all that wait for their turn and returns the result; an
+// Unavailable fault when it takes longer than checkWait.
 func (q *Queue) ProbeNow(ctx context.Context, a hub.Agent) (hub.Liveness, error) {
 	wait := time.NewTimer(checkWait)
 	defer wait.Stop()
@@ -99,7 +101,7 @@ func (q *Queue) ProbeNow(ctx context.Context, a hub.Agent) (hub.Liveness, error)
 	}
 }
 
-// dueAt makes an agent due at a time, if it would be later.
+// dueAt moves an agent's next probe forward to a time. Errors are logged.
 func (q *Queue) dueAt(ctx context.Context, agentID string, at time.Time) {
 	if err := q.store.DueAt(ctx, agentID, at); err != nil && ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
 		q.log.Warn("make an agent due", "agent", agentID, "error", err)

@@ -9,44 +9,45 @@ import (
 	"time"
 )
 
-// The order of visits. An agent waits in the queue of its host, and hosts take turns, so that a
-// host with many agents, or a slow one, delays no other.
+// Limits for probes. A probe waits in the queue of its agent's host, and hosts take turns, so that
+// neither a host with many agents nor a slow one delays the others.
 const (
-	// probesAtOnce bounds the running exchanges, urgentAtOnce the same including those with a
-	// waiting requester.
+	// probesAtOnce bounds the probes that run at a time. Probes that a requester waits for may run
+	// beyond it, up to urgentAtOnce.
 	probesAtOnce = 16
 	urgentAtOnce = 24
-	// slowAtOnce is how many of them may be with hosts that last took longer
-	// than slowAnswer.
+	// slowAtOnce bounds the running probes at slow hosts: those whose last answer took longer than
+	// slowAnswer.
 	slowAtOnce = probesAtOnce / 2
 	slowAnswer = 2 * time.Second
-	// hostAtOnce and hostUrgent are the same for one host, hostGap is how far
-	// apart its exchanges begin.
+	// hostAtOnce and hostUrgent bound the running probes at one host, without and with those that a
+	// requester waits for. hostGap is the minimum time between the starts of two probes there.
 	hostAtOnce = 2
 	hostUrgent = 4
 	hostGap    = 100 * time.Millisecond
-	// hostMisses is after how many agents in a row no connection to a host
-	// came about that it is taken to be down: one agent is asked for all.
+	// A host counts as down after hostMisses probes in a row without a connection. Then one agent
+	// is probed for all of the host.
 	hostMisses = 5
-	// restFirst is how long a host that is down rests, doubled up to restMost.
+	// restFirst is the pause between two probes of a host that is down. It doubles with each
+	// failure up to restMost.
 	restFirst = 30 * time.Second
 	restMost  = 10 * time.Minute
-	// maxWaiting bounds the queues together, maxHosts the remembered hosts, maxPutOff the agents
-	// that are called back when a host returns.
+	// maxWaiting bounds the waiting visits of all hosts together, maxHosts the hosts with a state
+	// in memory, maxPutOff the agents that are probed at once when their host answers again.
 	maxWaiting = 8192
 	maxHosts   = 4096
 	maxPutOff  = 20_000
 )
 
-// visit is one agent's turn.
+// visit is the planned or running probe of one agent.
 type visit struct {
 	agent   string
 	version int
 	host    string
-	waiters []chan hub.Liveness // requesters of the verdict; buffered
+	waiters []chan hub.Liveness // channels of requesters that wait for the result; each has room for it
 
 	running bool
-	met     bool // it showed something, but is not over
+	met     bool // the result of the probe is known; follow-up work is still running
 }
 
 func (v *visit) answerWaiters(l hub.Liveness) {
@@ -56,28 +57,29 @@ func (v *visit) answerWaiters(l hub.Liveness) {
 	v.waiters = nil
 }
 
-// rounds holds the queues. It belongs to the goroutine of Run.
+// rounds holds the queues of all hosts. Only the goroutine of Service.Run uses it, so it has no
+// lock.
 type rounds struct {
 	hosts  map[string]*hostQueue
-	turn   []*hostQueue // hosts with waiting visits
+	turn   []*hostQueue // hosts with waiting visits, the next one first
 	visits map[string]*visit
-	// waiting, busy and slowBusy count the visits that have not begun, those
-	// under way, and of these the ones to slow hosts.
+	// waiting counts visits that have not begun, busy those that are running, slowBusy the running
+	// ones at slow hosts.
 	waiting, busy, slowBusy int
 	putOff                  int
 }
 
-// hostQueue is the state of one host.
+// hostQueue is the state of one host: its waiting visits, and the results of its last probes.
 type hostQueue struct {
 	name    string
 	urgent  []*visit
 	list    []*visit
 	running int
-	gap     time.Time // before which nothing new begins
+	gap     time.Time // no visit begins before this time
 	slow    bool
 	misses  int
-	rest    time.Time       // before which a host that is down is left alone
-	putOff  map[string]bool // agents that were not asked because it was down
+	rest    time.Time       // while the host is down, only urgent visits begin before this time
+	putOff  map[string]bool // ids of agents that were not probed because the host was down
 }
 
 func newRounds() *rounds {
@@ -87,7 +89,7 @@ func newRounds() *rounds {
 func (h *hostQueue) isDown() bool { return h.misses >= hostMisses }
 func (h *hostQueue) isIdle() bool { return h.running == 0 && len(h.list)+len(h.urgent) == 0 }
 
-// queueOf returns the queue of a host.
+// queueOf returns the queue of a host and creates it if needed.
 func (r *rounds) queueOf(name string) *hostQueue {
 	h := r.hosts[name]
 	if h == nil {
@@ -100,7 +102,8 @@ func (r *rounds) queueOf(name string) *hostQueue {
 	return h
 }
 
-// forgetHosts drops the state of hosts without waiting visits.
+// forgetHosts drops the state of all hosts without waiting or running visits, to make room for
+// others.
 func (r *rounds) forgetHosts() {
 	for name, h := range r.hosts {
 		if h.isIdle() {
@@ -110,9 +113,9 @@ func (r *rounds) forgetHosts() {
 	}
 }
 
-// addVisit queues a visit. One to the same agent that waits already is joined, and
-// one that is under way to the same version and has shown nothing yet; it
-// reports false when there is no room.
+// addVisit queues a visit. There is at most one waiting visit per agent: another one for the same
+// agent is merged with it. A requester may also join a running visit to the same version of the
+// agent that has no result yet. It reports false, and queues nothing, when maxWaiting visits wait.
 func (r *rounds) addVisit(v *visit) bool {
 	switch have := r.visits[v.agent]; {
 	case have == nil:
@@ -159,8 +162,8 @@ func (r *rounds) removeVisit(v *visit) {
 	r.settleHost(h)
 }
 
-// settleHost removes a host without waiting visits from the turn, and drops it when it has no
-// state worth keeping.
+// settleHost takes a host without waiting visits out of the turn, and drops its state if that says
+// nothing about the host.
 func (r *rounds) settleHost(h *hostQueue) {
 	if len(h.list)+len(h.urgent) == 0 {
 		for i := range r.turn {
@@ -175,8 +178,8 @@ func (r *rounds) settleHost(h *hostQueue) {
 	}
 }
 
-// nextVisit begins the next visit in turn. When there is none, wait is how long until there may be
-// one, 0 when that depends on running visits.
+// nextVisit marks the next visit as running and returns it. Without one, v is nil and wait is the
+// time until a visit may begin; wait is 0 if that depends on the end of a running visit.
 func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 	for i, h := range r.turn {
 		urgent := len(h.urgent) > 0 && r.busy < urgentAtOnce && h.running < hostUrgent
@@ -212,7 +215,7 @@ func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 			r.slowBusy++
 		}
 		r.waiting--
-		// The others have their turn first.
+		// The host goes to the end of the turn, so that each other host comes first.
 		copy(r.turn[i:], r.turn[i+1:])
 		r.turn[len(r.turn)-1] = h
 		r.settleHost(h)
@@ -221,18 +224,19 @@ func (r *rounds) nextVisit(now time.Time) (v *visit, wait time.Duration) {
 	return nil, wait
 }
 
-// reach is the result of an exchange for the host, whatever the result for the agent.
+// reach is the part of a probe's result that is about the host and not about the agent.
 type reach int
 
 const (
 	nothing reach = iota
 	connected
-	missed // no connection came about
+	missed // no connection to the host came about
 )
 
-// noteResult takes the result of a visit. When its host turns out to be down, the other visits
-// waiting for it are returned in same: they get the same result. When the host has come back, back
-// has the agents that were put off.
+// noteResult takes the result of a visit and answers the requesters that wait for it. When the host
+// turns out to be down, same has its other waiting visits, taken out of the queue: they get the
+// same result. When the host answers again, back has the ids of the agents that were not probed
+// while it was down.
 func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Duration,
 	now time.Time) (same []*visit, back []string) {
 	v.met = true
@@ -274,11 +278,11 @@ func (r *rounds) noteResult(v *visit, l hub.Liveness, showed reach, took time.Du
 	return same, back
 }
 
-// endVisit ends a visit that next began.
+// endVisit takes a visit that nextVisit returned out of the counts of running visits.
 func (r *rounds) endVisit(v *visit) {
 	r.forgetVisit(v)
 	r.busy--
-	h := r.hosts[v.host] // is there while one of its visits is under way
+	h := r.hosts[v.host] // never nil: a host is kept while one of its visits runs
 	h.running--
 	if h.slow {
 		r.slowBusy--
@@ -286,15 +290,15 @@ func (r *rounds) endVisit(v *visit) {
 	r.settleHost(h)
 }
 
-// forgetVisit forgets a visit.
+// forgetVisit drops the entry of a visit, unless a newer visit of the agent took its place.
 func (r *rounds) forgetVisit(v *visit) {
 	if r.visits[v.agent] == v {
 		delete(r.visits, v.agent)
 	}
 }
 
-// hostOf returns the key that counts an agent's turns: host and port of its address, "" for agents
-// on the portal's own model.
+// hostOf returns the host and port of an agent's address, the key of its queue; "" for agents
+// without an address, which run on the portal's own model.
 func hostOf(a hub.Agent) string {
 	u, err := url.Parse(a.Endpoint)
 	if err != nil {

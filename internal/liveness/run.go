@@ -10,37 +10,40 @@ import (
 )
 
 const (
-	// sweepEvery is the interval of the search for due agents; while many wait already, which are
-	// read again each time, it is busySweep.
+	// sweepEvery is the interval of the search for agents that are due. While many visits wait it
+	// is busySweep, because each search reads the waiting agents again.
 	sweepEvery = 5 * time.Second
 	busySweep  = 30 * time.Second
 	sweepBatch = 512
 )
 
-// probeJob asks Run for one exchange; done, if it is set, gets the verdict and must have room for
-// it. With away set, Run checks at that time whether the agent is still missing.
+// probeJob asks Service.Run for one probe. done gets the result and must have room for it; nil if
+// no requester waits. If away is set, no probe is made: at that time Run checks whether the linked
+// agent is still missing.
 type probeJob struct {
 	agent hub.Agent
 	done  chan hub.Liveness
 	away  time.Time
 }
 
-// report is a message of a visit to Run: first with the result, then at its end.
+// report is a message from the goroutine of a visit to Service.Run. Each visit sends one with its
+// result and one with over set at its end.
 type report struct {
 	visit *visit
 	over  bool
 	live  hub.Liveness
 	reach reach
 	took  time.Duration
-	// host is set when the agent was found to live elsewhere.
+	// host is the agent's present host if that differs from the host of the visit: the visit is
+	// repeated there.
 	host string
-	// same are the visits that stood for no exchange of their own and are
-	// over.
+	// same are the visits that got the result of another agent's probe at the same host. They have
+	// ended.
 	same []*visit
 }
 
-// Run makes the exchanges that liveness rests on, until ctx ends. It returns
-// when all of its goroutines have.
+// Run probes agents when they are due or requested, until ctx ends. It returns when all of its
+// goroutines have ended.
 func (m *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -49,7 +52,7 @@ func (m *Service) Run(ctx context.Context) error {
 		r       = newRounds()
 		proofs  = newReproofs()
 		reports = make(chan report)
-		away    = make(map[string]time.Time) // linked agents, by when to look
+		away    = make(map[string]time.Time) // when to check that a linked agent is still missing, by agent id
 		tick    = time.NewTicker(sweepEvery)
 		timer   = time.NewTimer(0)
 		looked  time.Time
@@ -110,8 +113,8 @@ func (m *Service) Run(ctx context.Context) error {
 	}
 }
 
-// queueDue queues agents that are due. It reports whether there may be more:
-// those that wait are due as well, so a batch is read beyond them.
+// queueDue queues visits for agents that are due. It reports whether more may be due. Agents with a
+// waiting visit are still due in the database, so the batch is larger by their number.
 func (m *Service) queueDue(ctx context.Context, r *rounds) bool {
 	limit := min(len(r.visits)+sweepBatch, maxWaiting)
 	due, err := m.queue.store.Due(ctx, clock.Now(), limit)
@@ -128,7 +131,7 @@ func (m *Service) queueDue(ctx context.Context, r *rounds) bool {
 	return len(due) == limit && r.waiting > before
 }
 
-// handleReport handles a visit's report.
+// handleReport updates the queues with the result or the end of a visit.
 func (m *Service) handleReport(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
 	v := rep.visit
 	switch {
@@ -139,7 +142,7 @@ func (m *Service) handleReport(ctx context.Context, wg *sync.WaitGroup, r *round
 		return
 	case rep.over:
 		r.endVisit(v)
-		if rep.host != "" { // it moved before its turn came
+		if rep.host != "" { // the agent moved to another host while the visit waited
 			r.addVisit(&visit{agent: v.agent, version: v.version, host: rep.host, waiters: v.waiters})
 		}
 		return
@@ -160,7 +163,8 @@ func (m *Service) handleReport(ctx context.Context, wg *sync.WaitGroup, r *round
 	}
 }
 
-// visitAgent contacts one agent and reports twice.
+// visitAgent probes one agent in a goroutine of its own. It sends two reports: the result, and the
+// end of the visit.
 func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
 	rep := report{visit: v}
 	defer func() { send(report{visit: v, over: true, host: rep.host}) }()
@@ -181,7 +185,7 @@ func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, se
 	if rep.live.State != hub.Alive || ctx.Err() != nil {
 		return
 	}
-	// Follow-up work for an agent that answered. No requester waits for it.
+	// Work after a success. It delays no requester, because the result has been sent.
 	a, err := m.queue.store.AgentByID(ctx, v.agent)
 	if err != nil {
 		return
@@ -194,7 +198,8 @@ func (m *Service) visitAgent(ctx context.Context, v *visit, proofs *reproofs, se
 	m.renewProof(ctx, a, proofs)
 }
 
-// sameHost stores the result of a host for the agents that waited for it.
+// sameHost stores the result of one agent's probe for other agents of the same host, unless they
+// moved to another host meanwhile.
 func (m *Service) sameHost(ctx context.Context, list []*visit, l hub.Liveness) {
 	l.Latency, l.Reason = 0, l.Reason+" Another agent of the same host was asked."
 	for _, v := range list {

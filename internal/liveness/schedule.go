@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// The times of contacts. All functions here depend on stored data alone, so that a restart changes
-// nothing.
+// The times between contacts. All functions here depend on stored data only, so a restart does not
+// change the plan.
 const (
-	// confirmAfter is how soon a verdict that differs from a steady one is confirmed, before
-	// owners are notified.
+	// confirmAfter is the time after which an unexpected result is checked again, before owners are
+	// notified.
 	confirmAfter = 45 * time.Second
 	// slowEvery is the shortest interval of contacts of drafts and deprecated agents, because few
 	// people use them.
 	slowEvery = time.Hour
-	// jitter is how far a wait is moved at most, as a part of it, so that
-	// agents that came together do not stay together.
+	// jitter is the largest change of a planned wait, as a fraction, so that agents that were
+	// registered together are not probed together for ever.
 	jitter = 0.1
-	// hastyAfter is how soon an agent is contacted again because a call did
-	// not reach it.
+	// hastyAfter is the minimum time between the last contact and the probe that a failed call
+	// causes.
 	hastyAfter = 30 * time.Second
 	// calledEvery is how often a call that reached its agent is stored as a
 	// contact.
 	calledEvery = time.Minute
 )
 
-// aliveEvery is how long an agent is believed that answered so often in a
+// aliveEvery is the time until the next probe of an agent that was alive at so many contacts in a
 // row.
 var aliveEvery = []struct {
 	run   int
 	every time.Duration
 }{{13, 30 * time.Minute}, {7, 20 * time.Minute}, {4, 10 * time.Minute}, {0, 5 * time.Minute}}
 
-// failedEvery is how long an agent is left alone after it failed once, twice
-// and so on; the last holds for ever.
+// failedEvery is the time until the next probe after the first failure, the second and so on. The
+// last value applies to all further failures.
 var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour}
 
-// planNext returns the time of the next contact after one that showed state, and the number of
-// failures in a row. c is the agent's state before; random is 0 to 1.
+// planNext returns the time of the next contact after one with the result state, and the number of
+// failures in a row. The zero time means never. c is the agent's state before; random is in [0, 1).
 func planNext(c hub.Checkup, state hub.Live, now time.Time, random float64) (next time.Time, failures int) {
 	if agentkind.Of(c.Agent.Kind).Unprobed {
-		return time.Time{}, 0 // they are not asked
+		return time.Time{}, 0 // such agents are never probed
 	}
 	run := countSteady(c.History)
 	var wait time.Duration
@@ -69,12 +69,12 @@ func planNext(c hub.Checkup, state hub.Live, now time.Time, random float64) (nex
 	return now.Add(addJitter(wait, random)), failures
 }
 
-// addJitter moves a wait by up to a tenth, random being 0 to 1.
+// addJitter changes a wait by up to a tenth in either direction. random is in [0, 1).
 func addJitter(wait time.Duration, random float64) time.Duration {
 	return time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
 }
 
-// countSteady counts the contacts at the end of a history that showed the same.
+// countSteady returns the number of contacts at the end of a history that have the same state.
 func countSteady(h []hub.Contact) int {
 	n := 0
 	for n < len(h) && h[len(h)-1-n].State == h[len(h)-1].State {
@@ -83,8 +83,8 @@ func countSteady(h []hub.Contact) int {
 	return n
 }
 
-// isSurprising reports whether state differs from the agent's states so far. No state of an agent
-// that changes every time is surprising.
+// isSurprising reports whether state differs from the steady state of an agent's history. An agent
+// whose state changes at every contact has no steady state, so nothing is surprising.
 func isSurprising(h []hub.Contact, state hub.Live) bool {
 	if len(h) == 0 || h[len(h)-1].State == state {
 		return false
@@ -93,9 +93,9 @@ func isSurprising(h []hub.Contact, state hub.Live) bool {
 	return run >= 2 || run == len(h)
 }
 
-// isDaily reports whether now is the first contact of an agent on its day,
-// before being the contact before. Days begin at different times for different
-// agents.
+// isDaily reports whether now is the first contact of an agent on its day. before is the time of
+// the previous contact. The start of the day depends on the agent's id, so that daily work of all
+// agents is spread over the day.
 func isDaily(agentID string, before, now time.Time) bool {
 	var shift uint32
 	for i := range len(agentID) {

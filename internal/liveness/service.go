@@ -11,27 +11,30 @@ import (
 type Directory interface {
 	// Open returns an agent with its credential.
 	Open(ctx context.Context, agentID string) (hub.Agent, string, error)
-	// LearnCard reads the card of an agent that could not be read before.
+	// LearnCard reads the agent card of an agent whose card could not be read at registration, and
+	// returns the agent with it. Other agents are returned unchanged.
 	LearnCard(ctx context.Context, a hub.Agent) hub.Agent
-	// Relearn reads again the parts of an agent that change by themselves.
+	// Relearn reads again the parts of an agent that may change at any time, such as the tools of
+	// an MCP server.
 	Relearn(ctx context.Context, a hub.Agent)
-	// Reindex updates the search index.
+	// Reindex updates the search index with the agent as it is stored.
 	Reindex(ctx context.Context, agentID string)
 }
 
-// Notifier stores notices for accounts.
+// Notifier stores notifications for accounts.
 type Notifier interface {
-	// NotifyOwners stores a notice for the owners of an agent.
+	// NotifyOwners stores a notification for each owner of an agent. Errors are logged and not
+	// returned.
 	NotifyOwners(ctx context.Context, a hub.Agent, n hub.Notice)
 }
 
-// Observer learns the results of exchanges with this portal's own agents.
+// Observer receives the liveness of this portal's own agents, to report it to other portals.
 type Observer interface {
 	// OwnContacted takes an own agent with its new liveness. It must not block.
 	OwnContacted(a hub.Agent)
 }
 
-// Proofs checks the proofs of agents and domains again.
+// Proofs checks again whether the sites of agents and domains still confirm their owners.
 type Proofs interface {
 	ProveAgain(ctx context.Context, a hub.Agent) error
 	RecheckDomains(ctx context.Context)
@@ -43,14 +46,14 @@ type Ports struct {
 	Prober    Prober
 	Directory Directory
 	Notices   Notifier
-	// Proofs is nil if proofs are not checked again.
+	// Proofs is nil if proofs are not checked again, as in tests.
 	Proofs Proofs
-	// Observer may be nil.
+	// Observer is nil if the portal is in no network.
 	Observer Observer
 }
 
-// Service probes agents, keeps their liveness, and notifies owners of outages. Create it with its
-// constructor, and Run it. It is safe for concurrent use.
+// Service probes agents, keeps their liveness and notifies owners of outages. Create it with New,
+// then call Run. Its methods are safe for concurrent use.
 type Service struct {
 	ports  Ports
 	queue  *Queue
@@ -59,14 +62,15 @@ type Service struct {
 	proofs Proofs
 }
 
-// New returns a monitor of a portal's agents.
+// New returns a Service over the other parts of the portal. It starts nothing: probes begin with
+// Run.
 func New(p Ports) *Service {
 	return &Service{ports: p, queue: p.Queue, prober: p.Prober, agents: p.Directory, proofs: p.Proofs}
 }
 
-// Prober makes a real protocol exchange with an agent that never makes the agent work: GetTask of
-// an unknown id, a list of models. It returns within its own deadline and never an error: a
-// failure is a liveness.
+// Prober makes one exchange with an agent in the agent's protocol that causes no work, for example
+// GetTask of an unknown id or a list of models. It returns within its own deadline. It returns no
+// error, because a failed exchange is a liveness too.
 type Prober interface {
 	Probe(ctx context.Context, t hub.Target) hub.Liveness
 }
