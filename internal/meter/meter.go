@@ -1,4 +1,5 @@
-// Package meter makes the counters of the metrics that client_golang serves.
+// Package meter makes the counters that client_golang serves as metrics, all in one form: one label
+// with known values.
 package meter
 
 import "github.com/prometheus/client_golang/prometheus"

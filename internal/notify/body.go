@@ -13,14 +13,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// message is the body of a webhook, as Standard Webhooks recommends it.
+// message is the body of a webhook request, in the form that Standard Webhooks recommends.
 type message struct {
 	Type      Type   `json:"type"`
 	Timestamp string `json:"timestamp"`
 	Data      any    `json:"data"`
 }
 
-// maxTextBytes bounds the text of a message in a notification. The API has the whole text.
+// maxTextBytes bounds the text of a message in a webhook body. Receivers read longer texts through
+// the API.
 const maxTextBytes = 8 << 10
 
 // loadOwner returns the current actor of a hook's owner. It returns a NotFound fault if the account no
@@ -48,8 +49,9 @@ func actorOf(p account.Account) ident.Actor {
 	return a
 }
 
-// buildBodies returns the bodies of the requests for an event, one each. A NotFound fault means that
-// the owner may no longer read the event.
+// buildBodies returns the bodies of the requests for an event, one per request, with the owner's
+// present rights. A NotFound fault means that the owner may no longer read the event and that it is
+// to be dropped.
 func (s *Service) buildBodies(ctx context.Context, h Hook, e Event) ([]any, error) {
 	actor, err := s.loadOwner(ctx, h)
 	if err != nil {
@@ -73,7 +75,8 @@ func (s *Service) buildBodies(ctx context.Context, h Hook, e Event) ([]any, erro
 	return []any{message{e.Type, formatTime(e.At), data}}, nil
 }
 
-// buildData returns the data field of a webhook's body for an event.
+// buildData returns the data field of a webhook's body for an event; a NotFound fault if the owner
+// may no longer read it.
 func (s *Service) buildData(ctx context.Context, actor ident.Actor, e Event) (any, error) {
 	f := e.Facts
 	switch e.Type {
@@ -112,7 +115,7 @@ func (s *Service) taskData(ctx context.Context, actor ident.Actor, f Facts) (any
 		"url": s.cfg.URL + "/api/v1/tasks/" + t.ID}
 	m, err := s.Chat.Message(ctx, actor, t.ConversationID, f.Seq)
 	switch {
-	case fault.Is(err, fault.NotFound): // a former member is still notified of the task's end
+	case fault.Is(err, fault.NotFound): // a former member is still notified of the task's end, without the text
 	case err != nil:
 		return nil, err
 	case m.Kind == chat.Text:
@@ -144,7 +147,8 @@ func senderKind(kind string) string {
 	return kind
 }
 
-// putText adds the text of a message, cut to maxTextBytes.
+// putText adds the text of a message to a body, cut to maxTextBytes. A cut text is marked with
+// truncated.
 func putText(out map[string]any, m chat.Message) {
 	text := task.PlainText(m.Parts)
 	if len(text) > maxTextBytes {

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Kind is the kind of a hook.
+// Kind distinguishes the two uses of a hook.
 type Kind string
 
 // A Webhook belongs to an account, a Push to the caller of one task.
@@ -24,7 +24,7 @@ const (
 	Push    Kind = "push"
 )
 
-// State is the state of a hook.
+// State says whether events are sent to a hook.
 type State string
 
 // Events are sent to an Active hook. A Paused one was stopped by its owner, a Failed one by the portal,
@@ -38,7 +38,7 @@ const (
 // Type is the type of an event. The values are part of the API.
 type Type string
 
-// The events of webhooks, and TaskState, which only push hooks get.
+// The events. TaskState goes to push hooks only, all others to webhooks only.
 const (
 	TaskEnded       Type = "task.ended"
 	TaskAsks        Type = "task.input_required"
@@ -52,10 +52,11 @@ const (
 	TaskState       Type = "task.state"
 )
 
-// Types are the events that a webhook may choose, in the order of forms.
+// Types are the events that an owner may choose for a webhook, in the order that forms show them.
 var Types = []Type{TaskEnded, TaskAsks, MessageSaid, AgentRegistered, AgentChanged, AgentRemoved, AgentLiveness, AgentReported}
 
-// Hook is an address to which events are sent.
+// Hook is an outside address to which events are sent, with its settings and the state of its
+// deliveries.
 type Hook struct {
 	ID   string
 	Kind Kind
@@ -66,16 +67,16 @@ type Hook struct {
 	TaskID, Name, Version string
 	Label                 string
 	URL                   string
-	Host                  string // the site, without a port; limits count by it
-	Events                []Type // of a webhook
-	Scheme                string // of the Authorization header of a push hook
+	Host                  string // registrable domain or IP address without a port, the key of limits per host
+	Events                []Type // chosen events of a webhook
+	Scheme                string // scheme of the Authorization header of a push hook
 	Sealed                []byte
 	State                 State
-	Reason                string // why it failed, or fails now
+	Reason                string // why sending failed, "" after a success
 	// Waiting is the number of events to be sent, Missed the number of events dropped because
 	// MaxWaiting were waiting.
 	Waiting, Missed      int
-	Failures             int // failed attempts in a row
+	Failures             int // failed attempts in a row, 0 after a success
 	FailingSince         time.Time
 	NextAt               time.Time
 	CreatedAt, UpdatedAt time.Time
@@ -91,40 +92,42 @@ const (
 	maxReason   = 300  // bytes
 )
 
-// Event is one event for one hook.
+// Event is one event that waits to be sent to one hook.
 type Event struct {
-	Seq   int64  // its position among the hook's events
-	ID    string // the same in each attempt
+	Seq   int64  // position among the hook's events; they are sent in this order
+	ID    string // the same in each attempt, so that receivers can detect repeats
 	Type  Type
 	At    time.Time
 	Facts Facts
 }
 
-// Facts are the data that the store has when an event happens. They are stored as JSON.
+// Facts are the ids and states of an event at the time when it happened, stored as JSON. Which
+// fields are set depends on the type of the event.
 type Facts struct {
 	TaskID         string     `json:"task_id,omitempty"`
 	State          task.State `json:"state,omitempty"`
 	Reason         string     `json:"reason,omitempty"`
 	ConversationID string     `json:"conversation_id,omitempty"`
 	Seq            int64      `json:"seq,omitempty"`
-	Agent          string     `json:"agent,omitempty"` // its handle
+	Agent          string     `json:"agent,omitempty"` // handle of the agent
 	Version        int        `json:"version,omitempty"`
 	Live           string     `json:"live,omitempty"`
 	Was            string     `json:"was,omitempty"`
 	ReportID       string     `json:"report_id,omitempty"`
 }
 
-// Attempt is one try to send an event.
+// Attempt is one try to send an event, as the owner of a webhook sees it.
 type Attempt struct {
 	EventID string
 	Type    Type
 	At      time.Time
-	Status  int // HTTP status, 0 without an answer
+	Status  int // HTTP status of the answer, 0 without an answer
 	Took    time.Duration
 	Error   string // "" if the receiver accepted it
 }
 
-// JoinTypes writes types as they are stored, with a space around each.
+// JoinTypes writes types as they are stored, with a space around each, so that a LIKE query finds a
+// whole word.
 func JoinTypes(list []Type) string {
 	var b strings.Builder
 	for _, t := range list {
@@ -133,7 +136,7 @@ func JoinTypes(list []Type) string {
 	return b.String() + " "
 }
 
-// SplitTypes is the inverse of JoinTypes.
+// SplitTypes is the inverse of JoinTypes. An empty text gives no types.
 func SplitTypes(s string) []Type {
 	var out []Type
 	for f := range strings.FieldsSeq(s) {

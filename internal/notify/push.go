@@ -15,15 +15,16 @@ import (
 // earlier one replaces it.
 type PushDraft struct {
 	TaskID  string
-	Name    string // generated if empty
-	Version string // of A2A, for the bodies
+	Name    string // generated if empty; unique within the task
+	Version string // version of A2A whose JSON the bodies have
 	URL     string
 	// Token is sent back in a header of its own. Scheme and Credentials make the Authorization header,
 	// if Credentials are not empty.
 	Token, Scheme, Credentials string
 }
 
-// pushSecret is the sealed part of a push hook.
+// pushSecret is the content of a push hook's sealed field: the values that authenticate this portal
+// to the receiver.
 type pushSecret struct {
 	Token       string `json:"token,omitempty"`
 	Credentials string `json:"credentials,omitempty"`
@@ -52,7 +53,8 @@ func (d PushDraft) checkDraft(s *Service) error {
 	return c.Err()
 }
 
-// isPrintable reports whether s may be the value of a header.
+// isPrintable reports whether s consists of printable ASCII, so that it may be the value of a
+// header field.
 func isPrintable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
@@ -60,7 +62,7 @@ func isPrintable(s string) bool {
 // SetPush stores a push hook for a task of the actor. It returns a NotFound fault if the task is not
 // the actor's.
 func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (Hook, error) {
-	if actor.Kind == ident.Portal { // the portal's permission is checked with each request
+	if actor.Kind == ident.Portal { // the other portal checks this right at each request
 		return Hook{}, fault.New(fault.Forbidden, "Portals get no push notifications; they subscribe to tasks.")
 	}
 	t, err := s.Chat.OwnTask(ctx, actor, d.TaskID)
@@ -92,10 +94,12 @@ func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (
 	return s.Store.PutPush(ctx, h, MaxPushes)
 }
 
-// CheckPush checks a draft before its task exists.
+// CheckPush checks a draft before its task exists, so that a request with an invalid draft starts
+// no task.
 func (s *Service) CheckPush(d PushDraft) error { return d.checkDraft(s) }
 
-// Pushes lists the push hooks of one of the actor's tasks, by name.
+// Pushes lists the push hooks of one of the actor's tasks, by name. It returns a NotFound fault if
+// the task is not the actor's.
 func (s *Service) Pushes(ctx context.Context, actor ident.Actor, taskID string) ([]Hook, error) {
 	if _, err := s.Chat.Task(ctx, actor, taskID); err != nil {
 		return nil, err
@@ -111,7 +115,8 @@ func (s *Service) DropPush(ctx context.Context, actor ident.Actor, taskID, name 
 	return s.Store.DropPush(ctx, taskID, name)
 }
 
-// openSecret decrypts the sealed part of a push hook.
+// openSecret decrypts the sealed field of a push hook. It fails if the origin of the hook's URL was
+// changed since.
 func (s *Service) openSecret(h Hook) (out pushSecret, err error) {
 	plain, err := s.Sealer.Open(h.Sealed, h.sealContext())
 	if err != nil {

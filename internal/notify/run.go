@@ -23,28 +23,30 @@ const (
 	maxPerHost  = 3
 	maxPerOwner = 8
 	maxRetrying = 16
-	// maxEventsPerTurn and turnTime bound the work for one hook before others have their turn.
+	// maxEventsPerTurn and turnTime bound the work for one hook before waiting hooks are served.
 	maxEventsPerTurn = 20
 	turnTime         = 10 * time.Second
-	// troubleWait is how long the worker waits after an error of the database.
+	// troubleWait is the pause after a database error.
 	troubleWait = 5 * time.Second
 )
 
-// flight holds the hooks that are being served now.
+// flight counts the hooks that are being served now, per host and owner. Only the goroutine of Run
+// uses it.
 type flight struct {
-	hooks    map[string]Hook // by id
+	hooks    map[string]Hook // hooks being served, by id
 	hosts    map[string]int
 	owners   map[string]int
-	retrying int // those whose last attempt failed
+	retrying int // number of these hooks whose last attempt failed
 }
 
-// listBusy returns the hooks, hosts and owners for which there is no room.
+// listBusy returns the hooks being served and the hosts and owners at their limits, which the next
+// query must leave out.
 func (f *flight) listBusy() Busy {
 	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: fullKeys(f.hosts, maxPerHost),
 		Owners: fullKeys(f.owners, maxPerOwner), Trying: f.retrying >= maxRetrying}
 }
 
-// fullKeys returns the keys whose count has reached most.
+// fullKeys returns the keys whose count has reached the limit most.
 func fullKeys(counts map[string]int, most int) (out []string) {
 	for k, n := range counts {
 		if n >= most {
@@ -54,8 +56,8 @@ func fullKeys(counts map[string]int, most int) (out []string) {
 	return out
 }
 
-// hasRoom reports whether a hook fits in beside those at its host, those of its owner and those that
-// failed before.
+// hasRoom reports whether a hook may be served now: its host, its owner and the hooks that are
+// being retried are below their limits.
 func (f *flight) hasRoom(h Hook) bool {
 	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner &&
 		(h.Failures == 0 || f.retrying < maxRetrying)
@@ -89,7 +91,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	flying := &flight{hooks: make(map[string]Hook), hosts: make(map[string]int), owners: make(map[string]int)}
-	landed := make(chan string, maxInFlight) // never full: at most maxInFlight hooks are served
+	landed := make(chan string, maxInFlight) // never full, because at most maxInFlight hooks are served
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
@@ -114,8 +116,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// startDue starts serving due hooks, as many as there is room for. later is the time at which the next
-// hook is due.
+// startDue calls begin for each due hook that the limits allow. later is the time of the next call:
+// when the next hook is due, after troubleWait if the database failed, or zero if no hook waits.
 func (s *Service) startDue(ctx context.Context, flying *flight, begin func(Hook)) (later time.Time) {
 	room := maxInFlight - len(flying.hooks)
 	for room > 0 {
@@ -138,12 +140,14 @@ func (s *Service) startDue(ctx context.Context, flying *flight, begin func(Hook)
 		if room -= begun; begun == len(due) {
 			return later
 		}
-		// There is no room for the rest of these: look for hooks at other hosts or of other owners.
+		// Some of these hooks are beyond a limit now. Query again, without the hosts and owners
+		// that reached it.
 	}
 	return later
 }
 
-// deliverEvents sends the waiting events of a hook in order, until one is not accepted.
+// deliverEvents sends the waiting events of a hook in order, until one is not accepted or the
+// hook's turn is over.
 func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 	begun := time.Now()
 	for n := 0; n < maxEventsPerTurn && time.Since(begun) < turnTime; n++ {
@@ -157,7 +161,7 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 		}
 		o, err := s.attemptEvent(ctx, now, e)
 		if ctx.Err() != nil {
-			return // not the hook's fault: sent again at the next start
+			return // the portal stops; the event is sent again after the next start
 		}
 		if err != nil {
 			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
@@ -178,8 +182,8 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 	}
 }
 
-// logTrouble logs an error of the database and waits, because otherwise the same statement would be
-// tried again at once.
+// logTrouble logs a database error and waits for troubleWait. Without the pause Run would repeat
+// the failed statement at once.
 func (s *Service) logTrouble(ctx context.Context, what string, args ...any) {
 	if ctx.Err() != nil {
 		return
@@ -191,7 +195,8 @@ func (s *Service) logTrouble(ctx context.Context, what string, args ...any) {
 	}
 }
 
-// attemptEvent tries to send one event. It turns a panic into an error, so that other events are sent.
+// attemptEvent tries to send one event and returns the outcome to store. It turns a panic into an
+// error, so that other events are still sent.
 func (s *Service) attemptEvent(ctx context.Context, h Hook, e Event) (o Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -213,11 +218,13 @@ func (s *Service) attemptEvent(ctx context.Context, h Hook, e Event) (o Outcome,
 	if r.Error != "" {
 		return s.failureOutcome(h, e, r), nil
 	}
-	// A hook with more events is served after those that are due already.
+	// The next attempt is due now and not earlier, so hooks that were due before this one come
+	// first.
 	return Outcome{Seq: e.Seq, Gone: true, Attempt: &r.Attempt, NextAt: clock.Now()}, nil
 }
 
-// failureOutcome returns the outcome of an attempt that was not accepted.
+// failureOutcome returns the outcome of an attempt that was not accepted: a retry, or the end of
+// the event or of the hook.
 func (s *Service) failureOutcome(h Hook, e Event, r reply) Outcome {
 	now := clock.Now()
 	o := Outcome{HookID: h.ID, Seq: e.Seq, Attempt: &r.Attempt, Failures: h.Failures + 1, FailingSince: h.FailingSince,
@@ -227,7 +234,7 @@ func (s *Service) failureOutcome(h Hook, e Event, r reply) Outcome {
 	}
 	o.NextAt = nextAttempt(now, o.Failures, r.after)
 	if h.Kind == Webhook && now.Sub(e.At) >= keepEvents {
-		o.Gone = true // the next one may be accepted
+		o.Gone = true // drop the event: it is older than keepEvents
 	}
 	long := now.Sub(o.FailingSince) >= h.maxFailingTime()
 	if !r.gone && !long {
@@ -251,7 +258,7 @@ func (s *Service) failureOutcome(h Hook, e Event, r reply) Outcome {
 	return o
 }
 
-// formatPatience formats a duration in days or hours.
+// formatPatience formats a duration in days or hours for a sentence.
 func formatPatience(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%d days", d/(24*time.Hour))

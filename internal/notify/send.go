@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// sendTimeout is within the 10 to 30 s of A2A (§4.3.3).
+	// sendTimeout bounds one request. A2A asks for 10 to 30 s (§4.3.3).
 	sendTimeout = 20 * time.Second
-	// maxAnswer bounds the part of an answer that is read, so that the connection can be used again.
-	// The content is ignored.
+	// maxAnswer bounds the part of an answer that is read. Reading it allows the connection to be
+	// used again; the content is ignored.
 	maxAnswer = 16 << 10
 )
 
-// reply is the result of an attempt to send an event.
+// reply is the result of an attempt to send the bodies of one event.
 type reply struct {
 	Attempt
-	gone  bool          // the receiver answered 410 Gone
-	after time.Duration // the pause that the receiver asks for
+	gone  bool          // the receiver answered 410 Gone and wants no more events
+	after time.Duration // pause that the receiver asks for, 0 for none
 }
 
 // sendBodies sends each body in a request of its own, until one is not accepted. It returns an error
@@ -69,7 +69,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// newRequest builds one request to a hook, with the headers that authenticate this portal.
+// newRequest builds one request to a hook, with the headers that authenticate this portal. id is
+// the same for each attempt to send the event.
 func (s *Service) newRequest(h Hook, id string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Service) pushHeaders(h Hook, out http.Header) error {
 		return fmt.Errorf("open the secrets of push hook %s: %w", h.ID, err)
 	}
 	out.Set("Content-Type", "application/a2a+json")
-	if h.Version != "1.0" { // older versions have no media type of their own
+	if h.Version != "1.0" { // only A2A 1.0 defines a media type
 		out.Set("Content-Type", "application/json")
 	}
 	out.Set("A2A-Version", h.Version)
@@ -116,7 +117,8 @@ func (s *Service) pushHeaders(h Hook, out http.Header) error {
 	return nil
 }
 
-// doRequest makes one request and records the result in r.
+// doRequest makes one request and records status and error in r. It returns an error only if ctx
+// ended.
 func (s *Service) doRequest(ctx context.Context, req *http.Request, r *reply) error {
 	sctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -129,7 +131,7 @@ func (s *Service) doRequest(ctx context.Context, req *http.Request, r *reply) er
 		return nil
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // ignored: the status gives the result
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // the status alone is the result
 	r.Status = resp.StatusCode
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
@@ -140,8 +142,8 @@ func (s *Service) doRequest(ctx context.Context, req *http.Request, r *reply) er
 	return nil
 }
 
-// retryAfter parses the pause that a receiver asks for, in seconds or as a date (RFC 9110 §10.2.3); 0
-// if there is none.
+// retryAfter parses a Retry-After field, in seconds or as a date (RFC 9110 §10.2.3), relative to
+// now, at most longestPause; 0 if s has no valid time.
 func retryAfter(s string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil {
 		return time.Duration(min(max(n, 0), int(longestPause/time.Second))) * time.Second
@@ -152,7 +154,7 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return 0
 }
 
-// clipReason cuts a reason to the stored length.
+// clipReason cuts a reason to the length that is stored, maxReason bytes.
 func clipReason(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]

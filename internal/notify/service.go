@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Ports are the dependencies of the service.
+// Ports are the parts of the portal that the service uses. All but Wake must be set.
 type Ports struct {
 	Store    Store
 	Chat     Conversations
@@ -23,27 +23,27 @@ type Ports struct {
 	Wake <-chan struct{}
 }
 
-// Config holds the portal's settings for hooks.
+// Config holds the portal's settings for hooks. URL must be set; a nil Log discards the log.
 type Config struct {
 	// URL is the portal's address, without a slash at its end.
 	URL string
 	// Addresses decides to which addresses events may be sent. It does not resolve host names.
 	Addresses hub.AddressPolicy
-	// NoticeQueue, when set, gets the stored notices.
+	// NoticeQueue gets a notification for the owner of a hook that was stopped; nil for none.
 	NoticeQueue hub.NoticeQueue
 	Log         *slog.Logger
 }
 
-// Service manages hooks and sends events with the rights of their owners. Create it with New and keep
-// Run running.
+// Service manages hooks and sends events with the rights of their owners. Create it with New and
+// call Run. It is safe for concurrent use.
 type Service struct {
 	Ports
 	cfg Config
-	// tests limits the test requests per account, pushes the new push hooks per caller.
+	// tests limits test requests per account, pushes limits new push hooks per caller.
 	tests, pushes *limit.Keyed
 }
 
-// New returns a service over its ports.
+// New returns a service over its ports. Nothing is sent until Run is called.
 func New(ports Ports, cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

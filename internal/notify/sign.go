@@ -14,7 +14,7 @@ import (
 // secretPrefix is the prefix of a secret of Standard Webhooks; base64 of the key follows.
 const secretPrefix = "whsec_"
 
-// newSecret returns a key of 256 bits.
+// newSecret returns a random signing key of 256 bits, in the notation of Standard Webhooks.
 func newSecret() string {
 	var b [32]byte
 	rand.Read(b[:])

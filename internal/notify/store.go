@@ -11,9 +11,10 @@ import (
 	"agentsite/internal/task"
 )
 
-// Hooks stores hooks. Absent ones are NotFound faults.
+// Hooks stores hooks. Methods return a NotFound fault for a hook that does not exist.
 type Hooks interface {
-	// AddWebhook stores a webhook; a Conflict fault when its account has max.
+	// AddWebhook stores a webhook. It returns a Conflict fault when the account has max webhooks
+	// already.
 	AddWebhook(ctx context.Context, h Hook, max int) error
 	Webhook(ctx context.Context, accountID, id string) (Hook, error)
 	Webhooks(ctx context.Context, accountID string) ([]Hook, error)
@@ -25,63 +26,64 @@ type Hooks interface {
 	// and keeps that one's id. It returns a Conflict fault when the task has max others. If the task is
 	// past Submitted, a new or failed hook gets an event with the current state.
 	PutPush(ctx context.Context, h Hook, max int) (Hook, error)
-	// Pushes returns the push hooks of a task by name.
+	// Pushes returns the push hooks of a task, ordered by name.
 	Pushes(ctx context.Context, taskID string) ([]Hook, error)
-	// DropPush reports no error when there is none.
+	// DropPush deletes a push hook. It returns no error if the hook does not exist.
 	DropPush(ctx context.Context, taskID, name string) error
 }
 
 // Queue holds the events that wait to be sent.
 type Queue interface {
-	// DueHooks returns active hooks with waiting events whose time has come, longest due first, without
-	// those for which there is no room. later is the time at which the next other hook is due, zero for
-	// never.
+	// DueHooks returns up to limit active hooks with waiting events whose time has come, the
+	// longest due first, without those that busy excludes. later is the time at which the next
+	// other hook is due, zero if there is none.
 	DueHooks(ctx context.Context, now time.Time, busy Busy, limit int) (due []Hook, later time.Time, err error)
-	// NextEvent returns the oldest event of a hook, with the hook as it is now;
-	// NotFound when there is nothing to send.
+	// NextEvent returns the oldest waiting event of a hook, with the hook as it is stored now; a
+	// NotFound fault when nothing waits or the hook is not active.
 	NextEvent(ctx context.Context, hookID string) (Hook, Event, error)
-	// Settle stores the outcome of an attempt.
+	// Settle stores the outcome of an attempt to send an event, in one transaction.
 	Settle(ctx context.Context, o Outcome) error
-	// AddAttempt stores an attempt that belongs to no event.
+	// AddAttempt stores an attempt without an event, such as a test.
 	AddAttempt(ctx context.Context, hookID string, a Attempt) error
 	Attempts(ctx context.Context, hookID string, limit int) ([]Attempt, error)
 }
 
-// Busy lists the hooks for which there is no room now.
+// Busy lists the hooks that DueHooks must leave out: those with these ids, hosts or owners.
 type Busy struct {
 	IDs, Hosts, Owners []string
-	// Trying leaves out all hooks whose last attempt failed.
+	// Trying leaves out, in addition, all hooks whose last attempt failed.
 	Trying bool
 }
 
 // Outcome is the result of an attempt to send an event.
 type Outcome struct {
 	HookID string
-	Seq    int64 // of the event
+	Seq    int64 // seq of the event
 	// Of is the time of the owner's last change to the hook, read before the attempt. If the owner has
 	// changed the hook since, the outcome does not apply to its new state.
 	Of time.Time
-	// Gone removes the event: it was accepted, given up or no longer concerned the owner.
+	// Gone deletes the event: it was accepted, is too old, or its owner may no longer read it.
 	Gone bool
-	// Attempt is shown to the owner of a webhook; nil for none.
+	// Attempt is stored for the owner of a webhook to see; nil if no request was made.
 	Attempt *Attempt
-	// Failures, FailingSince, NextAt and Reason are the new values of the hook.
+	// Failures, FailingSince, NextAt and Reason are the new values of the hook's fields of the same
+	// names.
 	Failures     int
 	FailingSince time.Time
 	NextAt       time.Time
 	Reason       string
-	// Failed stops the hook, and Notice informs its account if it has one.
+	// Failed stops the hook. Notice is then stored for its account, if it has one.
 	Failed bool
 	Notice hub.Notice
 }
 
-// Store holds all data of the service.
+// Store holds all data of the service; the database implements it.
 type Store interface {
 	Hooks
 	Queue
 }
 
-// Sealer keeps secrets unreadable at rest; see hub.Sealer.
+// Sealer encrypts secrets for storage. See hub.Sealer for the meaning of the context.
 type Sealer interface {
 	Seal(plain, bound string) []byte
 	Open(sealed []byte, bound string) (string, error)
@@ -94,11 +96,11 @@ type Conversations interface {
 	OwnTask(ctx context.Context, actor ident.Actor, id string) (task.Task, error)
 }
 
-// Accounts finds the owners of hooks.
+// Accounts finds the accounts that own hooks.
 type Accounts interface {
 	AccountByID(ctx context.Context, id string) (account.Account, error)
 }
 
-// Pusher builds the bodies for a push hook, one after the other, from a task in a state, in a version
-// of A2A. The task is given as it was at the event.
+// Pusher builds the bodies of the requests for a push hook, in the order of sending, in the JSON of
+// a version of A2A. t is the task as it was at the event, read with the actor's rights.
 type Pusher func(ctx context.Context, actor ident.Actor, t task.Task, version string) (bodies []any, err error)

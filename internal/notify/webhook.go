@@ -17,15 +17,18 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Draft holds the requested fields of a webhook. In a change, nil leaves a field as it is.
+// Draft holds the requested fields of a webhook. nil leaves a field as it is in a change, and unset
+// in a new webhook.
 type Draft struct {
 	URL, Label *string
 	Events     *[]Type
-	// Active false pauses the webhook; true continues it, also after a failure.
+	// Active set to false pauses the webhook. Set to true it continues the webhook, also one that
+	// the portal stopped.
 	Active *bool
 }
 
-// checkOwner demands a person who may manage their account.
+// checkOwner returns a fault unless the actor is a person whose token, if any, has the scope of the
+// whole account.
 func checkOwner(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to manage webhooks.")
@@ -38,8 +41,9 @@ func checkOwner(actor ident.Actor) error {
 
 func errNoWebhook() error { return fault.New(fault.NotFound, "You have no such webhook.") }
 
-// sealContext returns the context that a hook's secret is sealed with. The secret of a push hook is a
-// credential: it opens for no other origin than the one it was given for.
+// sealContext returns the context that a hook's secret is sealed with: it opens with the same
+// context only. The secret of a push hook is a credential for one receiver, so its context has the
+// origin of the URL.
 func (h Hook) sealContext() string {
 	if h.Kind == Push {
 		return "push/" + h.TaskID + "/" + h.Name + " " + originOf(h.URL)
@@ -47,7 +51,7 @@ func (h Hook) sealContext() string {
 	return "webhook/" + h.ID
 }
 
-// originOf returns scheme and host of an address.
+// originOf returns scheme and host of an address in lower case, "" for an invalid one.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -73,7 +77,8 @@ func hostOf(address string) string {
 	return host
 }
 
-// applyDraft validates a draft and writes its fields to a hook.
+// applyDraft checks a draft and writes its fields to a hook. After an error h is partly changed and
+// must not be stored.
 func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	var c fault.Check
 	if d.URL != nil {
@@ -92,7 +97,7 @@ func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	}
 	if d.Events != nil {
 		h.Events = nil
-		for _, t := range Types { // once each, in the order of Types
+		for _, t := range Types { // removes repeated types and gives all hooks the same order
 			if slices.Contains(*d.Events, t) {
 				h.Events = append(h.Events, t)
 			}
@@ -113,7 +118,8 @@ func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	return c.Err()
 }
 
-// AddWebhook creates a webhook for the actor and returns its secret, which is not shown again.
+// AddWebhook creates a webhook for the actor. It also returns the signing secret, which cannot be
+// read again.
 func (s *Service) AddWebhook(ctx context.Context, actor ident.Actor, d Draft) (Hook, string, error) {
 	if err := checkOwner(actor); err != nil {
 		return Hook{}, "", err
@@ -138,7 +144,8 @@ func (s *Service) AddWebhook(ctx context.Context, actor ident.Actor, d Draft) (H
 	return h, secret, nil
 }
 
-// Webhooks lists the actor's webhooks, oldest first.
+// Webhooks lists the actor's webhooks, oldest first. The actor needs the scope of the whole
+// account.
 func (s *Service) Webhooks(ctx context.Context, actor ident.Actor) ([]Hook, error) {
 	if err := checkOwner(actor); err != nil {
 		return nil, err
@@ -146,7 +153,7 @@ func (s *Service) Webhooks(ctx context.Context, actor ident.Actor) ([]Hook, erro
 	return s.Store.Webhooks(ctx, actor.ID)
 }
 
-// Webhook returns one of the actor's webhooks.
+// Webhook returns one of the actor's webhooks, a NotFound fault for one of another account.
 func (s *Service) Webhook(ctx context.Context, actor ident.Actor, id string) (Hook, error) {
 	if err := checkOwner(actor); err != nil {
 		return Hook{}, err
@@ -158,7 +165,7 @@ func (s *Service) Webhook(ctx context.Context, actor ident.Actor, id string) (Ho
 	return h, err
 }
 
-// SetWebhook changes one of the actor's webhooks.
+// SetWebhook changes the fields that are set in d and returns the webhook as it is stored then.
 func (s *Service) SetWebhook(ctx context.Context, actor ident.Actor, id string, d Draft) (Hook, error) {
 	h, err := s.Webhook(ctx, actor, id)
 	if err != nil {
@@ -187,6 +194,7 @@ func (s *Service) DropWebhook(ctx context.Context, actor ident.Actor, id string)
 }
 
 // Deliveries returns the last attempts to send events to one of the actor's webhooks, newest first.
+// limit is 1 to MaxAttempts.
 func (s *Service) Deliveries(ctx context.Context, actor ident.Actor, id string, limit int) ([]Attempt, error) {
 	var c fault.Check
 	c.Field(limit >= 1 && limit <= MaxAttempts, "limit", "use 1 to %d", MaxAttempts)
@@ -200,8 +208,8 @@ func (s *Service) Deliveries(ctx context.Context, actor ident.Actor, id string, 
 	return s.Store.Attempts(ctx, h.ID, limit)
 }
 
-// SendTest sends a test event to one of the actor's webhooks at once, whatever its state, and returns
-// the result.
+// SendTest sends a test event to one of the actor's webhooks at once, also to one that is paused or
+// stopped, and returns the result. Tests are limited per account.
 func (s *Service) SendTest(ctx context.Context, actor ident.Actor, id string) (Attempt, error) {
 	h, err := s.Webhook(ctx, actor, id)
 	if err != nil {
@@ -218,14 +226,14 @@ func (s *Service) SendTest(ctx context.Context, actor ident.Actor, id string) (A
 	return r.Attempt, s.Store.AddAttempt(context.WithoutCancel(ctx), h.ID, r.Attempt)
 }
 
-// testBody returns the body of a test event.
+// testBody returns the body of a test event, in the same form as other bodies.
 func testBody(h Hook) []any {
 	return []any{message{Tested, formatTime(clock.Now()),
 		map[string]any{"webhook_id": h.ID, "text": "This is a test."}}}
 }
 
-// newEventID names an event for its receivers.
+// newEventID returns a random id by which receivers detect a repeated event.
 func newEventID() string { return "evt_" + ident.NewID() }
 
-// formatTime formats a time as the API does.
+// formatTime formats a time in the notation of the API, UTC with milliseconds.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -8,51 +8,51 @@ import (
 	"strings"
 )
 
-// Roles of messages.
+// Roles of messages; ToolRole is the fourth.
 const (
 	System    = "system"
 	User      = "user"
 	Assistant = "assistant"
 )
 
-// ChatRequest is the body of POST /chat/completions. Parameters that are not
-// listed are ignored.
+// ChatRequest is the body of POST /chat/completions. Other parameters of the API are ignored.
 type ChatRequest struct {
 	Model         string         `json:"model"`
 	Messages      []Message      `json:"messages"`
 	Stream        bool           `json:"stream,omitempty"`
 	StreamOptions *StreamOptions `json:"stream_options,omitempty"`
 	MaxTokens     int            `json:"max_tokens,omitempty"`
-	// MaxCompletionTokens replaces MaxTokens for some models.
+	// MaxCompletionTokens has replaced MaxTokens: newer models of OpenAI refuse the older name.
 	MaxCompletionTokens int      `json:"max_completion_tokens,omitempty"`
 	Temperature         *float64 `json:"temperature,omitempty"`
 	User                string   `json:"user,omitempty"`
 	Tools               []Tool   `json:"tools,omitempty"`
 }
 
-// StreamOptions asks for a last chunk that holds the usage.
+// StreamOptions holds options of a streamed answer. IncludeUsage asks for a last chunk with the
+// usage.
 type StreamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// Message is one message of a request or an answer.
+// Message is one message of a request or an answer. See MarshalJSON for its form in requests.
 type Message struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
 	Name    string  `json:"name,omitempty"`
-	// ToolCalls are the calls that an assistant asks for. ToolCallID names the call that a message of
-	// ToolRole answers.
+	// ToolCalls are the calls that the assistant asks for. ToolCallID, in a message with ToolRole,
+	// is the id of the call whose result it holds.
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
-	// Reasoning is the text that some models produce while they think. They expect it back with the
-	// results of their tool calls.
+	// Reasoning is text that some models send before their answer. Such models expect it back with
+	// the results of their tool calls.
 	Reasoning Content `json:"reasoning_content,omitempty"`
-	// Pictures are sent with the text, as data URLs. They are never received.
+	// Pictures are data URLs that are sent as parts after the text. Decoding leaves them empty.
 	Pictures []string `json:"-"`
 }
 
-// Content is text that arrives as a string, as null, or as an array of parts of which the text parts
-// count. It is sent as a string.
+// Content is text that may arrive as a string, as null, or as an array of parts, whose text parts
+// are joined. It is sent as a string.
 type Content string
 
 // UnmarshalJSON implements json.Unmarshaler. Parts that are not text are skipped; a value that is
@@ -95,7 +95,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ChatResponse is a whole answer, object "chat.completion".
+// ChatResponse is an answer that is not streamed, object "chat.completion".
 type ChatResponse struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -105,15 +105,15 @@ type ChatResponse struct {
 	Usage   *Usage   `json:"usage,omitempty"`
 }
 
-// Choice is one of the answers of a ChatResponse; we ask for and give one.
+// Choice is one of the answers of a ChatResponse. This portal asks for one and gives one.
 type Choice struct {
 	Index        int     `json:"index"`
 	Message      Message `json:"message"`
 	FinishReason string  `json:"finish_reason"`
 }
 
-// Chunk is one event of a streamed answer, object "chat.completion.chunk".
-// The last one may have no choices but usage.
+// Chunk is one event of a streamed answer, object "chat.completion.chunk". The last one may have
+// usage and no choices.
 type Chunk struct {
 	ID      string        `json:"id"`
 	Object  string        `json:"object"`
@@ -121,7 +121,7 @@ type Chunk struct {
 	Model   string        `json:"model"`
 	Choices []ChunkChoice `json:"choices"`
 	Usage   *Usage        `json:"usage,omitempty"`
-	// Error is set by servers that fail in the middle of a stream.
+	// Error is sent in place of choices by servers that fail in the middle of a stream.
 	Error *Error `json:"error,omitempty"`
 }
 
@@ -132,7 +132,7 @@ type ChunkChoice struct {
 	FinishReason *string `json:"finish_reason"`
 }
 
-// Delta holds the additions of a chunk.
+// Delta holds the text and tool calls that a chunk adds to the answer.
 type Delta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   Content    `json:"content,omitempty"`
@@ -140,26 +140,27 @@ type Delta struct {
 	Reasoning Content    `json:"reasoning_content,omitempty"`
 }
 
-// Usage counts tokens.
+// Usage counts the tokens of a request and its answer, as the model's tokenizer counts them.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// Reasons why an answer ended.
+// Values of finish_reason: the answer is complete, was cut at the token limit, or was withheld by a
+// filter.
 const (
 	FinishStop   = "stop"
 	FinishLength = "length"
 	FinishFilter = "content_filter"
 )
 
-// ErrorBody is the body of an answer with a status of 400 and above.
+// ErrorBody is the body of an answer with a status of 400 or more.
 type ErrorBody struct {
 	Error Error `json:"error"`
 }
 
-// Error describes the problem of a request. Code and Param are often absent.
+// Error describes the problem of a request. Code and Param are often null.
 type Error struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -179,19 +180,19 @@ func (e *Error) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(e))
 }
 
-// ModelList is the answer of GET /models.
+// ModelList is the answer of GET /models, object "list".
 type ModelList struct {
 	Object string  `json:"object"`
 	Data   []Model `json:"data"`
 }
 
-// Model is one model that is offered.
+// Model is one model of a server. ID is the value for ChatRequest.Model.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	// Name and Description are not part of the API; some programs show them.
+	// Name and Description are not part of the OpenAI API; some chat programs show them.
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 }

@@ -6,16 +6,17 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Pieces is the content of a message as a server reads it: a string, null, or an array of parts, none
-// of which is skipped.
+// Pieces is the content of a message that this portal receives: a string, null, or an array of
+// parts. Unlike Content it keeps parts that are not text, so that the portal can refuse or use
+// them.
 type Pieces []Piece
 
-// Piece is one part of a message. Text is of the type "text", Image of
-// "image_url"; other types have neither.
+// Piece is one part of a message. Text is set for the type "text" and Image for "image_url"; parts
+// of other types have neither.
 type Piece struct {
 	Type  string
 	Text  string
-	Image string // a URL
+	Image string // URL of the picture, often a data URL
 }
 
 // UnmarshalJSON implements json.Unmarshaler. A value that is neither string, null nor an array of

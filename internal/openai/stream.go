@@ -20,7 +20,7 @@ type Reader struct {
 	done   bool
 }
 
-// NewReader reads from r.
+// NewReader returns a Reader of the event stream r. It does not close r.
 func NewReader(r io.Reader) *Reader { return &Reader{events: egress.NewEventReader(r)} }
 
 // Next returns the next chunk. io.EOF follows the server's "[DONE]";

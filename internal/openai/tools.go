@@ -5,37 +5,37 @@ import (
 	"encoding/json"
 )
 
-// ToolRole is the role of a message that holds the result of a call.
+// ToolRole is the role of a message that holds the result of a tool call.
 const ToolRole = "tool"
 
-// FinishTools is the finish reason of an answer that asks for tools.
+// FinishTools is the finish_reason of an answer that asks for tool calls.
 const FinishTools = "tool_calls"
 
-// Tool is a function the model may ask for.
+// Tool offers a function to the model, which may ask for calls of it.
 type Tool struct {
-	Type     string   `json:"type"` // function
+	Type     string   `json:"type"` // always "function"
 	Function Function `json:"function"`
 }
 
-// Function describes a tool to the model. Parameters is a JSON Schema.
+// Function describes a tool to the model. Parameters is the JSON Schema of its arguments.
 type Function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// ToolCall is the model's request to call a function. In a stream it comes in pieces that belong
-// together by Index.
+// ToolCall is the model's request to call a function. A streamed call comes in pieces; pieces with
+// the same Index are one call.
 type ToolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`
 	Type     string       `json:"type,omitempty"`
 	Function FunctionCall `json:"function"`
-	// Extra is data that some servers expect back unchanged with the call.
+	// Extra is data that some servers add to a call and expect back unchanged.
 	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// FunctionCall names the function and its arguments.
+// FunctionCall is the function's name and its arguments.
 type FunctionCall struct {
 	Name      string    `json:"name"`
 	Arguments Arguments `json:"arguments"`
@@ -45,7 +45,8 @@ type FunctionCall struct {
 // sent as a string; some servers send the object itself, or null.
 type Arguments string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. It accepts a string, an object, which becomes its own
+// text, and null.
 func (a *Arguments) UnmarshalJSON(b []byte) error {
 	*a = ""
 	switch {
@@ -81,7 +82,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	}{nil, plain(m)})
 }
 
-// contentPart is one piece of a message that is more than text.
+// contentPart is one element of a content array: a text, or a picture by its URL.
 type contentPart struct {
 	Type  string    `json:"type"`
 	Text  string    `json:"text,omitempty"`
@@ -92,7 +93,8 @@ type imageURL struct {
 	URL string `json:"url"`
 }
 
-// contentParts returns the text of a message and its pictures.
+// contentParts returns the content array of a message with pictures: its text first, then the
+// pictures.
 func (m Message) contentParts() []contentPart {
 	out := []contentPart{{Type: "text", Text: string(m.Content)}}
 	for _, p := range m.Pictures {

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// Cache holds the last pictures that were drawn, by the hash of the file;
-// nil for one that cannot be drawn. It is safe for concurrent use.
+// Cache holds scaled pictures by the hash of the original file, the last used ones. It holds nil
+// for a file that cannot be decoded, so that decoding is not tried again. It is safe for concurrent
+// use.
 type Cache struct {
-	most int // bytes
+	most int // bound of bytes
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	bytes int
-	order *list.List // of *drawn, the last used first
+	order *list.List // values are *drawn, the last used one first
 	byKey map[string]*list.Element
 }
 
@@ -21,15 +22,17 @@ type drawn struct {
 	png  []byte
 }
 
-// weight is the size that an entry counts besides its picture.
+// weight is the number of bytes that an entry counts besides its picture, for the structures around
+// it.
 const weight = 256
 
-// NewCache returns a cache of at most so many bytes.
+// NewCache returns a cache that holds at most so many bytes, or a single larger picture.
 func NewCache(most int) *Cache {
 	return &Cache{most: most, order: list.New(), byKey: make(map[string]*list.Element)}
 }
 
-// Get returns the picture of a file, and whether it is known.
+// Get returns the picture of a file and whether the cache has an entry for it; the picture is nil
+// if the file cannot be decoded. The caller must not change the bytes.
 func (p *Cache) Get(hash string) ([]byte, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +44,8 @@ func (p *Cache) Get(hash string) ([]byte, bool) {
 	return e.Value.(*drawn).png, true
 }
 
-// Put keeps the picture of a file.
+// Put adds the picture of a file, nil for one that cannot be decoded, and removes the least
+// recently used ones if needed. The cache keeps the slice.
 func (p *Cache) Put(hash string, png []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

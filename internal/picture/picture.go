@@ -1,12 +1,13 @@
 // Package picture re-encodes pictures at a smaller size, so that no other data of the original file
-// survives: no place, no camera, no trailing data. It bounds the pixels that it decodes.
+// is passed on: no location, no camera model, no trailing data. It bounds the pixels that it
+// decodes.
 package picture
 
 import (
 	"bytes"
 	"errors"
 	"image"
-	_ "image/gif" // formats people have
+	_ "image/gif" // decoders register themselves; these formats are common
 	_ "image/jpeg"
 	"image/png"
 
@@ -25,7 +26,7 @@ const (
 // milliseconds of the decoder. Cameras and editors write at most a dozen.
 const maxScans = 32
 
-// Problems of a picture, as sentences for its sender.
+// Problems of a picture, as sentences to show to its sender. IsFaulty recognizes them.
 var (
 	ErrFormat  = errors.New("use a PNG, JPEG, GIF or WebP picture")
 	ErrSize    = errors.New("the picture has too many pixels")
@@ -34,7 +35,8 @@ var (
 	ErrEmpty   = errors.New("this picture is empty")
 )
 
-// IsFaulty reports whether err is a problem of the picture itself.
+// IsFaulty reports whether err is a problem of the picture itself and may be shown to its sender.
+// Other errors are faults of this portal.
 func IsFaulty(err error) bool {
 	for _, e := range []error{ErrFormat, ErrSize, ErrScans, ErrDamaged, ErrEmpty} {
 		if errors.Is(err, e) {
@@ -44,20 +46,23 @@ func IsFaulty(err error) bool {
 	return false
 }
 
-// decodeImage decodes a picture of at most the given number of pixels.
+// decodeImage decodes a picture that has at most the given number of pixels. All errors are ones
+// that IsFaulty recognizes.
 func decodeImage(b []byte, pixels int) (image.Image, error) {
 	conf, format, err := image.DecodeConfig(bytes.NewReader(b))
 	if err != nil {
 		return nil, ErrFormat
 	}
 	if format == "jpeg" {
-		// Within the picture's data these bytes can only begin a scan.
+		// FF DA starts a scan. Image data cannot contain these two bytes, because JPEG escapes FF
+		// there.
 		scans := bytes.Count(b, []byte{0xFF, 0xDA})
 		if scans > maxScans {
 			return nil, ErrScans
 		}
-		if scans > 2 { // one more may be an embedded thumbnail
-			pixels = min(pixels, Pixels) // all of it is held until the last scan
+		if scans > 2 { // a baseline JPEG has one scan, and an embedded thumbnail may add one
+			// a progressive JPEG needs more memory: its coefficients are held until the last scan
+			pixels = min(pixels, Pixels)
 		}
 	}
 	if conf.Width < 1 || conf.Height < 1 || conf.Width > pixels/conf.Height {
@@ -73,7 +78,8 @@ func decodeImage(b []byte, pixels int) (image.Image, error) {
 	return src, nil
 }
 
-// CropSquare returns the square around the middle of a picture, scaled to side pixels, as a PNG.
+// CropSquare returns the square in the middle of a picture, scaled to side × side pixels, as a PNG.
+// The picture may have at most Pixels pixels.
 func CropSquare(b []byte, side int) ([]byte, error) {
 	src, err := decodeImage(b, Pixels)
 	if err != nil {
@@ -85,7 +91,8 @@ func CropSquare(b []byte, side int) ([]byte, error) {
 	return scaleToPNG(src, image.Rectangle{at, at.Add(image.Pt(n, n))}, side, side)
 }
 
-// ScaleToFit returns a whole picture whose longer side has at most side pixels, as a PNG.
+// ScaleToFit returns the whole picture as a PNG, scaled down if its longer side has more than side
+// pixels. The picture may have at most PhotoPixels pixels.
 func ScaleToFit(b []byte, side int) ([]byte, error) {
 	src, err := decodeImage(b, PhotoPixels)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package plaintext cleans texts that people and agents wrote before others read them.
+// Package plaintext cleans texts of people and agents before others read them.
 package plaintext
 
 import (
@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean removes characters that must not reach a reader from a name or description: control
-// characters, the marks that reorder text on screen, and invisible characters, which can hide
-// instructions to a model. Joiners stay, as scripts and emoji need them, and so does one variation
-// selector after a character.
+// Clean removes characters from a name or description that could deceive a reader: control
+// characters, marks that reorder text on screen, and invisible characters, which can hide
+// instructions to a model. Joiners stay, because scripts and emoji need them, and one variation
+// selector after a character. A text without visible characters becomes "".
 func Clean(s string) string {
 	if isPlain(s, false) {
 		return strings.TrimSpace(s)
@@ -20,7 +20,8 @@ func Clean(s string) string {
 	var before rune
 	selected, seen := false, false
 	s = strings.Map(func(r rune) rune {
-		// Those of the supplement choose between forms of Chinese characters.
+		// Supplementary variation selectors (above U+FFFF) stay only after Chinese characters,
+		// whose forms they select.
 		again := selected || r > 0xFFFF && !unicode.Is(unicode.Han, before)
 		selected, before = unicode.Is(unicode.Variation_Selector, r), r
 		switch {
@@ -30,7 +31,7 @@ func Clean(s string) string {
 			return '\n'
 		case r == '\u200c', r == '\u200d':
 			return r
-		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // of format, but shown
+		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // a format character, but a visible one
 		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
 			return -1
 		}
@@ -43,7 +44,7 @@ func Clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// OneLine returns Clean on one line.
+// OneLine returns Clean of s on one line, with single spaces.
 func OneLine(s string) string {
 	if isPlain(s, true) {
 		return strings.TrimSpace(s)
@@ -51,9 +52,9 @@ func OneLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// isPlain reports whether s is nothing but printable ASCII, with line ends
-// and tabs unless it is to be one line, where no two spaces follow each other:
-// most texts are, and need no cleaning.
+// isPlain reports whether s needs no cleaning besides trimming: it consists of printable ASCII, and
+// of line ends and tabs unless line is set. With line set, two spaces in a row are not plain. Most
+// texts are plain, so the check saves the slow path.
 func isPlain(s string, line bool) bool {
 	space := false
 	for i := range len(s) {
@@ -66,8 +67,8 @@ func isPlain(s string, line bool) bool {
 	return true
 }
 
-// FirstSentence is how instructions introduce their agent when nothing else
-// does: the first sentence of their first line, at most 300 characters.
+// FirstSentence returns the first sentence of the first line of instructions, at most 300
+// characters. It is the description of a prompt agent without a description of its own.
 func FirstSentence(instructions string) string {
 	s, _, _ := strings.Cut(strings.TrimSpace(instructions), "\n")
 	for i, r := range s {
@@ -82,7 +83,7 @@ func FirstSentence(instructions string) string {
 	return strings.TrimSpace(s)
 }
 
-// Cut returns s, or its beginning within n characters, ending with an ellipsis.
+// Cut returns s cut to at most n characters. A cut text ends with an ellipsis.
 func Cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -90,7 +91,8 @@ func Cut(s string, n int) string {
 	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
 }
 
-// CleanList returns the texts of in that are not empty, cleaned, each once, and in lower case if lower is set.
+// CleanList returns OneLine of each text, without empty and repeated ones, in lower case if lower
+// is set. The result is never nil.
 func CleanList(in []string, lower bool) []string {
 	out := []string{}
 	for _, s := range in {
@@ -105,7 +107,8 @@ func CleanList(in []string, lower bool) []string {
 	return out
 }
 
-// Slug returns s with each character that is no letter and no digit as a hyphen, in lower case.
+// Slug returns s in lower case with each character that is no letter or digit replaced by a hyphen,
+// and without hyphens at the ends. It may be empty.
 func Slug(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -115,7 +118,7 @@ func Slug(s string) string {
 	}, s), "-")
 }
 
-// FilterFirst returns the first of list, at most most, for which ok holds.
+// FilterFirst returns the texts for which ok holds, at most the first most of them; nil for none.
 func FilterFirst(list []string, most int, ok func(string) bool) []string {
 	var out []string
 	for _, s := range list {

@@ -8,10 +8,10 @@ import (
 	"agentsite/internal/fault"
 )
 
-// ProvesNamespace refuses domains that stand for no namespace of the MCP registry, however they
-// were proved: addresses, names without a dot, and ports, because a program listening at one need
-// not belong to the name's owner. On a portal on loopback names of this machine may have all of
-// that.
+// ProvesNamespace returns an Invalid fault for a domain that cannot stand for a namespace of the
+// MCP registry, even if control of it was proved: an address, a name without a dot, or a name with
+// a port, because a program that listens at a port need not belong to the owner of the name. With
+// loopback set, names of this machine are allowed with all of that.
 func ProvesNamespace(domain string, loopback bool) error {
 	switch {
 	case LocalDomain(domain):
@@ -42,11 +42,11 @@ func PlainDomain(s string) bool {
 			return false
 		}
 	}
-	// Resolvers read a name that ends in a number as an address.
+	// Programs read a name whose last label is a number as an IP address.
 	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
 }
 
-// LocalDomain reports whether s is this machine, with or without a port.
+// LocalDomain reports whether s, with or without a port, is a name or address of this machine.
 func LocalDomain(s string) bool {
 	host := s
 	if h, port, err := net.SplitHostPort(s); err == nil {

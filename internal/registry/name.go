@@ -15,12 +15,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// AnonymousDomain is the namespace under which anonymous publishers may publish on a portal that
-// is on loopback, as the official registry has it for tests.
+// AnonymousDomain is the namespace for anonymous publishers on a portal on loopback. The official
+// registry has the same one for tests.
 const AnonymousDomain = "anonymous.modelcontextprotocol.io"
 
-// Namespace is a host's namespace in the MCP registry: its labels, the last
-// one first, without a port. Of an IPv6 address the colons become hyphens.
+// Namespace returns a host's namespace in the MCP registry: its labels in reverse order, without a
+// port. example.com becomes com.example. The colons of an IPv6 address become hyphens.
 func Namespace(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -31,17 +31,20 @@ func Namespace(host string) string {
 	return strings.Join(labels, ".")
 }
 
-// Namespace is the portal's own: its agents are published under it.
+// Namespace returns the portal's own namespace, under which agents are listed that were registered
+// here.
 func (s *Service) Namespace() string { return Namespace(s.cfg.Portal) }
 
 // grant is an actor's right to publish under a name.
 type grant struct {
-	site   string // site that a new server counts against
-	domain string // that was proved; empty under the portal's own namespace
-	own    bool   // the namespace is the portal's
+	site   string // site or account that the quota of new servers counts against
+	domain string // proved domain; empty under the portal's own namespace
+	own    bool   // true if the namespace is the portal's own
 }
 
-// mayRelease returns the right of an actor to publish under a name.
+// mayRelease returns the right of an actor to publish under a name. It returns an Invalid,
+// Unauthenticated or Forbidden fault when the actor has none; the Forbidden one lists the
+// namespaces that the actor has.
 func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string) (grant, error) {
 	space, short, _ := strings.Cut(name, "/")
 	if space == "" || short == "" || strings.Contains(short, "/") || len(name) > maxReleaseName {
@@ -98,8 +101,8 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 		"You do not have permission to publish this server. You have permission to publish: %s. Attempting to publish: %.200s", strings.Join(spaces, ", "), name)
 }
 
-// siteOf is the site that a domain's quota counts against, because names below a domain cost
-// nothing.
+// siteOf returns the key of the quota of a domain: its registrable domain, because names below one
+// cost nothing.
 func siteOf(domain string) string {
 	if h, _, err := net.SplitHostPort(domain); err == nil {
 		domain = h
@@ -110,7 +113,8 @@ func siteOf(domain string) string {
 	return "domain:" + domain
 }
 
-// agentNames are the names a published server's agent may get, best first.
+// agentNames returns names for the agent of a published server, best first: a readable one, and one
+// with a hash that is hardly ever taken. Names that are not valid are left out.
 func agentNames(name string) []string {
 	space, short, _ := strings.Cut(name, "/")
 	labels := strings.Split(space, ".")
@@ -122,7 +126,8 @@ func agentNames(name string) []string {
 	return slices.DeleteFunc([]string{full, unique}, func(n string) bool { return ident.CheckName(n) != nil })
 }
 
-// plainName removes from a text the characters that a name of an agent must not hold.
+// plainName turns a text into a valid agent name: a to z, digits and single hyphens, with a letter
+// first. It may be too long.
 func plainName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

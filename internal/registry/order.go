@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// NewerRelease orders two releases as the MCP registry does: semantic versions
-// by their precedence and above all others, the others by when they were
-// published. It is positive when a is the newer one.
+// NewerRelease compares two releases as the MCP registry does and returns a positive number if a is
+// newer, a negative one if b is. Semantic versions are compared by precedence and are newer than
+// all other versions; the others are compared by the time of publishing.
 func NewerRelease(a, b Release) int {
 	x, xok := parseSemver(a.Version)
 	y, yok := parseSemver(b.Version)
@@ -22,8 +22,8 @@ func NewerRelease(a, b Release) int {
 	return a.PublishedAt.Compare(b.PublishedAt)
 }
 
-// latestOf is the newest release that is not deleted, or the newest if all
-// are; nil of none.
+// latestOf returns the newest release that is not deleted, or the newest if all are deleted; nil
+// for an empty list. The result points into the list.
 func latestOf(list []Release) *Release {
 	var best *Release
 	for i := range list {
@@ -37,13 +37,14 @@ func latestOf(list []Release) *Release {
 	return best
 }
 
-// semver is a version of Semantic Versioning 2.0 without its build metadata.
+// semver is a version of Semantic Versioning 2.0 without its build metadata, which has no
+// precedence.
 type semver struct {
-	core [3]string // numbers without leading zeros, of any length
+	core [3]string // major, minor, patch: decimal digits without leading zeros, of any length
 	pre  []string
 }
 
-// parseSemver reads major.minor.patch with an optional v before it.
+// parseSemver parses a semantic version, with an optional v before it; false if s is none.
 func parseSemver(s string) (semver, bool) {
 	s = strings.TrimPrefix(s, "v")
 	s, build, built := strings.Cut(s, "+")
@@ -65,13 +66,14 @@ func parseSemver(s string) (semver, bool) {
 	return v, true
 }
 
-// number reports whether s is a number as versions write it.
+// number reports whether s is a numeric identifier of Semantic Versioning (§2): digits without a
+// leading zero.
 func number(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == "" && (s == "0" || s[0] != '0')
 }
 
-// identifiers checks those after a version, §9 and §10; strict refuses
-// numbers with leading zeros.
+// identifiers reports whether s is a valid list of pre-release (§9) or build (§10) identifiers with
+// dots between. strict, for pre-releases, refuses numbers with leading zeros.
 func identifiers(s string, strict bool) bool {
 	for part := range strings.SplitSeq(s, ".") {
 		if part == "" || strict && strings.Trim(part, "0123456789") == "" && !number(part) {
@@ -86,7 +88,7 @@ func identifiers(s string, strict bool) bool {
 	return true
 }
 
-// compare is the precedence of §11.
+// compare orders versions by their precedence (Semantic Versioning §11): negative, 0 or positive.
 func (v semver) compare(w semver) int {
 	for i := range v.core {
 		if c := compareNumbers(v.core[i], w.core[i]); c != 0 {
@@ -95,7 +97,7 @@ func (v semver) compare(w semver) int {
 	}
 	switch {
 	case len(v.pre) == 0 || len(w.pre) == 0:
-		return cmp.Compare(len(w.pre), len(v.pre)) // a pre-release comes before
+		return cmp.Compare(len(w.pre), len(v.pre)) // a pre-release comes before its release
 	}
 	for i := range min(len(v.pre), len(w.pre)) {
 		a, b := v.pre[i], w.pre[i]

@@ -16,14 +16,14 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// releaseTries bounds the retries of a change that a concurrent one made stale.
+// releaseTries bounds the attempts to save a change while concurrent changes make it stale.
 const releaseTries = 4
 
-// PublishRelease publishes a version of a server in the MCP registry. The latest version of a
-// server with an address that this portal can call is one agent of kind mcp: it is created with
-// the first such version and always has the content of the latest one. The publisher needs a proof
-// of the server's domain, but no account; an agent published without an account has no owner, and
-// only the operator edits it. A version is published once.
+// PublishRelease publishes a version of a server in the MCP registry; a version can be published
+// once. A server whose latest version has an address that this portal can call is also an agent of
+// kind mcp: the agent is created with the first such version and has the content of the latest one.
+// The publisher needs a proof of the server's domain, but no account. An agent published without an
+// account has no owner, and only the operator may edit it.
 func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
 	right, err := s.mayRelease(ctx, actor, r.Name)
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 	if err != nil {
 		return Release{}, err
 	}
-	// An earlier version of a server that is private now exists, but is not shown.
+	// A deleted server or one with a private agent is not listed, so the release may not be found.
+	// Then r is returned as it was saved.
 	if now, err := s.oneRelease(ctx, Filter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err,
 		fault.NotFound) {
 		return now, err
@@ -62,8 +63,8 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 	return r, nil
 }
 
-// retried makes the change that plan returns, and calls plan again when a concurrent change made
-// it stale.
+// retried plans a change and saves it. When a concurrent change made the plan stale, it plans
+// again, up to releaseTries times, and then returns an Unavailable fault.
 func (s *Service) retried(ctx context.Context, name string, plan func() (Change, error)) error {
 	for range releaseTries {
 		c, err := plan()
@@ -129,8 +130,9 @@ func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right gran
 	return c, err
 }
 
-// serverFor is the server of a name, new or known, and its agent, nil for none. It refuses servers
-// that were taken down.
+// serverFor returns the server of a name and its agent, nil for none. A name that is not published
+// yet gives a Server with Revision 0. It returns a fault if the operator withdrew the server, or
+// its agent was removed or is not the actor's.
 func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	name string) (Server, *hub.Agent, error) {
 	server, err := s.store.Server(ctx, name)
@@ -150,7 +152,8 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 		}
 		return server, a, err
 	}
-	// Under the portal's namespace the name is the agent's, and so is the right.
+	// Under the portal's namespace the part after the slash is the agent's name, so the right to
+	// edit the agent decides.
 	_, short, _ := strings.Cut(name, "/")
 	a, err := s.store.AgentByName(ctx, short)
 	if fault.Is(err, fault.NotFound) {
@@ -174,7 +177,8 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	return server, &a, nil
 }
 
-// agentOf is a published server's agent, nil for none.
+// agentOf returns the agent of a published server, nil for a server without one, and a Conflict
+// fault if the agent was removed.
 func (s *Service) agentOf(ctx context.Context, server Server) (*hub.Agent, error) {
 	if server.AgentID == "" {
 		return nil, nil
@@ -198,7 +202,9 @@ func errNoRemote(name string) error {
 	return fault.New(fault.Invalid, "%s is a name of this portal's own namespace, for servers that this portal can call: give a remote of type streamable-http with a fixed address.", name)
 }
 
-// lead updates the agent of a server to its latest release.
+// lead adds to a change the update of the server's agent to its latest release: new content,
+// another status, or a new agent. It leaves c.Agent nil if nothing changes. agent is the present
+// one, nil for none.
 func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *Change, agent *hub.Agent,
 	latest Release) error {
 	now := c.At
@@ -213,7 +219,7 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *C
 		if right.own {
 			return errNoRemote(latest.Name)
 		}
-		return nil // to be installed: the registry alone lists it
+		return nil // without an address the server is only listed in the registry, for installing
 	case latest.Endpoint == "":
 		return c.status(*agent, hub.Status{State: hub.Deprecated,
 			Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.",
@@ -223,7 +229,7 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *C
 	d := hub.Draft{Title: &latest.Title, Description: &latest.Description, Endpoint: &latest.Endpoint, Kind: &kind,
 		Status: &hub.Status{State: latest.Status, Message: cutRunes(latest.Message, 300)}}
 	if c.Add != nil || agent == nil {
-		d.Visibility = &visibility // to publish is to show
+		d.Visibility = &visibility // a new release makes the agent public
 	}
 	if agent == nil {
 		a := hub.Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now,
@@ -253,14 +259,14 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *C
 		next.Publisher = right.domain
 	}
 	if next.Endpoint != latest.Endpoint {
-		next.Skills, next.Config = nil, authHeaderOf(next) // learnt again
+		next.Skills, next.Config = nil, authHeaderOf(next) // another address: its description is read again
 	}
 	if err := s.agents.ApplyDraft(ctx, d, &next); err != nil {
 		return err
 	}
 	c.Server.AgentID = agent.ID
 	if c.Add == nil && len(hub.Diff(*agent, next)) == 0 && agent.Status == next.Status {
-		return nil // else its history names every release
+		return nil // without this check each change of a status would add a version to the agent's history
 	}
 	c.Sealed = hub.KeepSecret(*agent, &next)
 	next.Version, next.UpdatedAt, next.Note = agent.Version+1, now, releaseNote(latest.Version)
@@ -268,7 +274,8 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *C
 	return nil
 }
 
-// status changes nothing of the agent but its status.
+// status adds to a change a version of an agent with another status and no other difference. An
+// agent that has the status already is left as it is.
 func (c *Change) status(a hub.Agent, to hub.Status, note string) error {
 	if a.Status == to {
 		return nil
@@ -279,7 +286,8 @@ func (c *Change) status(a hub.Agent, to hub.Status, note string) error {
 	return nil
 }
 
-// freeName is a name for the agent of a server.
+// freeName returns a name for the agent of a server: the part after the slash under the portal's
+// namespace, else the first free one of agentNames. It returns a Conflict fault if all are taken.
 func (s *Service) freeName(ctx context.Context, right grant, name string) (string, error) {
 	_, short, _ := strings.Cut(name, "/")
 	if right.own {
@@ -304,7 +312,8 @@ func releaseNote(version string) string {
 	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(plaintext.OneLine(version), 200))
 }
 
-// authHeaderOf keeps the fields of a server's settings that its owner set.
+// authHeaderOf returns the settings of an agent reduced to the name of the header for the
+// credential, the one field that its owner set; nil without it.
 func authHeaderOf(a hub.Agent) json.RawMessage {
 	var had hub.MCPConfig
 	if json.Unmarshal(a.Config, &had) != nil || had.AuthHeader == "" {

@@ -39,8 +39,8 @@ func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (li
 	return list, more, nil
 }
 
-// ReleasesOf lists the versions of one server; NotFound when it has none that
-// the actor may see.
+// ReleasesOf lists the versions of one server, deleted ones only with deleted set; a NotFound fault
+// if there are none.
 func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -53,7 +53,8 @@ func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string
 	return list, err
 }
 
-// Release returns one version of a server, the latest for "latest".
+// Release returns one version of a server, its latest one for "latest"; a NotFound fault if there
+// is none. Deleted ones are found only with deleted set.
 func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return Release{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -77,7 +78,8 @@ func (s *Service) oneRelease(ctx context.Context, f Filter) (Release, error) {
 	return list[0], nil
 }
 
-// ServerName is the name of an agent in the MCP registry; empty when it is not listed there.
+// ServerName returns the name of an agent in the MCP registry, "" when the agent is not listed
+// there.
 func (s *Service) ServerName(ctx context.Context, a hub.Agent) (string, error) {
 	if a.Kind != hub.MCP || !a.Listable() {
 		return "", nil
@@ -91,7 +93,7 @@ func (s *Service) ServerName(ctx context.Context, a hub.Agent) (string, error) {
 
 func errNoServer() error { return fault.New(fault.NotFound, "Server not found") }
 
-// heads are the versions of a published server, without their documents.
+// heads returns all versions of a published server without their documents, deleted ones included.
 func (s *Service) heads(ctx context.Context, name string) ([]Release, error) {
 	return s.store.Releases(ctx, Filter{Name: name, Deleted: true, Brief: true, Limit: maxReleases})
 }

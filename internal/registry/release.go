@@ -1,6 +1,6 @@
-// Package registry keeps the servers of the MCP registry: versions, their
-// states, the right to publish under a name. The latest version of a server
-// that has an address is an agent of the directory.
+// Package registry keeps the servers of the MCP registry: their versions, the states of these, and
+// the right to publish under a name. The latest version of a server that has an address is an agent
+// of the directory.
 package registry
 
 import (
@@ -13,127 +13,130 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Release is one version of a server in the MCP registry: one that was
-// published, or a registered agent of kind mcp as it is now.
+// Release is one version of a server in the MCP registry: a published one, or the present state of
+// a registered agent of kind mcp.
 type Release struct {
-	Name    string // namespace and name, with a slash between
+	Name    string // namespace, a slash, and the name of the server
 	Version string
 	// Title, Description and Endpoint are the agent's texts while this is the latest version.
 	// Endpoint is empty when this portal cannot call it, and for a registered agent, because its
 	// owner did not publish the address.
 	Title, Description, Endpoint string
-	// Remotes are all fixed addresses it names; read by PublishRelease only.
+	// Remotes are the fixed addresses in the document. Only PublishRelease reads them.
 	Remotes []string
 	// Document is server.json as it was published; nil for a registered agent.
 	Document []byte
 	Status   string // ReleaseActive, ReleaseDeprecated or ReleaseDeleted
-	Message  string // why, at most maxReleaseMessage characters
-	// Latest is true for the highest version that is not deleted, and for the
-	// highest when all are.
+	Message  string // reason of the status, at most maxReleaseMessage characters
+	// Latest marks the highest version that is not deleted, or the highest of all if all are
+	// deleted.
 	Latest                           bool
 	PublishedAt, StatusAt, UpdatedAt time.Time
 
-	// Agent is the name of the agent that calls it, empty for none; Live is its last liveness.
+	// Agent is the name of the agent for this server, empty for none. Live is the last liveness of
+	// that agent.
 	Agent string
 	Live  hub.Live
 	// Removed is true when the agent was removed: the published document is then reduced to that
 	// fact.
 	Removed bool
-	Size    int // of Document in bytes
+	Size    int // length of Document in bytes, also when Document is left out
 }
 
-// The states of a Release. An agent is deprecated while its latest release
-// is, and withdrawn while all of its releases are deleted, and the other way
-// round.
+// The states of a Release. The status of an agent follows its server's: it is deprecated while the
+// latest release is, and withdrawn while all releases are deleted.
 const (
 	ReleaseActive     = "active"
 	ReleaseDeprecated = "deprecated"
 	ReleaseDeleted    = "deleted"
 )
 
-// Bounds of published documents.
+// Bounds of published servers and their texts.
 const (
 	maxReleaseName    = 200
 	maxReleaseVersion = 255
 	maxReleaseMessage = 500
 	// MaxDocument bounds server.json in bytes.
 	MaxDocument = 32 << 10
-	// maxReleases bounds the versions of a server, maxServerBytes their documents together,
-	// because the versions of a server are one answer.
+	// maxReleases bounds the versions of a server and maxServerBytes the bytes of their documents,
+	// because one answer of the API lists all of them.
 	maxReleases    = 1000
 	maxServerBytes = 8 << 20
-	// maxServers bounds the servers of one site: a registrable domain, or an
-	// account.
+	// maxServers bounds the servers of one publisher: a registrable domain, or an account.
 	maxServers = hub.MaxAgentsPerOwner
 	// maxReleasePage bounds one page of the list.
 	maxReleasePage = 100
 )
 
-// Server is the owner of releases: a name that was published under.
+// Server is a name under which releases were published, with the state that they share.
 type Server struct {
 	Name    string
-	AgentID string // empty while no release had an address to call
-	Site    string // site that its quota counts against
-	// Held is true while the operator has deleted all of it: then only the operator changes it.
+	AgentID string // empty while no release had an address that this portal can call
+	Site    string // site or account that the quota counts against
+	// Held is true while the operator has deleted the whole server. Then only the operator may
+	// change it.
 	Held bool
-	// Revision grows with each change; 0 for a server that is not there yet.
+	// Revision grows by one with each change, to detect concurrent changes; 0 for a server that is
+	// not stored yet.
 	Revision int
 }
 
-// Filter narrows a list of releases. The zero value lists all that are not deleted.
+// Filter narrows a list of releases. The zero value selects all that are not deleted.
 type Filter struct {
-	Name, Version string // exactly
+	Name, Version string // exact values
 	Latest        bool
-	Search        string // part of the name, in any case
-	Agent         string // the name of the agent that calls it
+	Search        string // part of the name, ignoring case
+	Agent         string // name of the agent for the server
 	UpdatedSince  time.Time
-	Deleted       bool // those too
-	// AfterName and AfterVersion are the last of the page before.
+	Deleted       bool // include deleted releases
+	// AfterName and AfterVersion are those of the last release on the previous page.
 	AfterName, AfterVersion string
-	// Limit is the most that are returned.
+	// Limit is the maximum number of releases.
 	Limit int
-	// Brief leaves out documents, and the agent's state out of the status.
+	// Brief leaves out documents, and reports the stored status of a release without its agent's.
 	Brief bool
-	// Namespace is that of registered agents; the service sets it.
+	// Namespace is the namespace for the names of registered agents. The service sets it; callers
+	// leave it empty.
 	Namespace string
 }
 
-// Change is a set of changes of a server in one transaction.
+// Change is a set of changes to one server, saved in one transaction.
 type Change struct {
-	Server Server   // as it becomes; Revision is the one it was read at
-	Add    *Release // a new version, nil for none
-	// Set are the versions that get Status and Message.
+	Server Server   // new state of the server; Revision is the one that was read
+	Add    *Release // new version, nil for none
+	// Set are the versions whose status and message become Status and Message.
 	Set             []string
 	Status, Message string
-	Latest          string // the version that is the latest then
+	Latest          string // version that is the latest one after the change
 	At              time.Time
-	// Agent is the new form of its agent, nil to leave it; Base the version that it was read at, 0
-	// to create it. Sealed is as in UpdateAgent.
+	// Agent is the new state of the server's agent, nil to leave it unchanged. Base is the version
+	// of the agent that was read, 0 to create it. Sealed is the encrypted credential, as in
+	// UpdateAgent.
 	Agent  *hub.Agent
 	Base   int
 	Sealed []byte
 	Author ident.Actor
 }
 
-// ErrStale is returned by SaveRelease when the server or its agent was changed since it was read,
-// or a name was taken in between.
+// ErrStale is returned by SaveRelease when the server or its agent changed since they were read, or
+// the name of a new agent was taken. The caller reads again and retries.
 var ErrStale = errors.New("changed meanwhile")
 
-// Releases stores the published releases of the MCP registry.
+// Releases stores the published servers and releases.
 type Releases interface {
-	// Server returns a published server; NotFound when there is none.
+	// Server returns a published server; a NotFound fault when there is none of that name.
 	Server(ctx context.Context, name string) (Server, error)
-	// CountServers counts the servers of a site.
+	// CountServers counts the servers of a site or account, for its quota.
 	CountServers(ctx context.Context, site string) (int, error)
-	// SaveRelease makes a change, whole or not at all. An address that another
-	// server names is an Invalid fault.
+	// SaveRelease saves a change completely or not at all. It returns ErrStale, or an Invalid fault
+	// for an address that another server uses.
 	SaveRelease(ctx context.Context, c Change) error
-	// Releases lists releases by name and version, each compared as bytes.
-	// Those of agents that are not public are left out.
+	// Releases lists releases, ordered by name and version as bytes, without those whose agent is
+	// not public.
 	Releases(ctx context.Context, f Filter) ([]Release, error)
 }
 
-// RegistryStore is the part of the database that the MCP registry needs.
+// Store is the part of the database that the registry uses.
 type Store interface {
 	Releases
 	AgentByName(ctx context.Context, name string) (hub.Agent, error)
@@ -143,18 +146,21 @@ type Store interface {
 	Domains(ctx context.Context, accountID string) ([]hub.Domain, error)
 }
 
-// Directory is the part of the directory of agents that the registry needs,
-// because each server that has an address is an agent. Service implements it.
+// Directory is the part of the directory of agents that the registry uses, because each server with
+// an address is an agent. hub.Service implements it.
 type Directory interface {
-	// ApplyDraft puts a draft over an agent and checks the outcome.
+	// ApplyDraft writes the fields of a draft to an agent and checks the result. Its fault names
+	// the invalid fields.
 	ApplyDraft(ctx context.Context, d hub.Draft, a *hub.Agent) error
-	// AllowStore charges a key for bytes that are stored for ever.
+	// AllowStore charges a publisher for bytes that are never deleted. If the limit is reached, ok
+	// is false and wait the time until the next attempt may succeed.
 	AllowStore(key string, bytes int) (wait time.Duration, ok bool)
-	// AfterChange updates the index and the liveness of an agent that changed.
+	// AfterChange updates the search index and requests a probe of an agent that was created or
+	// changed.
 	AfterChange(ctx context.Context, a hub.Agent)
 }
 
-// RegistryConfig describes the portal of a Registry.
+// Config describes the portal. Log must be set.
 type Config struct {
 	// Portal is the host (and port, if not the default) of the portal's URL.
 	Portal string
@@ -163,15 +169,15 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Registry publishes servers under the names of the MCP registry. Create it
-// with NewRegistry. It is safe for concurrent use.
+// Service publishes servers under the names of the MCP registry. Create it with New. It is safe for
+// concurrent use.
 type Service struct {
 	store  Store
 	agents Directory
 	cfg    Config
 }
 
-// NewRegistry returns the registry of a portal.
+// New returns the registry of a portal.
 func New(store Store, agents Directory, cfg Config) *Service {
 	return &Service{store: store, agents: agents, cfg: cfg}
 }

@@ -12,10 +12,10 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// SetReleaseStatus changes the status of one version of a published server, or of all with an
-// empty version, with a message; nil keeps the message. Its agent follows. Publishers of the
-// server may do that, and the operator: if an operator without the right to publish deletes the
-// whole server, only the operator can restore it.
+// SetReleaseStatus changes the status of one version of a published server, or of all versions if
+// version is empty. A nil message clears the earlier one. The status of the server's agent follows.
+// Publishers of the server and the operator may do this. When an operator who is not a publisher
+// deletes the whole server, only the operator can restore it.
 func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string,
 	message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
@@ -104,8 +104,8 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	return c, err
 }
 
-// hold records for a server's withdrawn agent whether the operator withdrew it: then its owner
-// cannot restore it either.
+// hold adds to a change whether the operator withdrew the server's agent. While held is true its
+// owner cannot restore it.
 func (c *Change) hold(agent hub.Agent, held bool) {
 	next := agent
 	if c.Agent != nil {

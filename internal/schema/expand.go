@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The keywords by the kind of their value. Others are dropped, so that the validator never meets a
-// reference, an anchor or a keyword of another draft.
+// The supported keywords, grouped by the JSON type of their value. All others are dropped, so that
+// the validator never sees a reference, an anchor or a keyword of another draft.
 var (
 	schemaKeywords = []string{"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"}
 	listKeywords   = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
@@ -23,23 +23,23 @@ var (
 )
 
 const (
-	maxRefs    = 16  // references followed inside one another
+	maxRefs    = 16  // depth of references inside references
 	maxPattern = 512 // bytes of a regular expression
 	maxEnum    = 1000
 	maxCount   = 1 << 30
 )
 
-// expander rewrites a schema without references: a tree of known keywords, bounded in nodes. A part
-// that it must leave out accepts every value.
+// expander rewrites a schema into one without references: a tree of supported keywords with a
+// bounded number of nodes. A part that it drops accepts every value.
 type expander struct {
 	root  *object
 	nodes int
-	open  []*object // the targets of references being followed
+	open  []*object // targets of the references that are being followed, to detect cycles
 }
 
-// expandSchema returns the schema at v and whether it is equivalent to v. Leaving a keyword out makes a
-// schema accept more. Where that would make another one accept less (not, oneOf, if), the caller leaves
-// that one out too.
+// expandSchema returns the expanded schema of v and whether it is equivalent to v. A dropped
+// keyword makes a schema accept more values. Inside not, oneOf and if, that would make the outer
+// schema accept fewer, so the caller drops these too when the result is not equivalent.
 func (e *expander) expandSchema(v any, depth int) (any, bool) {
 	e.nodes++
 	if b, ok := v.(bool); ok {
@@ -76,7 +76,8 @@ func (e *expander) expandSchema(v any, depth int) (any, bool) {
 			continue
 		}
 		if _, dup := out.m[k]; dup && !slices.Contains(textKeywords, k) && k != "default" && k != "examples" {
-			// A keyword of the schema and of its reference: both apply.
+			// The keyword is in both the schema and the target of its $ref. Both constraints apply,
+			// so the second becomes an allOf.
 			both := newObject()
 			both.put(k, val)
 			out.put("allOf", append(slices.Clone(out.list("allOf")), both))
@@ -84,7 +85,7 @@ func (e *expander) expandSchema(v any, depth int) (any, bool) {
 		}
 		out.put(k, val)
 	}
-	// Items as a list (draft 7) became prefixItems.
+	// In draft 7 items may be a list; 2020-12 calls it prefixItems.
 	if list, ok := out.get("items").([]any); ok {
 		out.put("prefixItems", list)
 		delete(out.m, "items")
@@ -93,15 +94,15 @@ func (e *expander) expandSchema(v any, depth int) (any, bool) {
 	return out, exact
 }
 
-// expandKeyword returns the new value of one keyword, whether the keyword stays, and whether no
-// constraint was lost.
+// expandKeyword returns the expanded value of one keyword, whether to keep the keyword, and whether
+// the result is equivalent.
 func (e *expander) expandKeyword(k string, v any, in *object, depth int) (val any, keep, exact bool) {
 	switch {
 	case k == "items" && isList(v):
 		l, ok := e.expandList(v.([]any), depth)
 		return l, true, ok
 	case k == "additionalProperties" && lostPattern(in.object("patternProperties")):
-		// Properties of the lost pattern would count as additional.
+		// A pattern was dropped, so its properties would be refused as additional ones.
 		return nil, false, false
 	case slices.Contains(schemaKeywords, k):
 		s, ok := e.expandSchema(v, depth+1)
@@ -141,7 +142,8 @@ func (e *expander) expandKeyword(k string, v any, in *object, depth int) (val an
 	return e.keepPlain(k, v)
 }
 
-// keepPlain takes the keywords that hold no schema.
+// keepPlain checks the value of a keyword that contains no schema, with the same results as
+// expandKeyword.
 func (e *expander) keepPlain(k string, v any) (val any, keep, exact bool) {
 	switch {
 	case slices.Contains(textKeywords, k):
@@ -162,7 +164,7 @@ func (e *expander) keepPlain(k string, v any) (val any, keep, exact bool) {
 	case slices.Contains(numberKeywords, k):
 		n, ok := v.(json.Number)
 		f, err := n.Float64()
-		// In floating point, 0.3 is no multiple of 0.1.
+		// Fractional steps are dropped: in floating point 0.3 is no multiple of 0.1.
 		ok = ok && err == nil && (k != "multipleOf" || f >= 1 && f == math.Trunc(f))
 		return n, ok, ok
 	case k == "uniqueItems":
@@ -209,10 +211,10 @@ func (e *expander) keepPlain(k string, v any) (val any, keep, exact bool) {
 		k == "additionalItems":
 		return nil, false, false
 	}
-	return nil, false, true // annotations
+	return nil, false, true // unknown keywords are annotations and constrain nothing
 }
 
-// isExact reports whether v can be expanded without loss. It expands v a second time.
+// isExact reports whether the expansion of v is equivalent to v. It expands v again for that.
 func (e *expander) isExact(v any, depth int) bool {
 	if v == nil {
 		return true
@@ -247,7 +249,8 @@ func usablePattern(pattern string) bool {
 	return err == nil
 }
 
-// lookupRef finds the target of a reference inside the schema, or nil.
+// lookupRef returns the target of a reference inside the schema, a JSON pointer (RFC 6901); nil for
+// any other reference.
 func (e *expander) lookupRef(ref string) *object {
 	if ref == "#" {
 		return e.root

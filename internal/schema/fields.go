@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Type is the form control that fits a field.
+// Type is the kind of form control for a field.
 type Type string
 
-// The types of fields.
+// The kinds of form controls.
 const (
 	Text     Type = "text"
 	TextArea Type = "textarea"
@@ -18,24 +18,24 @@ const (
 	Integer  Type = "integer"
 	Boolean  Type = "boolean"
 	Choice   Type = "choice" // one of Options
-	List     Type = "list"   // text, one item a line
-	JSON     Type = "json"   // a text area that takes JSON
+	List     Type = "list"   // text area with one item per line
+	JSON     Type = "json"   // text area that takes any JSON value
 )
 
-// Field is one argument as a form shows it. Default and Options are texts as people type them: FromForm
-// turns them back into values.
+// Field is one field of a form for a tool's arguments. Default and Options are texts in the form
+// that people type and FromForm parses.
 type Field struct {
-	Name        string // the argument's own name
-	Path        string // Name, or object.Name inside an object
+	Name        string // name of the argument
+	Path        string // key of the field in the form: Name, or object.Name for a field inside an object
 	Title       string
 	Description string
 	Type        Type
 	Required    bool
 	Default     string
 	Options     []string
-	// Labels are the visible texts for Options, of the same length, or nil.
+	// Labels are the texts to show for Options, one each; nil shows the options themselves.
 	Labels   []string
-	Min, Max string // of a number, "" for none
+	Min, Max string // bounds of a number as text, "" for none
 	// MaxLength bounds a text in characters, 0 for none.
 	MaxLength int
 	Format    string
@@ -46,23 +46,24 @@ const (
 	maxFields   = 64
 	maxOptions  = 200
 	maxExamples = 5
-	maxShown    = 300  // runes of a title, an option, an example
+	maxShown    = 300  // runes of a title, an option or an example
 	maxText     = 1000 // runes of a description
 	maxDefault  = 4000
 )
 
-// spec is a field with the data that its value is made from.
+// spec is a Field together with the data that FromForm needs to build its value.
 type spec struct {
 	Field
 	schema *object
-	keys   []string // its path in the arguments
-	kind   string   // the JSON type it holds; "" for any
-	values []any    // the values of Options
-	of     string   // the type of the items of a List
+	keys   []string // path of the value in the arguments
+	kind   string   // JSON type of the value, "" for any
+	values []any    // values that Options stand for, in the same order
+	of     string   // JSON type of the items of a List
 }
 
-// Fields returns the fields of the form for arguments of the schema raw, in its order, at most 64.
-// Further ones are left out; they are optional. The error is an Invalid fault about the schema.
+// Fields returns the fields of a form for the arguments of the schema raw, in the schema's order,
+// at most 64. If there are more, optional ones are left out first. The error is an Invalid fault
+// about the schema.
 func Fields(raw json.RawMessage) ([]Field, error) {
 	specs, _, err := specsOf(raw)
 	if err != nil {
@@ -106,7 +107,7 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 		out = append(out, s)
 	}
 	if len(out) > maxFields {
-		// Required fields come before optional ones.
+		// Optional fields are cut off first.
 		slices.SortStableFunc(out, func(a, b spec) int {
 			if a.Required == b.Required {
 				return 0
@@ -121,8 +122,9 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 	return out, root, nil
 }
 
-// flatProperties returns the properties of an object that is shown field by field, or nil: it must have
-// few properties, and none of them may be an object with fields of its own.
+// flatProperties returns the properties of an object whose fields the form shows one by one, and
+// nil if the object is one JSON field: it has many properties, a default, or a path that would be
+// ambiguous.
 func (s *spec) flatProperties(siblings *object) *object {
 	if s.kind != "object" {
 		return nil
@@ -140,7 +142,8 @@ func (s *spec) flatProperties(siblings *object) *object {
 	return inner
 }
 
-// dropNull unwraps schemas that only add that a value may also be null.
+// dropNull simplifies a schema of the form "this or null" to "this", because forms leave an
+// argument out instead of sending null. s is not changed.
 func dropNull(s *object) *object {
 	for range 4 {
 		var next *object
@@ -191,7 +194,8 @@ func typeOf(s *object) string {
 	return kind
 }
 
-// describeField makes the field of a property.
+// describeField returns the form field for a property. A property that no other control fits
+// becomes a JSON field.
 func describeField(name string, v any) spec {
 	s, ok := v.(*object)
 	if !ok {
@@ -244,7 +248,8 @@ func (f *spec) setControl(s *object) {
 			f.Type = Integer
 		}
 		f.Min, f.Max = boundText(s, "minimum"), boundText(s, "maximum")
-		// An input has no open bounds. For integers the next integer is the bound.
+		// Number inputs have only inclusive bounds. An exclusive bound of an integer becomes the
+		// next integer.
 		if f.kind == "integer" {
 			if n, ok := s.get("exclusiveMinimum").(json.Number); ok && f.Min == "" {
 				f.Min = nextInteger(n, 1)
@@ -288,13 +293,14 @@ func nextInteger(n json.Number, step int64) string {
 	return string(b)
 }
 
-// enumeration holds the values of an enumeration, with labels if it has any.
+// enumeration holds the allowed values of a field. labels has one text per value, or is nil.
 type enumeration struct {
 	values []any
 	labels []string
 }
 
-// enumOptions returns the enumeration of a schema; without values if it has none that a form can offer.
+// enumOptions returns the allowed values of a schema. It returns none if values are too many, too
+// long or not distinct as texts, because a form could not offer them.
 func enumOptions(s *object) enumeration {
 	var values []any
 	var labels []string
@@ -339,7 +345,7 @@ func enumOptions(s *object) enumeration {
 	return enumeration{values, labels}
 }
 
-// formText returns a value as text of the field; "" if it does not fit.
+// formText returns a value as text that FromForm parses back for this field; "" if there is none.
 func (f *spec) formText(v any) string {
 	var t string
 	switch {
@@ -373,7 +379,7 @@ func (f *spec) formText(v any) string {
 	return t
 }
 
-// typedText returns a single value as people type it: a text as it is, else its JSON.
+// typedText returns a single value as text: a string unchanged, anything else as JSON.
 func typedText(v any) string {
 	if s, ok := v.(string); ok {
 		return s

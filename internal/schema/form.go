@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// number matches a JSON number.
+// number matches a number in the syntax of JSON (RFC 8259 §6).
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// FromForm makes the arguments from the texts in the fields of the schema raw. get returns the text
-// that the form holds at a path, and false if the form has none, as for a box that is not ticked. Empty
-// texts are left out, unless the field is required. The map holds the problems by path. It is nil when
-// everything fits, and only then the arguments may be used. The error is an Invalid fault about the
-// schema.
+// FromForm builds the arguments for the schema raw from the texts of a form. get returns the text
+// of the field at a path, and false if the form did not send the field, such as a box that is not
+// ticked. Empty texts of optional fields are left out. The map holds one problem per path; it is
+// nil when everything fits, and only then may the arguments be used. The error is an Invalid fault
+// about the schema.
 func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.RawMessage, map[string]string, error) {
 	specs, root, err := specsOf(raw)
 	if err != nil {
@@ -50,7 +50,7 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 		}
 		at.put(f.keys[len(f.keys)-1], v)
 	}
-	// A required object whose fields are all empty is an empty object.
+	// A required object is sent even if all of its fields are empty.
 	for _, f := range specs {
 		if len(f.keys) > 1 && args.get(f.keys[0]) == nil && slices.Contains(root.list("required"), any(f.keys[0])) {
 			args.put(f.keys[0], newObject())
@@ -61,7 +61,7 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 		wrong[""] = "this cannot be written as JSON"
 	}
 	for path, problem := range checkArguments(root, args) {
-		// An object's own problem is shown at its missing field.
+		// A problem of an object as a whole is not added when one of its fields has a problem.
 		if _, dup := wrong[path]; !dup && !hasBelow(wrong, path) {
 			wrong[path] = problem
 		}
@@ -81,7 +81,8 @@ func hasBelow(wrong map[string]string, path string) bool {
 	return false
 }
 
-// parseValue turns the text of a field into a JSON value. there is false if there is no value.
+// parseValue parses the text of a field as a JSON value. there is false if the argument is to be
+// left out. problem is a phrase for the form, "" for none.
 func (f *spec) parseValue(text string, given bool) (v any, there bool, problem string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if !utf8.ValidString(text) {
@@ -129,7 +130,7 @@ func (f *spec) parseValue(text string, given bool) (v any, there bool, problem s
 	case JSON:
 		v, err := decodeJSON([]byte(trimmed))
 		if err != nil {
-			// A field that also takes text takes a text that is no JSON.
+			// A field of any type accepts plain text, unless it looks like broken JSON.
 			if f.kind == "" && !strings.ContainsAny(trimmed[:1], `{["`) {
 				return text, true, ""
 			}
@@ -165,7 +166,8 @@ func (f *spec) parseBoolean(text string, given bool) (any, bool, string) {
 	case "off", "false", "0", "no":
 		return false, true, ""
 	case "":
-		// An unticked box is sent as false if the schema's default is true.
+		// A browser does not send a box that is not ticked. It means false only if the default is
+		// true; else the argument is left out.
 		return false, f.Required || f.Default == "true" && !given, ""
 	}
 	return nil, false, "say yes or no"
@@ -191,7 +193,7 @@ func sampleJSON(kind string) string {
 	return `{"a": 1}, [1, 2] or "text"`
 }
 
-// someOf lists options for a sentence.
+// someOf lists the first options for a sentence, and the number of the others.
 func someOf(options []string) string {
 	const most = 8
 	list := options[:min(len(options), most)]
@@ -206,8 +208,8 @@ func someOf(options []string) string {
 	return s
 }
 
-// ToForm is the inverse of FromForm: it returns the texts of the fields for given arguments. Arguments
-// without a field are left out.
+// ToForm is the inverse of FromForm: it returns the texts of the form's fields by path. Arguments
+// without a field are left out. The error is an Invalid fault about the schema.
 func ToForm(raw, args json.RawMessage) (map[string]string, error) {
 	specs, _, err := specsOf(raw)
 	if err != nil {

@@ -19,16 +19,16 @@ const (
 	// MaxBytes bounds a schema in bytes, maxDepth the nesting of its JSON.
 	MaxBytes = 64 << 10
 	maxDepth = 32
-	// maxNodes bounds a schema after its references were resolved.
+	// maxNodes bounds the nodes of a schema after its references were replaced by their targets.
 	maxNodes = 1500
-	// maxValueBytes bounds a value that is built or checked.
+	// maxValueBytes bounds the JSON text of arguments that are built or checked.
 	maxValueBytes = 256 << 10
 )
 
 // object is a JSON object that keeps the order of its keys, because forms show fields in that order.
 type object struct {
 	keys []string
-	m    map[string]any // *object, []any, string, json.Number, bool, nil
+	m    map[string]any // each is *object, []any, string, json.Number, bool or nil
 }
 
 func (o *object) get(key string) any {
@@ -62,7 +62,7 @@ func (o *object) put(key string, v any) {
 
 func newObject() *object { return &object{m: make(map[string]any)} }
 
-// MarshalJSON implements json.Marshaler, in order.
+// MarshalJSON implements json.Marshaler. It writes the keys in their original order.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -88,7 +88,7 @@ func (o *object) MarshalJSON() ([]byte, error) {
 
 var errDeep = errors.New("nested too deep")
 
-// decodeJSON reads one JSON value and refuses deep nesting.
+// decodeJSON reads exactly one JSON value, nested at most maxDepth deep.
 func decodeJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -141,8 +141,8 @@ func decodeValue(d *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-// loadSchema reads a schema of an object and resolves its references. An empty schema accepts any
-// object.
+// loadSchema parses a schema of type object and replaces its references. An empty raw gives a
+// schema that accepts any object. The error is an Invalid fault.
 func loadSchema(raw json.RawMessage) (*object, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return newObject(), nil

@@ -15,8 +15,8 @@ import (
 
 const missing = "fill this in"
 
-// maxWork bounds the product of the nodes of the schema and the value. Beyond it a value is accepted,
-// because the author of the schema checks it again.
+// maxWork bounds the nodes of the schema times the nodes of the value. Beyond it a value is
+// accepted unchecked, because the agent that wrote the schema checks its arguments again.
 const maxWork = 1 << 19
 
 // Validate checks args, a JSON object, against the schema raw. It returns a sentence per field path,
@@ -41,7 +41,8 @@ func Validate(raw, args json.RawMessage) map[string]string {
 	return checkArguments(root, o)
 }
 
-// checkArguments checks arguments against an expanded schema.
+// checkArguments checks arguments against an expanded schema and returns one problem per field
+// path, nil if there are none.
 func checkArguments(root, args *object) map[string]string {
 	if countNodes(root)*countNodes(args) > maxWork {
 		return nil
@@ -57,7 +58,8 @@ func checkArguments(root, args *object) map[string]string {
 	return wrong
 }
 
-// collectProblems finds the fields of o that are missing, unknown or do not fit.
+// collectProblems adds to wrong the fields of o that are missing, unknown or do not fit the schema
+// s. at is the prefix of their paths. It enters objects up to depth 4.
 func collectProblems(s, o *object, at string, depth int, wrong map[string]string) {
 	props := s.object("properties")
 	for _, r := range s.list("required") {
@@ -94,7 +96,8 @@ func asObject(v any) *object {
 
 func asValue(v any) *object { o, _ := v.(*object); return o }
 
-// fitsSchema asks the validator. A schema that the validator rejects accepts every value.
+// fitsSchema runs the validator on a value. If the validator rejects the schema itself, every value
+// fits.
 func fitsSchema(schema, value any) bool {
 	if schema == true || schema == nil {
 		return true
@@ -114,8 +117,8 @@ func fitsSchema(schema, value any) bool {
 	return r.Validate(nativeValue(value)) == nil
 }
 
-// withoutTexts returns a schema without the keywords that do not affect validity: their texts may be
-// long, and defaults need not fit.
+// withoutTexts returns a schema without the keywords that do not affect validation, because their
+// texts may be long and the validator would check defaults.
 func withoutTexts(v any, depth int) any {
 	switch v := v.(type) {
 	case *object:
@@ -147,8 +150,8 @@ func withoutTexts(v any, depth int) any {
 	return v
 }
 
-// nativeValue converts a value to the types of the validator. A number beyond float64 becomes one that
-// fits no bound.
+// nativeValue converts a value to the Go types that the validator expects. A number beyond float64
+// becomes the largest float64, which exceeds any bound.
 func nativeValue(v any) any {
 	switch v := v.(type) {
 	case *object:
@@ -185,13 +188,13 @@ func countNodes(v any) int {
 			n += countNodes(e)
 		}
 	case string:
-		// Patterns and messages cost by their length.
+		// A long text, such as a pattern, counts as several nodes.
 		n += len(v) / 64
 	}
 	return n
 }
 
-// kinds names the JSON types for a sentence.
+// kinds holds the JSON types in words for error sentences.
 var kinds = map[string]string{
 	"string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false",
 	"array": "a list", "object": "an object", "null": "null",
@@ -218,7 +221,8 @@ func kindOf(v any) string {
 	return ""
 }
 
-// explainMismatch describes why v, which the validator refused, does not fit s.
+// explainMismatch returns a sentence on why v, which the validator refused, does not fit s. It is a
+// general one if no keyword explains the refusal.
 func explainMismatch(s *object, v any) string {
 	if values := enumOptions(s).values; len(values) > 0 {
 		names := make([]string, len(values))
@@ -298,8 +302,8 @@ func matchesPattern(pattern, s string) bool {
 	return err != nil || re.MatchString(s)
 }
 
-// Sentence makes one line of the result of Validate or FromForm, for places that show no form: at most
-// three fields, in order.
+// Sentence joins a result of Validate or FromForm into one line for callers without a form: at most
+// three fields, sorted by path.
 func Sentence(wrong map[string]string) string {
 	names := make([]string, 0, len(wrong))
 	for n := range wrong {

@@ -11,9 +11,8 @@ import (
 	"agentsite/agentruntime/prompt"
 )
 
-// parseLLM reads the settings of the portal's own model; given
-// is false without any of them. The address may be on this machine or in a private network, because the operator chose
-// it.
+// parseLLM parses the settings of the portal's own model. given is false if none of them is set.
+// Loopback and private addresses are allowed, because the operator chose the address.
 func parseLLM(address, key, model string) (m prompt.Model, given bool, err error) {
 	if address == "" {
 		switch {
@@ -52,8 +51,8 @@ func parseLLM(address, key, model string) (m prompt.Model, given bool, err error
 	return prompt.Model{URL: u.String(), Key: key, Name: model}, true, nil
 }
 
-// nearHost reports whether a name or address looks like this machine, a
-// container beside it or a private network, where models run without TLS.
+// nearHost reports whether a host name or address looks like this machine, a container or a private
+// network, where a key may be sent without TLS.
 func nearHost(host string) bool {
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return ip.Unmap().IsLoopback() || ip.Unmap().IsPrivate()
@@ -67,8 +66,8 @@ func nearHost(host string) bool {
 	return !strings.Contains(host, ".")
 }
 
-// parseBudget reads the tokens a day of the portal's model: a number, or one
-// with k, M or G; nothing is 0, which means no ceiling.
+// parseBudget parses the tokens per day for the portal's model: a number, optionally with k, M or
+// G. "" is 0, no limit.
 func parseBudget(s string) (int64, error) {
 	if s == "" {
 		return 0, nil

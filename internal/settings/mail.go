@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/clock"
 )
 
-// mailer sends mail through the operator's own server.
+// mailer sends mail through the operator's SMTP server. It implements account.Mailer.
 type mailer struct {
 	host string
 	addr string
@@ -25,10 +25,11 @@ type mailer struct {
 	from *mail.Address
 }
 
-// mailTimeout bounds the wait for the mail server to accept a mail.
+// mailTimeout bounds the connection and the whole SMTP dialogue of one mail.
 const mailTimeout = 15 * time.Second
 
-// ParseMail reads smtp://user:password@host:587.
+// ParseMail returns a mailer for a server like smtp://user:password@host:587. The port defaults to
+// 587. from is the sender of the mails.
 func ParseMail(server, from string) (*mailer, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "smtp" || u.Hostname() == "" {
@@ -50,8 +51,8 @@ func ParseMail(server, from string) (*mailer, error) {
 	return m, nil
 }
 
-// Send implements account.Mailer. It uses STARTTLS where the server offers it
-// and sends no password without. Nothing of it is left when it returns.
+// Send implements account.Mailer. It uses STARTTLS if the server offers it; net/smtp sends no
+// password without TLS, except to this machine. The connection is closed when Send returns.
 func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	if strings.ContainsAny(to+subject, "\r\n") {
 		return fmt.Errorf("send mail: line break in a header")
@@ -66,7 +67,7 @@ func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	if err != nil {
 		return fmt.Errorf("send mail: %w", err)
 	}
-	// net/smtp knows no context: the end of ours closes its connection.
+	// net/smtp takes no context, so the end of ctx closes the connection.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if err := m.deliverMail(conn, to, body); err != nil {
@@ -75,7 +76,7 @@ func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	return nil
 }
 
-// deliverMail speaks SMTP on conn and closes it.
+// deliverMail sends one mail over conn by SMTP. It closes conn in every case.
 func (m *mailer) deliverMail(conn net.Conn, to, body string) error {
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
@@ -109,6 +110,6 @@ func (m *mailer) deliverMail(conn net.Conn, to, body string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	c.Quit() // the mail is taken whatever the answer
+	c.Quit() // the server has accepted the mail, so an error of QUIT does not matter
 	return nil
 }

@@ -1,5 +1,4 @@
-// Package settings holds everything that an operator decides about a portal, and
-// checks and parses it.
+// Package settings holds the operator's settings of a portal, checks them and parses them.
 package settings
 
 import (
@@ -19,8 +18,8 @@ import (
 	"agentsite/peering/gossip"
 )
 
-// Config is everything an operator decides. Zero values are the defaults
-// named in the manual (docs/start.md).
+// Config holds the operator's settings as written. Zero values are the defaults in the manual
+// (docs/start.md).
 type Config struct {
 	Listen         string
 	Data           string
@@ -38,76 +37,74 @@ type Config struct {
 	MailFrom       string
 	Log            string
 	LogLevel       string
-	// Network is the network of portals this one is part of, NoNetwork for
-	// none. Join are addresses of portals that it greets first.
+	// Network is the name of the portal's network, or NoNetwork. Join has addresses of portals,
+	// separated by commas, that are contacted first.
 	Network string
 	Join    string
-	// Tier is how much is kept of other portals: TierAuto, record.TierReplica,
-	// record.TierSummary or record.TierIndex.
+	// Tier is how much is stored of other portals: TierAuto, record.TierReplica, record.TierSummary
+	// or record.TierIndex.
 	Tier string
-	// Gossip is how portals announce changes to each other: GossipHTTPS, GossipOff, or an address for UDP and TCP.
+	// Gossip is the transport for hints to other portals: GossipHTTPS, GossipOff, or a listen
+	// address for UDP and TCP.
 	Gossip string
-	// found, when set, knows the agents of other portals: tests set it.
+	// RemoteAgents replaces the network of portals. Only tests set it.
 	RemoteAgents hub.Network
 	// Conformance adds the behaviour that the official test suites require.
 	Conformance bool
-	// MetricsListen is an address where scrapers read without a token; empty
-	// for none.
+	// MetricsListen is a second listen address that serves metrics without a token; empty for none.
 	MetricsListen string
-	// CheapHashes is account.Config.CheapHashes: no setting sets it.
+	// CheapHashes is account.Config.CheapHashes, for tests. No setting sets it.
 	CheapHashes bool
-	// MostPeers bounds the portals that are known, 0 for as many as usual: no
-	// setting sets it.
+	// MostPeers bounds the known portals, 0 for the default. No setting sets it.
 	MostPeers int
-	// PeerIdle bounds the connections to other portals that are kept, 0 for as
-	// many as usual: no setting sets it.
+	// PeerIdle bounds the idle connections to other portals, 0 for the default. No setting sets it.
 	PeerIdle int
 }
 
-// Defaults returns the settings of a portal without configuration.
+// Defaults returns the settings of a portal that was started without any.
 func Defaults() Config {
 	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info",
 		Network: DefaultNetwork, Tier: TierAuto, Gossip: GossipHTTPS}
 }
 
-// DefaultNetwork is the network of a portal without configuration. NoNetwork turns the network off.
+// DefaultNetwork is the network of a portal without the setting. NoNetwork is the value that turns
+// federation off.
 const (
 	DefaultNetwork = "agentsite-main"
 	NoNetwork      = "off"
 )
 
-// GossipHTTPS gossips by signed requests, GossipOff not at all.
+// GossipHTTPS sends hints as signed requests, GossipOff sends none.
 const (
 	GossipHTTPS = "https"
 	GossipOff   = "off"
 )
 
-// TierAuto lets the portal choose how much it keeps of others, by how many there
-// are.
+// TierAuto chooses the tier by the number of known portals.
 const TierAuto = "auto"
 
-// maxJoin bounds the addresses that are greeted first.
+// maxJoin bounds the addresses of Config.Join.
 const maxJoin = 64
 
-// Settings is a Config that was checked and parsed.
+// Settings is a Config with its parsed values. Config.Parse creates it.
 type Settings struct {
 	Config
-	// Address is nil when neither given nor remembered: then it follows from the
-	// listening address.
+	// Address is the portal's URL as it was set. nil means the URL of the last start, or without
+	// one the listen address.
 	Address       *url.URL
-	AccountPolicy account.Policy // empty: by the URL
+	AccountPolicy account.Policy // empty: the default depends on the portal's URL
 	GuestsAllowed bool
 	AllowedNets   []netip.Prefix
 	Proxies       []netip.Prefix
 	Level         slog.Level
 	Model         *prompt.Model // nil: the portal has no model of its own
-	Budget        int64         // tokens a day, 0: no ceiling
-	NetworkName   string        // empty: none
-	JoinOrigins   []string      // origins
-	FixedTier     string        // empty: as it chooses
+	Budget        int64         // tokens per day, 0: no limit
+	NetworkName   string        // name of the network, empty: no federation
+	JoinOrigins   []string      // origins of the portals in Config.Join
+	FixedTier     string        // empty: the portal chooses
 }
 
-// Validate checks every setting and returns the error of the first invalid one.
+// Validate checks all settings. Its error names the first invalid one and how to write it.
 func (c Config) Validate() error {
 	_, err := c.Parse()
 	return err
@@ -220,14 +217,14 @@ func ParseURL(s string) (*url.URL, error) {
 	case u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil:
 		return nil, fmt.Errorf("a portal has an address of its own, without path, query or user")
 	}
-	u.Host = strings.TrimSuffix(strings.ToLower(u.Host), ":") // a port may be left empty
+	u.Host = strings.TrimSuffix(strings.ToLower(u.Host), ":") // url.Parse keeps the colon of an empty port
 	if p := u.Port(); p == "80" && u.Scheme == "http" || p == "443" && u.Scheme == "https" {
 		u.Host = strings.TrimSuffix(u.Host, ":"+p)
 	}
 	return u, nil
 }
 
-// parseJoin reads addresses of portals, separated by commas.
+// parseJoin parses addresses of portals separated by commas and returns each origin once.
 func parseJoin(list string) ([]string, error) {
 	var out []string
 	for _, s := range strings.Split(list, ",") {
@@ -251,7 +248,8 @@ func parseJoin(list string) ([]string, error) {
 	return out, nil
 }
 
-// LoopbackHost reports whether a host name or address means this machine only.
+// LoopbackHost reports whether a host name or address stands for this machine only. It does not
+// resolve names.
 func LoopbackHost(host string) bool {
 	host = strings.Trim(host, "[]")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -280,7 +278,7 @@ func parsePrefixes(name, list string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// NewLogger returns the portal's log on w.
+// NewLogger returns a logger that writes to w in the format and from the level of the settings.
 func (s Settings) NewLogger(w io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: s.Level}
 	if s.Log == "json" {
@@ -289,7 +287,8 @@ func (s Settings) NewLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// Redacted lists the settings for the log, secrets left out.
+// Redacted returns the settings as key and value pairs for the log. Of secrets it says only that
+// they are set.
 func (s Settings) Redacted() []any {
 	key := ""
 	if s.LLMKey != "" {
@@ -306,10 +305,11 @@ func (s Settings) Redacted() []any {
 		"conformance", s.Conformance}
 }
 
-// LoopbackRanges may be called by a portal that is itself on loopback.
+// LoopbackRanges are the addresses that a portal may connect to in addition when it is itself on
+// loopback.
 var LoopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// GossipListen is where the portal gossips by UDP and TCP, empty for by signed
+// GossipListen returns the listen address for hints over UDP and TCP; empty if hints are signed
 // requests.
 func (s Settings) GossipListen() string {
 	if s.Gossip == GossipHTTPS {
@@ -318,8 +318,8 @@ func (s Settings) GossipListen() string {
 	return s.Gossip
 }
 
-// ModelHost is where the portal's own model runs; empty when that is this
-// machine.
+// ModelHost returns the host of the portal's own model, to name it to users; empty without a model,
+// or when it runs on this machine.
 func (s Settings) ModelHost() string {
 	if s.Model == nil {
 		return ""
@@ -331,7 +331,7 @@ func (s Settings) ModelHost() string {
 	return u.Host
 }
 
-// ModelName is the name of that model; empty without one.
+// ModelName returns the name of the portal's own model, empty without one.
 func (s Settings) ModelName() string {
 	if s.Model == nil {
 		return ""

@@ -2,10 +2,11 @@ package settings
 
 import "runtime/debug"
 
-// release is the version of this source tree.
+// release is the version of this source tree, raised by hand with each release.
 const release = "0.1.0"
 
-// Version is the release with the revision it was built from.
+// Version returns the release and, if known, the revision after a plus sign, as in build metadata
+// of Semantic Versioning.
 func Version() string {
 	if r := Revision(); r != "" {
 		return release + "+" + r
@@ -13,11 +14,11 @@ func Version() string {
 	return release
 }
 
-// Release is the version without a revision.
+// Release returns the version without the revision, for other programs that compare versions.
 func Release() string { return release }
 
-// Revision is the start of the commit the binary was built from, with
-// "-dirty" when the tree had changes; empty when the build did not say.
+// Revision returns the first 12 digits of the commit that the binary was built from, with "-dirty"
+// if the source had changes; empty if the build did not record it.
 func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

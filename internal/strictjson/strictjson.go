@@ -1,9 +1,7 @@
-// Package strictjson checks JSON from outside before it is used: one value in
-// valid UTF-8, nested at most MaxDepth deep, without an object that has a name
-// twice, a NUL or half a surrogate pair. Programs read such input differently,
-// so a check of one would not hold for the next. It also splits objects by exact
-// names, where encoding/json takes a name in any case. It knows no meaning of
-// the values, and reads with jsontext.
+// Package strictjson checks JSON from outside before it is used: one value in valid UTF-8, nested
+// at most MaxDepth deep, without repeated names in an object, NUL characters or half surrogate
+// pairs. Programs read such input differently, so a check in one program would not hold in the
+// next. The package also splits objects by exact names, because encoding/json ignores case.
 package strictjson
 
 import (
@@ -18,10 +16,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is how deep a value may nest.
+// MaxDepth bounds the nesting of a value in Check.
 const MaxDepth = 64
 
-// The errors of Check, beside a *json.SyntaxError and a *TwiceError.
+// The errors of Check, in addition to *json.SyntaxError and *TwiceError.
 var (
 	ErrUTF8      = errors.New("text that is not UTF-8")
 	ErrNUL       = errors.New("text with a NUL character")
@@ -29,10 +27,10 @@ var (
 	ErrDepth     = errors.New("more than " + strconv.Itoa(MaxDepth) + " levels of nesting")
 )
 
-// TwiceError says that an object has the name twice.
+// TwiceError reports an object that has Name more than once.
 type TwiceError struct{ Name string }
 
-// Error implements error.
+// Error implements error. It cuts the name, because the sender chose it.
 func (e *TwiceError) Error() string {
 	name := e.Name
 	if len(name) > 60 {
@@ -41,21 +39,22 @@ func (e *TwiceError) Error() string {
 	return "the name " + strconv.QuoteToGraphic(name) + " twice in one object"
 }
 
-// Check returns the first problem of b, nil if there is none. Its errors read
-// well after "The JSON has". Its time grows with the length of b.
+// Check returns the first problem of b, nil if there is none. Its errors continue the sentence "The
+// JSON has". The time is linear in the length of b.
 func Check(b []byte) error {
 	_, err := Locate(b, MaxDepth)
 	return err
 }
 
-// Locate is Check for another depth, and returns the place of the problem too.
+// Locate is Check with another bound of the depth. It also returns the place of the problem, "" for
+// the whole text or an unknown one.
 func Locate(b []byte, depth int) (jsontext.Pointer, error) {
 	if !utf8.Valid(b) {
 		return "", ErrUTF8
 	}
 	if !json.Valid(b) {
 		var v json.RawMessage
-		return "", json.Unmarshal(b, &v) // which says where
+		return "", json.Unmarshal(b, &v) // a *json.SyntaxError, which has the offset
 	}
 	mayHaveNUL := bytes.Contains(b, []byte(`\u0000`))
 	dec := jsontext.NewDecoder(bytes.NewBuffer(b))
@@ -72,7 +71,7 @@ func Locate(b []byte, depth int) (jsontext.Pointer, error) {
 			if errors.Is(err, jsontext.ErrDuplicateName) {
 				return at, &TwiceError{at.LastToken()}
 			}
-			return at, ErrSurrogate // the only other thing that encoding/json takes
+			return at, ErrSurrogate // the only other input that encoding/json accepts and jsontext refuses
 		case dec.StackDepth() > depth:
 			return dec.StackPointer(), ErrDepth
 		case mayHaveNUL && t.Kind() == '"' && strings.IndexByte(t.String(), 0) >= 0:
@@ -81,18 +80,18 @@ func Locate(b []byte, depth int) (jsontext.Pointer, error) {
 	}
 }
 
-// Member is one name of an object with its value as it was written.
+// Member is one name of an object, with the JSON text of its value.
 type Member struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// Object is the members of an object, in order. Its values share memory with
-// the text that was split.
+// Object is the members of a JSON object in their order. The values share memory with the text
+// given to Split.
 type Object []Member
 
-// Split takes an object apart that Check has passed. It reports false for
-// anything else.
+// Split returns the members of the object raw, which must have passed Check. It reports false if
+// raw is no object.
 func Split(raw []byte) (Object, bool) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {
@@ -116,7 +115,7 @@ func Split(raw []byte) (Object, bool) {
 	return out, err == nil
 }
 
-// Get returns the value of a name, nil when it is not there.
+// Get returns the JSON text of the member with exactly this name, nil if there is none.
 func (o Object) Get(name string) json.RawMessage {
 	for i := range o {
 		if o[i].Name == name {
@@ -126,8 +125,8 @@ func (o Object) Get(name string) json.RawMessage {
 	return nil
 }
 
-// Text returns a text. It is "" and true when the name is not there, and
-// false when its value is none.
+// Text returns the string value of a member. It returns "" and true if there is no such member, and
+// false if its value is no string.
 func (o Object) Text(name string) (string, bool) {
 	raw := o.Get(name)
 	if raw == nil {
@@ -136,8 +135,8 @@ func (o Object) Text(name string) (string, bool) {
 	return Text(raw)
 }
 
-// Object returns an object; it is nil and true when the name is not there,
-// and false when its value is none.
+// Object returns the object value of a member. It returns nil and true if there is no such member,
+// and false if its value is no object.
 func (o Object) Object(name string) (Object, bool) {
 	raw := o.Get(name)
 	if raw == nil {
@@ -146,7 +145,7 @@ func (o Object) Object(name string) (Object, bool) {
 	return Split(raw)
 }
 
-// Text reads a value that is a text.
+// Text returns the value of a JSON string; false if raw is no string.
 func Text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false

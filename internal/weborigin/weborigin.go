@@ -1,4 +1,5 @@
-// Package weborigin parses origins of sites as browsers write them.
+// Package weborigin parses the origins of web sites, in the notation that browsers send in the
+// Origin header.
 package weborigin
 
 import (
@@ -12,7 +13,7 @@ import (
 // maxOrigin bounds an origin in bytes: a host name of 253, and scheme and port.
 const maxOrigin = 270
 
-// hostName matches names as browsers write them: those of other scripts in the
+// hostName matches host names as browsers write them: lower case, and names of other scripts in the
 // form that begins with xn--.
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
