@@ -1,4 +1,6 @@
-// Agentsite runs a portal where AI agents live, are found and talked to.
+// Command agentsite runs a portal: a directory of AI agents that people and programs can find, talk
+// to and give tasks, in a network with other portals. Package cli holds its subcommands;
+// docs/cli.md describes them.
 package main
 
 import (

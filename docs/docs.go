@@ -1,6 +1,7 @@
-// Package docs is the manual: Markdown files embedded into the binary, and the one function that cuts
-// them into sections with an address. It does not depend on HTML, HTTP or search: a handler renders
-// Page.Source and takes heading ids from HeadingAnchor, and the guide answers questions from Sections.
+// Package docs is the manual: Markdown files embedded into the binary, and the functions that split
+// them into sections with an address. It does not depend on HTML, HTTP or search. A handler renders
+// Page.Source and takes heading ids from HeadingAnchor; the built-in guide answers questions from
+// Sections.
 package docs
 
 import (
@@ -14,7 +15,8 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// order lists the pages in reading order. Files that are not listed follow, sorted by stem.
+// order lists the stems of pages in reading order. Files that are not listed follow, sorted by
+// stem.
 var order = [...]string{
 	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
 	"operate", "federation", "security", "house", "glossary", "performance", "changes",
@@ -22,22 +24,22 @@ var order = [...]string{
 
 // Page is one file of the manual.
 type Page struct {
-	Stem   string // the file's name without .md; shown at /docs/<stem>
-	Title  string // plain text of its # heading
-	Source string // Markdown, with the # heading
+	Stem   string // file name without .md; the page is at /docs/<stem>
+	Title  string // plain text of the page's # heading
+	Source string // Markdown, including the # heading
 }
 
 // Section is the text below one ## or ### heading, up to the next heading of any level, or the text
 // between a page's title and its first section.
 type Section struct {
-	Page      string // stem
+	Page      string // stem of the page
 	PageTitle string
 	Title     string // plain text of the heading
 	Anchor    string // the section is at /docs/<Page>#<Anchor>
 	Text      string // Markdown without the heading
 }
 
-// The embedded files never change, so they are read and cut once.
+// The embedded files never change, so they are read and split only once.
 var (
 	pages    = sync.OnceValue(loadPages)
 	sections = sync.OnceValue(func() []Section {
@@ -52,7 +54,7 @@ var (
 // Pages returns all pages in reading order. The caller may change the slice.
 func Pages() []Page { return slices.Clone(pages()) }
 
-// FindPage returns the page with that stem, and whether there is one.
+// FindPage returns the page with a stem; false if there is none.
 func FindPage(stem string) (Page, bool) {
 	i := slices.IndexFunc(pages(), func(p Page) bool { return p.Stem == stem })
 	if i < 0 {
@@ -99,10 +101,10 @@ func HeadingAnchor(title string) string {
 func loadPages() []Page {
 	entries, err := files.ReadDir(".")
 	if err != nil {
-		panic("docs: embedded files: " + err.Error()) // cannot happen once it compiled
+		panic("docs: embedded files: " + err.Error()) // cannot fail: the folder is embedded
 	}
 	list := make([]Page, 0, len(entries))
-	for _, e := range entries { // sorted by name
+	for _, e := range entries { // ReadDir sorts by name
 		source, err := files.ReadFile(e.Name())
 		if err != nil {
 			panic("docs: embedded files: " + err.Error())
@@ -128,7 +130,7 @@ func pageRank(stem string) int {
 	return len(order)
 }
 
-// cutSections splits a page at its headings.
+// cutSections splits a page at its headings. Sections without text are left out.
 func cutSections(p Page) []Section {
 	var out []Section
 	cur := Section{Page: p.Stem, PageTitle: p.Title, Title: p.Title, Anchor: HeadingAnchor(p.Title)}
@@ -157,11 +159,11 @@ type heading struct {
 	start, end int
 }
 
-// parseHeadings yields the ATX headings of a Markdown source. Setext headings are not used in this
-// manual.
+// parseHeadings yields the headings of a Markdown source that begin with #, in order. Headings that
+// are underlined are not used in this manual.
 func parseHeadings(source string) func(yield func(heading) bool) {
 	return func(yield func(heading) bool) {
-		fence := "" // the marker that closes the code block we are in
+		fence := "" // marker that closes the present code block, "" outside of one
 		at := 0
 		for line := range strings.Lines(source) {
 			start := at

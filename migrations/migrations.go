@@ -1,8 +1,9 @@
-// Package migrations embeds the schema's history, one folder per database. Files are append-only: a
-// released migration is never edited. Each runs in one transaction at start.
+// Package migrations embeds the migrations of the databases, one folder per database. Files are
+// only added: a released migration is never edited. Each runs in one transaction when a portal
+// starts.
 //
-// schema holds the result of all of them, which an empty database gets in one step. A test in store
-// compares the two; with -update it rewrites schema.
+// The folder schema holds the result of all migrations, with which an empty database is created in
+// one step. A test in store compares the two; with -update it rewrites schema.
 package migrations
 
 import (
@@ -13,14 +14,15 @@ import (
 //go:embed sqlite/*.sql replica/*.sql schema/*.sql
 var files embed.FS
 
-// SQLite returns the migrations of the embedded database.
+// SQLite returns the migrations of agentsite.db, the portal's main database.
 func SQLite() fs.FS { return subFolder("sqlite") }
 
-// Replica returns the migrations of the replica, the database of other portals' records.
+// Replica returns the migrations of replica.db, which holds verified records of other portals and
+// can be deleted at any time.
 func Replica() fs.FS { return subFolder("replica") }
 
-// Schema returns the statements that create a database of that name, "sqlite" or "replica", equal to
-// the result of its migrations.
+// Schema returns the SQL statements that create an empty database, "sqlite" or "replica", in the
+// form that its migrations lead to. It panics for another name.
 func Schema(name string) string {
 	b, err := files.ReadFile("schema/" + name + ".sql")
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package static holds the files that a browser loads for the pages: one style sheet, the scripts and
-// the icons, embedded and served under names that contain a hash of their content, so that they can be
-// cached for ever.
+// Package static serves the files that a browser loads for the pages: one style sheet, the scripts
+// and the icons. They are embedded and have names that contain a hash of their content, so that
+// browsers may cache them for ever.
 //
-// It does not depend on pages or agents and reads no disk. Pages ask URL for an address and Icon for
-// inline SVG; the router mounts Handler at Prefix.
+// The package does not depend on pages or agents and reads no disk. Pages ask URL for an address
+// and Icon for inline SVG; the router mounts Handler at Prefix.
 package static
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sync"
 )
 
-// Prefix is the path below which Handler answers.
+// Prefix is the path below which Handler answers requests.
 const Prefix = "/static/"
 
 // hashLength is the number of hex digits of the SHA-256 in a name: 48 bits distinguish versions of one
@@ -30,14 +30,15 @@ const hashLength = 12
 //go:embed css/*.css js/*.js icons/*.svg
 var embedded embed.FS
 
-// sheets are served as one file, css/app.css, in this order. Each begins with its own @layer.
+// sheets are joined into one file, css/app.css, in this order. Each begins with its own @layer, and
+// the order decides which rule wins.
 var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/network.css", "css/chat.css", "css/embed.css", "css/print.css"}
 
-// bundle is the logical name of all sheets together.
+// bundle is the name that URL takes for all sheets together.
 const bundle = "css/app.css"
 
-// scripts are likewise served as one file each, under the name of the first.
-// Every other script is served alone.
+// scripts are joined into one file per list, with the name of the first. All other scripts are
+// served alone.
 var scripts = [][]string{
 	{"js/app.js", "js/live.js", "js/palette.js", "js/notify.js", "js/share.js"},
 	{"js/chat.js", "js/chat-scroll.js", "js/chat-transcript.js", "js/chat-window.js", "js/chat-answers.js", "js/chat-people.js", "js/chat-outbox.js",
@@ -52,13 +53,13 @@ type asset struct {
 }
 
 type assets struct {
-	byName map[string]*asset // "css/app.css"
-	byURL  map[string]*asset // "/static/css/app.0123456789ab.css"
-	icons  map[string]string // "search" → "<svg …>"
+	byName map[string]*asset // by name, for example "css/app.css"
+	byURL  map[string]*asset // by path, for example "/static/css/app.0123456789ab.css"
+	icons  map[string]string // SVG source by name, "search" → "<svg …>"
 }
 
-// load reads the embedded files once. They are part of the binary, so an error is a programming mistake
-// and panics.
+// load reads the embedded files once and prepares their answers. The files are part of the binary,
+// so an error is a mistake in the source and panics.
 var load = sync.OnceValue(func() *assets {
 	all := &assets{byName: map[string]*asset{}, byURL: map[string]*asset{}, icons: map[string]string{}}
 	all.addAsset(bundle, joinFiles(sheets))
@@ -88,7 +89,7 @@ var load = sync.OnceValue(func() *assets {
 	return all
 })
 
-// joinFiles returns the content of the files, one after the other.
+// joinFiles returns the content of the files in order, each followed by a line end.
 func joinFiles(names []string) []byte {
 	var b bytes.Buffer
 	for _, name := range names {
@@ -115,7 +116,7 @@ func (all *assets) addAsset(name string, content []byte) {
 		plain:       content,
 	}
 	var zipped bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid, and a Buffer does not fail
+	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // neither the constant level nor a Buffer can fail
 	_, _ = w.Write(content)
 	_ = w.Close()
 	if zipped.Len() < len(content) {
@@ -125,7 +126,8 @@ func (all *assets) addAsset(name string, content []byte) {
 	all.byURL[a.url] = a
 }
 
-// contentType does not use package mime, whose table depends on the machine.
+// contentType returns the media type of a file suffix. It does not use package mime, whose table
+// depends on the machine.
 func contentType(ext string) string {
 	switch ext {
 	case ".css":
@@ -183,7 +185,7 @@ func Handler() http.Handler {
 		if r.Method == http.MethodHead {
 			return
 		}
-		_, _ = w.Write(body) // the browser may have disconnected
+		_, _ = w.Write(body) // the client may have disconnected
 	})
 }
 

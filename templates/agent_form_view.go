@@ -2,68 +2,69 @@ package templates
 
 import "strconv"
 
-// AgentFormView registers an agent, or changes one.
+// AgentFormView is the form that registers an agent or, with Ref set, edits one. It is shown again
+// with Errors after an invalid entry.
 type AgentFormView struct {
-	Ref         string // of the agent being edited; "" for a new one
-	Base        string // the version an edit was made from
+	Ref         string // ref of the agent being edited; "" for a new one
+	Base        string // version of the agent that the edit began with
 	Draft       bool   // the agent being edited is a draft
-	URL         string // the pasted address
+	URL         string // address that was pasted to start with
 	URLError    string
 	Fetched     string // a sentence with the result of fetching the address or reading the card
-	Card        string // the pasted card
+	Card        string // agent card that was pasted to start with
 	CardError   string
 	Kinds       []KindOption
 	Kind        string
 	Name        string
-	FreeNames   []string // when the name is taken
+	FreeNames   []string // suggestions when the name is taken
 	Title       string
 	Description string
 	Endpoint    string
 	Visibility  string // public, unlisted or private
 	Model       string
-	Models      []string // the models of the server, if known
+	Models      []string // models that the server of the endpoint offers, if known
 	HasKey      bool     // a key is stored already
 	AuthHeader  string
 	HasToken    bool // a token is stored already
 	Skills      []SkillRow
 	Notes       string
-	Note        string // a note about the edit
+	Note        string // note for the version history
 
-	// Of a prompt agent.
+	// Settings of a prompt agent.
 	PortalModel            string // "" when the portal has none
-	OwnModel               bool   // it uses another model than the portal's
+	OwnModel               bool   // a model other than the portal's is used
 	Instructions           string
 	Exchanges              []ExchangeRow
-	ToolAgents             []Option // of the owner
+	ToolAgents             []Option // the owner's agents that may be used as tools
 	OtherTools             string   // names of others' agents, separated by commas
 	Unasked                bool
 	Temperature, MaxTokens string
 
-	// Of an MCP server, as last read.
+	// Description of an MCP server, as last read.
 	Server string
 	Tools  []ToolRow
 
 	Languages, InputModes, OutputModes string // separated by commas
 	Publisher                          string
-	Domains                            []Option // the owner's, none when there are none
-	Icon                               string   // hash of the picture
-	IconImage                          string   // the picture itself, a data: address
+	Domains                            []Option // domains that the owner proved
+	Icon                               string   // hash of the stored picture
+	IconImage                          string   // new picture as a data: URL
 
-	// Callers and limits.
+	// Limits: the allowed callers, and bounds per caller.
 	Callers, Listed             string
 	PerMinute, PerDay, MaxBytes string
 
-	Ask     string // the message of a try
+	Ask     string // message for trying the agent out
 	Tries   []TryRow
 	Preview *AgentPreview
-	Errors  FieldErrors // by field name; of a skill row "skill_name.0" and so on
+	Errors  FieldErrors // by field name; for the first skill row "skill_name.0"
 }
 
-// KindOption is one kind of agent.
+// KindOption is one choice of the kind of agent.
 type KindOption struct {
-	Value, Label string // "a2a", "A2A agent"
+	Value, Label string // for example "a2a" and "A2A agent"
 	When         string // one or two sentences on when to choose it
-	Example      string // an example of its address, may be empty
+	Example      string // example of an address of this kind, may be empty
 }
 
 // SkillRow is one row of the form's skills, as typed: tags separated by commas, one example per line.
@@ -71,24 +72,24 @@ type SkillRow struct {
 	ID, Name, Description, Tags, Examples string
 }
 
-// ExchangeRow is one question with its answer.
+// ExchangeRow is an example of a question and its answer in the instructions of a prompt agent.
 type ExchangeRow struct{ User, Agent string }
 
-// ToolRow is one tool of an MCP server.
+// ToolRow is one tool of an MCP server, as the server describes it.
 type ToolRow struct {
 	Name, Title, Description string
 	ReadOnly                 bool
 }
 
-// TryRow is one try of an agent that is not published yet.
+// TryRow is one question and answer of trying an agent out before it is published.
 type TryRow struct {
 	Asked, Answer string
-	HTML          SafeHTML // the answer, rendered
-	Took          string   // "1.2 s"
-	Reason        string   // the reason why there is no whole answer
+	HTML          SafeHTML // answer as rendered Markdown
+	Took          string   // duration of the answer, "1.2 s"
+	Reason        string   // why the answer is missing or cut
 }
 
-// AgentPreview is an agent as others would see it.
+// AgentPreview shows the agent of the form as visitors would see it once it is published.
 type AgentPreview struct {
 	Card        AgentCard
 	IconImage   string
@@ -127,7 +128,8 @@ func (v AgentFormView) has(kinds ...string) bool {
 	return false
 }
 
-// wrong reports whether one of the fields has an error.
+// wrong reports whether one of the named fields has an error, so that its part of the form is
+// opened.
 func (v AgentFormView) wrong(names ...string) bool { return hasError(v.Errors, names...) }
 
 func (v AgentFormView) summary() []wrong {
@@ -157,7 +159,7 @@ func (v AgentFormView) summary() []wrong {
 		"note", "Changes", "status", "Status", "try", "Try it")...)
 }
 
-// rowWrong reports whether a skill's row has an error.
+// rowWrong reports whether a field of a skill's row has an error.
 func (v AgentFormView) rowWrong(i int) bool {
 	n := "." + strconv.Itoa(i)
 	return v.wrong("skill_id"+n, "skill_name"+n, "skill_description"+n, "skill_tags"+n, "skill_examples"+n)

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// An avatar is a mosaic of nine tiles, mirrored left to right, in one of avatarHues colours: the same name looks the
-// same everywhere and nothing is fetched. Colours are classes, because the pages allow no inline style.
+// An avatar without a picture is a mosaic of nine tiles, mirrored left to right, in one of
+// avatarHues colours. It depends only on the name, so it looks the same everywhere and needs no
+// request. Colours are CSS classes, because the pages allow no inline style.
 
 const avatarHues = 12
 
@@ -33,7 +34,8 @@ var (
 	}
 )
 
-// iconHref returns the address of an agent's picture; with the hash it can be cached for ever.
+// iconHref returns the address of an agent's picture. The hash makes it unique to the content, so
+// browsers may cache it for ever.
 func iconHref(ref, hash string) string { return agentHref(ref) + "/icon?v=" + hash }
 
 type tile struct {
@@ -45,7 +47,7 @@ type tile struct {
 func avatarBits(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.ToLower(name)))
-	x := h.Sum64() // FNV's high bits differ little for short names; mix them as splitmix64 does
+	x := h.Sum64() // Names that differ little have similar high bits in FNV, so mix them as splitmix64 does.
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
 	x ^= x >> 27
@@ -92,7 +94,7 @@ func avatarTiles(name string) []tile {
 	return tiles
 }
 
-// initialOf is the letter on a person's avatar.
+// initialOf returns the letter on a person's avatar, "?" for a name without a printable one.
 func initialOf(name string) string {
 	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(name, "@ "))
 	if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -13,47 +13,47 @@ type ConversationView struct {
 	Role      string // owner, member or reader
 	Members   []Member
 	Messages  []MessageView
-	// First and Last are the range of seqs of the transcript, NewestSeq is where the live stream
-	// continues, ReadSeq is the last seq that the reader had read.
+	// First and Last are the seqs of the first and last message shown, NewestSeq is the seq after
+	// which the live stream continues, and ReadSeq is the last seq that the reader has read.
 	First, Last, NewestSeq, ReadSeq int64
-	Begin, End                      bool // no messages before, none after
+	Begin, End                      bool // nothing before the first message shown, nothing after the last
 	At                              int64
-	Tasks                           []TaskView // in progress
+	Tasks                           []TaskView // answers in progress
 	Disclosures                     []DisclosureView
 	Composer                        ComposerView
 	Toolboxes                       []Toolbox
-	Tool                            *ToolFormView // the chosen tool, nil for none
-	Examples                        []string      // first questions, shown while there are no messages
-	CanDelete                       bool          // else the reader can only leave
+	Tool                            *ToolFormView // form of the chosen tool, nil for none
+	Examples                        []string      // suggested first questions, shown while there are no messages
+	CanDelete                       bool          // false: the reader can leave but not delete it
 	CanInvite                       bool
 	CanWrite                        bool
 	Private                         bool
-	Past                            string // the messages that new members see: all or nothing
+	Past                            string // earlier messages that new members see: all or nothing
 	Pinned, Archived                bool
-	Notify                          string // "", mentions or nothing
-	Settings                        string // a sentence about the answers to messages without a mention
+	Notify                          string // notifications for all messages (""), for mentions, or for nothing
+	Settings                        string // sentence on which agent answers messages without a mention
 	MaxFile                         int64
-	BranchedHref                    string // the conversation that this one is a copy of
+	BranchedHref                    string // address of the conversation that this one was copied from
 }
 
-// ComposerView is the message being written.
+// ComposerView is the form for a new message, a reply or an edit.
 type ComposerView struct {
-	ClientID string // new for each form, so that it is safe to send the form twice
+	ClientID string // random id that makes sending the form twice harmless
 	Text     string
-	Error    string // the problem with it
-	Closed   string // the reason why messages cannot be written here; "" shows the composer
+	Error    string // problem with the text that was sent
+	Closed   string // why no message can be written here; "" shows the form
 	Mode     string // "", reply or edit
-	Seq      int    // of the message that is answered or edited
-	Label    string // "Answering ada"
+	Seq      int    // seq of the message that is answered or edited
+	Label    string // heading of a reply, "Answering ada"
 	Quote    string
-	Kept     []KeptFile // files that are uploaded already
-	Share    string     // all, own or nothing
+	Kept     []KeptFile // files that were uploaded before
+	Share    string     // earlier messages that an agent gets: all, own or nothing
 }
 
-// KeptFile is a file that was uploaded before the message that will hold it.
+// KeptFile is an uploaded file that is not part of a message yet.
 type KeptFile struct {
 	FilePart
-	Value string // the value that the form sends back
+	Value string // value of the form field that attaches it
 }
 
 // Member is a person or agent in a conversation.
@@ -62,23 +62,23 @@ type Member struct {
 	Person             bool
 	Me                 bool
 	Role               string // owner, member or reader
-	Remote             string // host that messages to it are sent to
+	Remote             string // host outside this portal that receives text for this member, "" for none
 	Provenance
 	CanRemove bool
 	CanRole   bool
 }
 
-// DisclosureView names the destination of text for an agent that leaves this portal.
+// DisclosureView informs the reader which host receives the text for an agent outside this portal.
 type DisclosureView struct {
-	Agent string // handle
+	Agent string // handle of the agent
 	Title string
 	Host  string
 	Share string
-	Told  bool // shown before
+	Told  bool // the reader has confirmed it before
 }
 
-// storageText names the portals that store the conversation: an agent whose handle names a portal has it
-// there too.
+// storageText returns a sentence on which portals store the conversation. An agent of another
+// portal has a handle with a host, and that portal stores it too.
 func (x DisclosureView) storageText() string {
 	if strings.Contains(x.Agent, "@") {
 		return "Both portals keep the conversation."
@@ -86,7 +86,7 @@ func (x DisclosureView) storageText() string {
 	return "This portal keeps the conversation."
 }
 
-// newDisclosures returns the disclosures that the reader has not seen yet.
+// newDisclosures returns the disclosures that the reader has not confirmed yet.
 func (v ConversationView) newDisclosures() []DisclosureView {
 	var out []DisclosureView
 	for _, x := range v.Disclosures {
@@ -97,7 +97,7 @@ func (v ConversationView) newDisclosures() []DisclosureView {
 	return out
 }
 
-// action returns the address of the composer's form.
+// action returns the address that the composer's form posts to.
 func (v ConversationView) action() string {
 	if v.Composer.Mode == "edit" {
 		return messageHref(v.ID, v.Composer.Seq) + "/edit"
@@ -112,7 +112,7 @@ func (c ComposerView) replyTo() string {
 	return ""
 }
 
-// shareOptions are the choices of earlier messages that are sent along.
+// shareOptions returns the choices of earlier messages that an agent gets with a message.
 func shareOptions(chosen string) []Option {
 	out := []Option{
 		{Value: "all", Label: "all earlier messages"},
@@ -125,7 +125,7 @@ func shareOptions(chosen string) []Option {
 	return out
 }
 
-// countPeople counts the members other than the reader and agents.
+// countPeople returns the number of people besides the reader; agents do not count.
 func (v ConversationView) countPeople() (n int) {
 	for _, m := range v.Members {
 		if m.Person && !m.Me {
@@ -135,7 +135,7 @@ func (v ConversationView) countPeople() (n int) {
 	return n
 }
 
-// privacyText returns a sentence about the people that can read the conversation.
+// privacyText returns a sentence on who can read the conversation.
 func (v ConversationView) privacyText() string {
 	if v.countPeople() == 0 {
 		return "Private: only you and the agents in it."
@@ -151,7 +151,7 @@ func (v ConversationView) joinText() string {
 	return "New members see all messages."
 }
 
-// closedReason returns the reason why messages cannot be written here, if any.
+// closedReason returns the sentence to show in place of the composer, "" if the reader may write.
 func (v ConversationView) closedReason() string {
 	switch {
 	case v.Composer.Closed != "":
@@ -172,13 +172,14 @@ func roleLabel(role string) string {
 	return ""
 }
 
-// shortcut is a key and its action.
+// shortcut is a combination of keys and its effect, for the list of shortcuts.
 type shortcut struct {
 	keys []string
 	does string
 }
 
-// shortcuts are the keys of the conversation page; its script implements them.
+// shortcuts lists the keys of the conversation page. The script chat-keys.js implements them, so
+// both must agree.
 var shortcuts = []shortcut{
 	{[]string{"Enter"}, "send"},
 	{[]string{"Shift", "Enter"}, "new line"},

@@ -7,51 +7,55 @@ import (
 	"github.com/a-h/templ"
 )
 
-// MessageView is one message. The same component serves pages, windows and the live stream. Parts that
-// depend on the reader are set by class, so that they can be added afterwards.
+// MessageView is one message. The same component renders it for pages, embedded windows and the
+// live stream. The rendering is cached for all readers, so the parts that depend on the reader are
+// classes that are added afterwards.
 type MessageView struct {
-	// HTML is the message as it was rendered before, without the parts that depend on its place or on
-	// the reader. These are added from the fields below; the other fields are ignored.
+	// HTML is the cached rendering, without the parts that depend on the message's place or the
+	// reader. Those are added from the fields below; the other fields are then ignored. "" renders
+	// the message.
 	HTML   SafeHTML
 	ID     string
 	Seq    int
-	Event  string // a quiet line instead of a message: "Ada invited the guide"
+	Event  string // text of an event line in place of a message: "Ada invited the guide"
 	Sender Sender
-	Mine   bool // on pages; on the live stream the script sets it
+	Mine   bool // the reader wrote it; on the live stream the script decides this
 	Time   Time
 	Body   SafeHTML
 	Data   []DataPart
 	Files  []FilePart
 	Edited bool
-	// Gone is the handle of the member that deleted it: "ada". A deleted message has no content.
+	// Gone is the handle of the member that deleted the message, such as "ada"; "" if it was not
+	// deleted. A deleted message has no content.
 	Gone string
-	// Newer is the regenerated answer that replaced it, 0 for none; it is collapsed.
+	// Newer is the seq of the regenerated answer that replaced this one, 0 for none. A replaced
+	// answer is collapsed.
 	Newer int
-	// Again is the answer that it replaced, 0 for none.
+	// Again is the seq of the answer that this one replaced, 0 for none.
 	Again     int
 	Quote     *QuoteView
 	Reactions []ReactionView
 	TaskID    string
-	State     string // of the task it ends
+	State     string // state of the task that the message ends
 	Mark      string // "failed", "canceled", "interrupted", "rejected", "input_required"; "" for success
-	Reason    string // the reason, one sentence
-	Retry     string // the text to send again; "" offers nothing
-	ChatID    string // of the conversation
-	// The answer to its question can be given by buttons, while it is the last message.
+	Reason    string // why the task did not succeed, one sentence
+	Retry     string // text that the retry button sends again; "" shows no button
+	ChatID    string // id of the conversation, "" if the message has no page of its own
+	// YesNo shows buttons to answer the agent's question, while the message is the last one.
 	YesNo    bool
-	FormHref string // of the form to fill in
-	// Depending on its place on a page:
-	Follows bool // the same sender continues: the head is collapsed
-	Target  bool // requested by ?at=
-	Unread  bool // the first unread message
+	FormHref string // address of the form that the agent asks to fill in
+	// The fields from here depend on the place of the message on the page.
+	Follows bool // same sender as the message before, so the heading is left out
+	Target  bool // the page was opened at this message with ?at=
+	Unread  bool // first unread message, below a line that says so
 	Day     *Time
 }
 
-// openingClass is the beginning of a message's HTML.
+// openingClass is the beginning of each rendered message, where placeClasses are inserted.
 const openingClass = `<article class="message`
 
-// placeClasses returns the classes that a rendered message has for its place and its reader; an event has
-// none.
+// placeClasses returns the CSS classes to insert into a cached rendering for the message's place
+// and reader; "" for an event line, which has none.
 func (m MessageView) placeClasses() string {
 	out := ""
 	if !strings.HasPrefix(string(m.HTML), openingClass) {
@@ -69,21 +73,21 @@ func (m MessageView) placeClasses() string {
 	return out
 }
 
-// QuoteView is the message that is replied to. Without From the reader's browser fills it in, because
-// some readers may not see it.
+// QuoteView is the message that a reply quotes. From is empty in the live stream, because not all
+// readers may see the quoted message; each browser fills it in.
 type QuoteView struct {
 	Seq        int
 	From, Text string
 }
 
-// ReactionView is one emoji on a message.
+// ReactionView is one emoji on a message and the members who chose it.
 type ReactionView struct {
 	Emoji string
-	By    []string // handles
+	By    []string // handles of the members
 	Mine  bool
 }
 
-// quick are the reactions in the menu; others are on the message's own page.
+// quick are the reactions in the menu of a message. The message's own page takes any emoji.
 var quick = []ReactionView{{Emoji: "👍"}, {Emoji: "❤️"}, {Emoji: "😄"}, {Emoji: "🎉"}, {Emoji: "👀"}, {Emoji: "👎"}}
 
 // Sender is the author of a message.
@@ -106,19 +110,21 @@ func (s Sender) kind() string {
 	return s.Kind
 }
 
-// DataPart is structured content, shown as code.
+// DataPart is structured content of a message, shown as code.
 type DataPart struct {
 	Label, Code string
 }
 
-// FilePart is a file to download. Preview is the address of a small picture of it.
+// FilePart is a file of a message, to download. Preview is the address of a small picture of it, ""
+// for none.
 type FilePart struct {
 	Name, Href, Size string
 	Type             string
 	Preview          string
 }
 
-// typeName returns the kind of file, in a word.
+// typeName returns the type of the file in one word: the suffix of its name or the subtype of its
+// media type.
 func (f FilePart) typeName() string {
 	t, _, _ := strings.Cut(f.Type, ";")
 	if i := strings.LastIndexByte(f.Name, '.'); i > 0 && len(f.Name)-i <= 6 {
@@ -130,7 +136,7 @@ func (f FilePart) typeName() string {
 	return t
 }
 
-// typeAndSize returns the line under a file's name.
+// typeAndSize returns the line below a file's name. Either part may be unknown.
 func (f FilePart) typeAndSize() string {
 	switch {
 	case f.Size == "":
@@ -141,25 +147,26 @@ func (f FilePart) typeAndSize() string {
 	return f.typeName() + ", " + f.Size
 }
 
-// TaskView is an answer in progress.
+// TaskView is an answer that an agent is still writing.
 type TaskView struct {
-	ID, Agent string // the agent's ref
+	ID, Agent string // Agent is the agent's ref, as in AgentCard
 	Title     string
 	State     string // submitted, working, input_required
-	Status    string // the agent's own words about its current step
-	Text      string // so far
+	Status    string // the agent's description of its current step
+	Text      string // answer so far
 }
 
 func chatHref(id string) string { return "/chat/" + id }
 
 func messageID(seq int) string { return "m" + strconv.Itoa(seq) }
 
-// messageHref returns the page of one message, atHref the conversation around it.
+// messageHref returns the address of the page of one message. atHref returns the address of the
+// conversation's page at that message.
 func messageHref(chatID string, seq int) string { return chatHref(chatID) + "/m/" + strconv.Itoa(seq) }
 
 func atHref(chatID string, seq int) string {
 	n := strconv.Itoa(seq)
-	if chatID == "" { // a page with a single conversation
+	if chatID == "" { // an embedded page, which has only one conversation
 		return "#m" + n
 	}
 	return chatHref(chatID) + "?at=" + n + "#m" + n
@@ -167,13 +174,15 @@ func atHref(chatID string, seq int) string {
 
 func (m MessageView) pageHref() string { return messageHref(m.ChatID, m.Seq) }
 
-// hasContent reports whether it has content to be answered, copied or reacted to.
+// hasContent reports whether the message can be answered, copied and reacted to.
 func (m MessageView) hasContent() bool { return m.Gone == "" && m.ChatID != "" }
 
-// isAnswer reports whether it is an answer that can be regenerated.
+// isAnswer reports whether the message is an answer that can be regenerated: the newest version of
+// an agent's answer to a task.
 func (m MessageView) isAnswer() bool { return !m.Sender.Person && m.TaskID != "" && m.Newer == 0 }
 
-// elementAttrs returns the optional attributes of its element.
+// elementAttrs returns the data attributes of the message's element that are set. The page's script
+// reads them.
 func (m MessageView) elementAttrs() templ.Attributes {
 	out := templ.Attributes{}
 	if m.TaskID != "" {

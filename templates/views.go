@@ -9,26 +9,26 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Page holds the parts of every page around its own content.
+// Page holds the parts of a page that are outside its main content.
 type Page struct {
-	Title        string // of the tab; the portal's name is added
+	Title        string // title of the browser tab; the portal's name is appended
 	Description  string // for search engines and link previews
-	Path         string // of this page, marks the current entry of the navigation
+	Path         string // path of this page, which marks the current entry of the navigation
 	PortalName   string
 	PortalHandle string // the portal's host, the part after @ in a handle
-	User         *User  // nil: not logged in
-	Guest        bool   // a guest who already has conversations
+	User         *User  // the account that is logged in, nil for none
+	Guest        bool   // the visitor has no account but has conversations
 	CanSignUp    bool
-	Flash        string // one sentence about the result of the last action
+	Flash        string // sentence about the result of the last action, "" for none
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
 	Notices      int             // unread notifications of the user
-	Feed         string          // address of an Atom feed of the listed items, may be empty
-	Head         templ.Component // extra elements for <head>, may be nil
-	Preview      *Preview        // preview for links to the page, may be nil
+	Feed         string          // address of an Atom feed of the listed items, "" for none
+	Head         templ.Component // more elements for <head>, nil for none
+	Preview      *Preview        // preview that is shown where the page is linked, nil for none
 }
 
-// User is the account that is logged in.
+// User is the account that is logged in, as the header shows it.
 type User struct {
 	Name     string
 	Operator bool
@@ -42,49 +42,50 @@ type SafeHTML string
 // Time is a moment for people and for machines. Text alone is enough; with ISO (RFC 3339) scripts show
 // it in the reader's own time zone.
 type Time struct {
-	Text string // "12 May, 14:05"
-	ISO  string // "2026-05-12T14:05:00.000Z"
+	Text string // for people, "12 May, 14:05"
+	ISO  string // for scripts, "2026-05-12T14:05:00.000Z"
 }
 
-// Provenance is shown beside the name of every agent or portal.
+// Provenance shows where an agent or portal is and whether it works, beside its name.
 type Provenance struct {
-	Portal     string // host of the portal; "" when it is this one
+	Portal     string // host of the agent's portal; "" for this portal
 	Verified   bool
 	Live       string // alive, needs_auth, wrong_protocol, unreachable, unknown; "" shows no live state (people)
-	LiveReason string // one short sentence, may be empty
+	LiveReason string // one short sentence on the liveness, may be empty
 }
 
-// Link is a labelled address.
+// Link is the text and the address of a link.
 type Link struct {
 	Label, Href string
 }
 
-// Option is one choice of a list.
+// Option is one choice of a list in a form.
 type Option struct {
 	Value, Label, Hint string
 	Selected           bool
 }
 
-// FieldErrors maps field names to problems of a form. The empty name is for the form as a whole.
+// FieldErrors maps the names of form fields to problems. The problem of the empty name is about the
+// whole form.
 type FieldErrors map[string]string
 
-// AgentCard is an agent as lists show it.
+// AgentCard is an agent as lists of agents show it.
 type AgentCard struct {
 	Ref         string // "name" here, "name@portal" on other portals: the value for /agents/ and the field "agent"
 	Title       string
-	Handle      string // with its @, for people: "guide@example.org"
+	Handle      string // with the host, for people: "guide@example.org"
 	Description string // one line
-	Kind        string // label of the kind
+	Kind        string // name of the kind for people
 	State       string // draft, deprecated or withdrawn; "" when active
-	Icon        string // hash of its picture; "" draws one from the name
+	Icon        string // hash of its picture; "" draws an avatar from the name
 	Provenance  Provenance
 	Tags        []string
-	Examples    []string // prompts to ask with one click
-	Matched     string   // "name, tags"; "" outside of search results
-	Why         string   // the correction of a misspelt word, may be empty
+	Examples    []string // questions that one click asks
+	Matched     string   // fields that the search matched, "name, tags"; "" outside of search
+	Why         string   // note on a corrected spelling, may be empty
 }
 
-// Skill is one thing an agent can do.
+// Skill is one thing an agent can do, as its page shows it.
 type Skill struct {
 	ID, Name, Description string
 	Tags, Examples        []string
@@ -119,8 +120,8 @@ func firstOf(list ...string) string {
 	return ""
 }
 
-// ErrorFallback is a whole plain error page for a failure to render the real one. It needs nothing but
-// this function.
+// ErrorFallback returns a complete error page in plain HTML, for the case that the real error page
+// fails to render. It uses no template.
 func ErrorFallback(status int, message, requestID string) string {
 	code := strconv.Itoa(status)
 	var b strings.Builder

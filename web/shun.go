@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// PenaltyBox lists the addresses with connections to refuse before any byte is read.
+// PenaltyBox lists addresses whose connections are closed before any byte is read; limit.PenaltyBox
+// implements it.
 type PenaltyBox interface{ Contains(netip.Addr) bool }
 
 const (
-	// holdFor is how long a connection of such an address is held open. It slows down a flood: the
-	// sender waits or needs more connections.
+	// holdFor is the time that a refused connection stays open. It slows down a flood, because the
+	// sender must wait or open more connections.
 	holdFor = time.Second
 	maxHeld = 512
 )
 
-// penaltyListener holds connections of addresses in the penalty box for a while and then closes them.
-// It does not read from them and needs no goroutine for them.
+// penaltyListener holds connections of addresses in the penalty box open for holdFor and then
+// closes them. It reads nothing from them and needs no goroutine for them.
 type penaltyListener struct {
 	net.Listener
 	shun PenaltyBox
@@ -32,7 +33,8 @@ func newPenaltyListener(l net.Listener, shun PenaltyBox) *penaltyListener {
 	return &penaltyListener{Listener: l, shun: shun, held: make(map[net.Conn]*time.Timer)}
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. It returns only connections of addresses that are not in the
+// penalty box.
 func (l *penaltyListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -48,7 +50,7 @@ func (l *penaltyListener) Accept() (net.Conn, error) {
 
 func (l *penaltyListener) holdConn(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // close it without lingering
+		_ = t.SetLinger(0) // discard unsent data on close, so that the kernel keeps no state
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +66,7 @@ func (l *penaltyListener) holdConn(c net.Conn) {
 	})
 }
 
-// Close implements net.Listener. It also closes the held connections.
+// Close implements net.Listener. It also closes the connections that are being held.
 func (l *penaltyListener) Close() error {
 	err := l.Listener.Close()
 	l.mu.Lock()
@@ -77,8 +79,8 @@ func (l *penaltyListener) Close() error {
 	return err
 }
 
-// cutPenalized ends connections of addresses that came into the penalty box after the connection was
-// accepted.
+// cutPenalized refuses requests on open connections of addresses that came into the penalty box
+// after Accept, and closes these connections.
 func cutPenalized(shun PenaltyBox, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && shun.Contains(a.Addr()) {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Browsers and HTTP libraries open connections ahead of need. The server's time for a header begins
-// when a connection opens, so that it would close those after readHeaderTimeout, at times just when one
-// is used: the sent request is then lost, and a library does not repeat a POST on a new connection.
-// Here a connection may wait for its first request as long as for any other, and the time for the
-// header begins with its first byte.
+// This file extends a deadline of net/http. Browsers and HTTP libraries open spare connections
+// before they need them. The server's header timeout begins when a connection opens, so the server
+// closes a spare connection after readHeaderTimeout, perhaps just when a request is sent on it.
+// That request is lost, and a library does not repeat a POST. Here a new connection may wait for
+// its first request for idleTimeout, and the header timeout begins with its first byte.
 
-// spareListener wraps the connections that it accepts.
+// spareListener wraps each accepted connection in a spareConn.
 type spareListener struct{ net.Listener }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. The returned connection records the time of its opening.
 func (l spareListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -24,17 +24,17 @@ func (l spareListener) Accept() (net.Conn, error) {
 	return &spareConn{Conn: c, opened: time.Now()}, nil
 }
 
-// spareConn moves the read deadlines of a connection's first request.
+// spareConn is a connection whose read deadlines for its first request are moved.
 type spareConn struct {
 	net.Conn
 	opened time.Time
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	begun  bool
-	waited time.Duration // for the first byte
+	waited time.Duration // time between the opening and the first byte
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. The first byte starts the header timeout.
 func (c *spareConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -43,8 +43,8 @@ func (c *spareConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the sending direction, as net/http does before it closes a connection with unread
-// data.
+// CloseWrite closes the sending direction. net/http looks for this method before it closes a
+// connection with unread data, so that the client still receives the answer.
 func (c *spareConn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -62,15 +62,16 @@ func (c *spareConn) beginRequest() {
 	c.Conn.SetReadDeadline(time.Now().Add(readHeaderTimeout))
 }
 
-// SetReadDeadline implements net.Conn.
+// SetReadDeadline implements net.Conn. It replaces the deadlines that net/http counts from the
+// opening of the connection and passes on all others.
 func (c *spareConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch late := t.Sub(c.opened); {
-	case t.IsZero() || late <= 0: // none, or at once
+	case t.IsZero() || late <= 0: // no deadline, or one that ends a read at once
 	case !c.begun:
 		t = c.opened.Add(idleTimeout)
-	case (late - readTimeout).Abs() < time.Second: // the first request's whole, counted from the opening
+	case (late - readTimeout).Abs() < time.Second: // readTimeout of the first request, counted from the opening
 		t = t.Add(c.waited)
 	}
 	return c.Conn.SetReadDeadline(t)

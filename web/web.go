@@ -1,6 +1,6 @@
-// Package web is the portal's HTTP server: the router with its middleware in order, checks of host and
-// origin, time limits and size limits, and a stop that drains. It mounts routes and handlers and does
-// not depend on their function.
+// Package web is the portal's HTTP server: the router and the order of its middleware, checks of
+// host and origin, limits of time and size, and a stop that lets requests finish. It mounts the
+// handlers of other packages and does not depend on their function.
 package web
 
 import (
@@ -27,24 +27,25 @@ import (
 
 // Config holds the addresses and handlers of the server.
 type Config struct {
-	// Host is the host (and port, if not the default) of the portal's URL.
+	// Host is the host, with the port if it is not the default one, of the portal's URL.
 	Host string
-	// Loopback is true when the portal's URL is a loopback address: then every
-	// loopback name is served too.
+	// Loopback is true if the portal's URL has a loopback address. Requests to all loopback names
+	// are then answered.
 	Loopback bool
-	// Secure is true when the portal's URL is https.
+	// Secure is true if the portal's URL begins with https. It turns on HSTS.
 	Secure bool
-	// TrustedProxies are the proxies whose forwarding headers are trusted.
+	// TrustedProxies are the proxies whose X-Forwarded-For fields give the client's address.
+	// Without any, the address of the connection is used.
 	TrustedProxies []netip.Prefix
-	// Link serves the connections of agents that connect to this portal.
+	// Link serves /link, the WebSocket of agents that connect to this portal.
 	Link http.Handler
-	// Faces declare the routes of outside protocols.
+	// Faces add the routes of the protocol endpoints to the router.
 	Faces []func(chi.Router)
-	// OpenAI has the routes below /v1.
+	// OpenAI serves the routes of the OpenAI API below /v1.
 	OpenAI http.Handler
-	// Metrics answers /metrics, for operators.
+	// Metrics serves /metrics. It checks the access itself.
 	Metrics http.HandlerFunc
-	// Database is asked for /readyz: the portal cannot work without it.
+	// Database decides the answer of /readyz, because the portal cannot work without its database.
 	Database Pinger
 	Log      *slog.Logger
 }
@@ -54,19 +55,19 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Limits of the server.
+// Timeouts and limits of net/http.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 60 * time.Second
-	// writeTimeout is for an answer; streams set their own deadlines.
+	// writeTimeout bounds the time of an answer. Streams set deadlines of their own.
 	writeTimeout   = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 32 << 10
-	// drain is how long a stop waits for running requests.
+	// drain is the time that running requests may take after a stop.
 	drain = 10 * time.Second
 )
 
-// Router returns the portal's handler.
+// Router returns the portal's handler. All settings of cfg except TrustedProxies must be set.
 func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	r := chi.NewRouter()
 	r.Use(requestID, middleware.GetHead)
@@ -89,7 +90,8 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 		writePlain(w, http.StatusOK, "ready")
 	})
 	r.Mount("/static/", static.Handler())
-	// Routes below may change state: unsafe requests from other sites are refused.
+	// These routes may change state, so unsafe requests that a browser sends from other sites are
+	// refused.
 	r.Group(func(r chi.Router) {
 		foreign := http.NewCrossOriginProtection()
 		foreign.SetDenyHandler(http.HandlerFunc(routes.Foreign))
@@ -106,8 +108,8 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	return r
 }
 
-// requestID gives each request an id of ours: with an id of the caller, the caller could forge log
-// lines, and chi's ids contain this machine's name.
+// requestID gives each request a random id of this portal. An id from the client would let it forge
+// log lines, and the ids of chi contain the name of this machine.
 func requestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, ident.NewID())))
@@ -124,12 +126,12 @@ func writePlain(w http.ResponseWriter, code int, text string) {
 // betweenPortals is the path prefix of the routes for other portals.
 const betweenPortals = "/peering/v1/"
 
-// setHeaders sets the headers of every answer.
+// setHeaders sets the security headers and the request id of every answer.
 func (cfg Config) setHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
-		if strings.HasPrefix(r.URL.Path, betweenPortals) { // many requests, and not from browsers
+		if strings.HasPrefix(r.URL.Path, betweenPortals) { // these are many, and no browser reads the answers
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -145,8 +147,9 @@ func (cfg Config) setHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// onlyOurHost refuses requests for other names than the portal's, so that a name of an attacker that
-// resolves to this machine (DNS rebinding) reaches nothing.
+// onlyOurHost refuses requests to host names other than the portal's. Without this check, a web
+// page could reach a portal on a private network through a name of its own that resolves to the
+// portal's address (DNS rebinding).
 func (cfg Config) onlyOurHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !cfg.isOurHost(r.Host) {
@@ -175,7 +178,7 @@ func (cfg Config) isOurHost(host string) bool {
 		ip, err := netip.ParseAddr(name)
 		return err == nil && ip.IsLoopback()
 	}
-	// The default port may be written out.
+	// The default port may be given although the portal's URL leaves it out.
 	own, ownPort, err := net.SplitHostPort(cfg.Host)
 	if err != nil {
 		own, ownPort = cfg.Host, ""
@@ -188,7 +191,8 @@ func (cfg Config) isOurHost(host string) bool {
 	return err == nil && ownPort == "" && port == def && name == strings.ToLower(strings.Trim(own, "[]"))
 }
 
-// recoverPanics turns a panic of a handler into an error of that request.
+// recoverPanics logs a panic of a handler and answers with status 500, so that the server keeps
+// running. http.ErrAbortHandler is passed on.
 func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -239,7 +243,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, shun PenaltyBox,
 	}
 	stop, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
-	// Short requests get a moment before the streams are ended.
+	// Short answers can end within this time; a stream gets its end when its context is canceled.
 	time.AfterFunc(200*time.Millisecond, endStreams)
 	if err := srv.Shutdown(stop); err != nil {
 		srv.Close()
@@ -251,7 +255,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, shun PenaltyBox,
 	return nil
 }
 
-// logWriter sends net/http's messages about connections to the log.
+// logWriter writes net/http's messages about failed connections to the debug log.
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(b []byte) (int, error) {

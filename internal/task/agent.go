@@ -32,55 +32,58 @@ type Stopper interface {
 	Stop(ctx context.Context, call Call)
 }
 
-// Sink takes the output of an agent that comes before its outcome. Its methods may be called from one
-// goroutine at a time.
+// Sink takes the output of an agent before the agent returns its Result. Its methods may be called
+// from one goroutine at a time.
 type Sink interface {
-	// Text appends to the growing answer that readers see. It is live and not durable: only the
-	// Result's parts are stored.
+	// Text appends to the answer that readers see while it grows. The text is not durable: only the
+	// parts of the Result are stored.
 	Text(delta string)
-	// Replace discards the text so far and starts again with text.
+	// Replace discards the text so far and starts again with text, for protocols that send whole
+	// answers again.
 	Replace(text string)
-	// Status shows readers a few words about the current step of the agent.
+	// Status shows readers a few words about the agent's current step. It replaces the last status.
 	Status(text string)
-	// Artifact adds an artifact, or replaces the one with the same id.
+	// Artifact adds an artifact to the task, or replaces the one with the same id.
 	Artifact(a Artifact)
-	// Checkpoint stores state durably before it returns. After a restart the
-	// next attempt finds it in Call.Checkpoint. A driver stores its
-	// idempotency key, or the far side's task id, here before it relies on it.
+	// Checkpoint stores state durably before it returns. After a restart the next attempt finds it
+	// in Call.Checkpoint. A driver stores its idempotency key or the remote task id here before it
+	// relies on either.
 	Checkpoint(ctx context.Context, state json.RawMessage) error
 }
 
-// ClientID is the id that the caller's program gave a message.
+// ClientID is the id that the caller's program gave to a message. It is read from the database only
+// when a driver needs it.
 type ClientID interface {
-	// ReadClientID returns the id, "" for none.
+	// ReadClientID returns the id, "" if the program gave none.
 	ReadClientID(ctx context.Context) (string, error)
 }
 
-// Call is one task as it is given to its agent.
+// Call is one task as the runtime gives it to a driver.
 type Call struct {
 	TaskID         string
 	ConversationID string
 	// MessageID is the id of the message that asks for the task. Drivers use it as idempotency key
 	// where the protocol has one.
 	MessageID string
-	// ClientID is nil where the message has no id of the caller's program.
+	// ClientID is nil if the message cannot have an id from the caller's program.
 	ClientID ClientID
 	Agent    Target
 	Caller   Caller
 	// Caller is the account or guest behind the call. Speaker is the author of Parts: an agent, where
 	// one agent calls another for that person; zero when the caller wrote them.
 	Speaker Speaker
-	// Parts is the content of the message to answer. History is the earlier messages, oldest first,
-	// already cut to the part of the conversation that may be sent.
+	// Parts is the content of the message to answer. History has the earlier messages, oldest
+	// first, reduced to those that may be sent to the agent.
 	Parts   []Part
 	History []Turn
 	// Via is the chain of agents that led to this call, without the agent itself.
 	Via Chain
 	// Budget bounds the work that the call may cause, without the call itself.
 	Budget Budget
-	// Files opens the files of this portal that parts refer to; nil where there can be none.
+	// Files opens the files of this portal that parts refer to; nil if parts cannot refer to any.
 	Files Files
-	// Attempt is 1 the first time. Checkpoint is nil unless an earlier attempt stored one.
+	// Attempt is 1 for the first run of the task. Checkpoint is the state that an earlier attempt
+	// stored, nil for none.
 	Attempt    int
 	Checkpoint json.RawMessage
 	// Previous is the last checkpoint of this agent's earlier task in the same conversation, nil when
@@ -110,17 +113,17 @@ type Caller struct {
 	ID     string
 }
 
-// Turn is one earlier message of the conversation. Mine marks the messages of the called agent, Asker
-// those of the caller.
+// Turn is one earlier message of the conversation. Mine is true for messages of the called agent,
+// Asker for those of the caller.
 type Turn struct {
 	Mine    bool
 	Asker   bool
-	Speaker string // handle
-	Kind    string // person, guest, agent
+	Speaker string // handle of the author
+	Kind    string // person, guest or agent
 	Parts   []Part
 }
 
-// AskedBy returns the author of the message to answer.
+// AskedBy returns the author of the message to answer: the Speaker, or the Caller if there is none.
 func (c Call) AskedBy() Speaker {
 	if c.Speaker != (Speaker{}) {
 		return c.Speaker
@@ -128,14 +131,14 @@ func (c Call) AskedBy() Speaker {
 	return Speaker{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 }
 
-// Result is how a call ended. State is one of Completed, Failed, Rejected,
-// InputRequired, AuthRequired.
+// Result is the outcome of a call. State is one of Completed, Failed, Rejected, InputRequired,
+// AuthRequired.
 type Result struct {
 	State  State
 	Parts  []Part
 	Reason string
-	// Direct marks a Completed result that is a plain message and no work. A protocol that
-	// distinguishes the two (A2A §3.1.1) answers with the message.
+	// Direct is true if a Completed result is a plain message without any work. A protocol that
+	// distinguishes the two (A2A §3.1.1) answers with the message instead of a task.
 	Direct bool
 }
 
@@ -144,7 +147,8 @@ func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
 }
 
-// Files opens the files of this portal that parts of a call refer to. Their URL begins with FilePath.
+// Files opens the files of this portal that parts of a call refer to: those whose URL begins with
+// FilePath.
 type Files interface {
 	// Open returns the content of a file; the caller closes it.
 	Open(ctx context.Context, url string) (File, io.ReadCloser, error)
@@ -153,10 +157,11 @@ type Files interface {
 	Address(ctx context.Context, url string) (string, error)
 }
 
-// FilePath is the prefix of the URL of a part that refers to a file of this portal; a hash follows.
+// FilePath is the prefix of the URL of a part that refers to a file of this portal. The hash of the
+// file follows.
 const FilePath = "/files/"
 
-// File is the stored metadata of a file.
+// File is the stored metadata of a file. Size is in bytes.
 type File struct {
 	MediaType string
 	Size      int64
@@ -164,6 +169,6 @@ type File struct {
 
 // Speaker is the author of a message as it may be shown to an agent.
 type Speaker struct {
-	Kind   string // person, guest, agent
+	Kind   string // person, guest or agent
 	Handle string
 }

@@ -17,12 +17,12 @@ type Stream interface {
 	Close(reason string)
 }
 
-// Attached describes the agent of a stream, as the link endpoint authenticated it.
+// Attached identifies the agent of a stream, after the link endpoint checked its token.
 type Attached struct {
 	AgentID string
 	Name    string
 	OwnerID string
-	// Client is the name that the program gives itself.
+	// Client is the name that the program gave itself in its hello, for logs.
 	Client string
 }
 

@@ -15,13 +15,13 @@ type Behalf struct {
 	CallerID string
 	// Via is the chain of agents that led to the call, without the agent itself.
 	Via Chain
-	// Budget bounds the work that the agent may cause.
+	// Budget bounds the work that the agent may cause in turn.
 	Budget Budget
 }
 
 type behalfKey struct{}
 
-// WithBehalf returns a context whose requests carry b.
+// WithBehalf returns a context whose requests to other portals are made on behalf of b.
 func WithBehalf(ctx context.Context, b Behalf) context.Context {
 	return context.WithValue(ctx, behalfKey{}, b)
 }
@@ -33,7 +33,8 @@ func BehalfOf(ctx context.Context) (b Behalf, ok bool) {
 	return b, ok
 }
 
-// OnBehalfOf returns the Behalf of the requests that the call's agent causes.
+// OnBehalfOf returns the Behalf for the requests that the call causes. An operator counts as a
+// person, so that other portals do not learn who operates this one.
 func (c Call) OnBehalfOf() Behalf {
 	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via, Budget: c.Budget}
 	switch {
@@ -41,14 +42,14 @@ func (c Call) OnBehalfOf() Behalf {
 		b.Kind = "agent"
 	case b.Kind == "operator":
 		b.Kind = "person"
-	case b.Kind == "portal": // A visitor of any portal counts as guest.
+	case b.Kind == "portal": // people of other portals count as guests
 		b.Kind = "guest"
 	}
 	return b
 }
 
-// ForCall returns the Behalf of another agent that the current agent calls. self is the current agent's
-// hop in the chain.
+// ForCall returns the Behalf for calling another agent in the course of this work. self is the
+// present agent's hop, which is appended to the chain. The budget shrinks by one call.
 func (b Behalf) ForCall(agentID string, self Hop) Behalf {
 	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.AppendHop(self),
 		Budget: b.Budget.SpendCall(0)}

@@ -21,7 +21,8 @@ func WithoutAnswer(list []Artifact, answer []Part) []Artifact {
 	return out
 }
 
-// equalParts reports whether two parts hold the same text, file or data.
+// equalParts reports whether two parts have the same text, file or data. Parts with inline bytes
+// never count as equal.
 func equalParts(a, b Part) bool {
 	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 && bytes.Equal(a.Data, b.Data)
 }

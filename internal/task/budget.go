@@ -12,11 +12,11 @@ import (
 // agents make, from portal to portal, and only shrinks. The zero Budget sets no bounds: then only the
 // bounds of the portal apply.
 type Budget struct {
-	// Calls is the number of further agent calls that the work may cause.
+	// Calls is the number of further calls of agents that the work may cause.
 	Calls int
-	// Until is the time by which all of the work must have ended.
+	// Until is the deadline of all of the work. The zero time marks a Budget without bounds.
 	Until time.Time
-	// Bytes bounds the total size of all requests and answers.
+	// Bytes bounds the total size of all further requests and answers.
 	Bytes int64
 }
 
@@ -24,14 +24,15 @@ type Budget struct {
 // another portal while it answers copies the field from the request that it answers.
 const BudgetField = "Agentsite-Budget"
 
-// The upper bounds of a budget: larger values are read as these.
+// The upper bounds that a received budget is reduced to.
 const (
 	MaxBudgetCalls   = 1000
 	MaxBudgetSeconds = 24 * 60 * 60
 	MaxBudgetBytes   = 1 << 30
 )
 
-// ErrBudget is wrapped by the faults for a used-up budget.
+// ErrBudget is wrapped by the faults for a used-up budget, so that each protocol endpoint can
+// answer with its own error.
 var ErrBudget = errors.New("the budget is used up")
 
 // IsSet reports whether b sets bounds.
@@ -47,7 +48,8 @@ func (b Budget) SpendCall(size int) Budget {
 	return b
 }
 
-// CombineWith returns the budget with the tighter bound of the two in each field.
+// CombineWith returns the tighter bound of b and o in each field. A budget without bounds does not
+// restrict the other.
 func (b Budget) CombineWith(o Budget) Budget {
 	switch {
 	case !b.IsSet():
@@ -69,8 +71,9 @@ func (b Budget) Field(now time.Time) string {
 	return fmt.Sprintf("calls=%d, seconds=%d, bytes=%d", b.Calls, max(int64(b.Until.Sub(now)/time.Second), 0), b.Bytes)
 }
 
-// ParseBudgetField is the inverse of Field. It reads the lines of a header field as a dictionary (RFC
-// 9651) that must have all three members; other members are ignored.
+// ParseBudgetField is the inverse of Field. It parses the lines of a header field as a dictionary
+// (RFC 9651) that must have calls, seconds and bytes; other members are ignored. No lines give a
+// budget without bounds.
 func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 	if len(lines) == 0 {
 		return Budget{}, nil
@@ -101,7 +104,7 @@ func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 		Bytes: got["bytes"]}, nil
 }
 
-// String formats the budget for storage; ParseBudget reads it.
+// String formats the budget for storage; "" for one without bounds. ParseBudget parses the result.
 func (b Budget) String() string {
 	if !b.IsSet() {
 		return ""
@@ -109,7 +112,7 @@ func (b Budget) String() string {
 	return fmt.Sprintf("%d %d %d", b.Calls, b.Until.UnixMilli(), b.Bytes)
 }
 
-// ParseBudget is the inverse of String.
+// ParseBudget is the inverse of String. It returns an error for text that String did not write.
 func ParseBudget(s string) (Budget, error) {
 	if s == "" {
 		return Budget{}, nil

@@ -8,8 +8,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Hop names an agent that asked for work in the course of other work. It consists of the host of its
-// portal, a slash, and a mark that only that portal can map to the agent.
+// Hop names an agent in a Chain: the host of its portal, a slash, and a token that only that portal
+// can map to the agent, so that a chain reveals no private agents.
 type Hop string
 
 // Chain lists the agents that led to some work, first one first. It is passed on with every request
@@ -23,11 +23,11 @@ const HopsField = "Agentsite-Hops"
 // MaxChain is the maximum length of the chain of a request that comes in through a protocol endpoint.
 const MaxChain = 8
 
-// Bounds of a chain that is read. In conversations agents may call each other a few times more often
-// than through protocol endpoints.
+// Bounds of a chain that is parsed. Inside conversations agents may call each other a few times
+// more often than MaxChain.
 const (
 	maxHops     = 32
-	maxHopBytes = 320 // a host name and port, and the mark
+	maxHopBytes = 320 // host name, port and token
 )
 
 // ErrLoop is wrapped by the faults of CheckEntry, so that each protocol endpoint can answer with its
@@ -49,10 +49,10 @@ func (c Chain) CheckEntry(agent Hop, handle string) error {
 	return nil
 }
 
-// AppendHop returns the chain for the requests that agent makes in the course of its work.
+// AppendHop returns the chain for the requests of agent, which the chain led to. c is not changed.
 func (c Chain) AppendHop(agent Hop) Chain { return append(slices.Clip(c), agent) }
 
-// String formats the chain for storage; ParseChain reads it.
+// String formats the chain for storage, with spaces between the hops. ParseChain parses the result.
 func (c Chain) String() string {
 	var b strings.Builder
 	for i, h := range c {
@@ -64,7 +64,7 @@ func (c Chain) String() string {
 	return b.String()
 }
 
-// ParseChain is the inverse of String.
+// ParseChain is the inverse of String. It returns an error for an invalid hop or too many of them.
 func ParseChain(s string) (Chain, error) {
 	var out Chain
 	for f := range strings.FieldsSeq(s) {
@@ -80,7 +80,8 @@ func ParseChain(s string) (Chain, error) {
 	return out, nil
 }
 
-// isValid reports whether h can be written in a list of quoted strings.
+// isValid reports whether h has a host and a token and can be written as a quoted string in a
+// header field.
 func (h Hop) isValid() bool {
 	host, mark, ok := strings.Cut(string(h), "/")
 	return ok && host != "" && mark != "" && len(h) <= maxHopBytes &&
@@ -97,7 +98,8 @@ func (c Chain) Field() string {
 	return `"` + strings.ReplaceAll(c.String(), " ", `", "`) + `"`
 }
 
-// ParseField is the inverse of Field, for the lines of a header field.
+// ParseField is the inverse of Field, for the lines of a header field. No lines give an empty
+// chain.
 func ParseField(lines []string) (Chain, error) {
 	bad := errors.New(`write a list of quoted strings, like "portal.example/abc", "other.example/def"`)
 	if len(lines) == 0 {

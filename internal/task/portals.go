@@ -5,13 +5,14 @@ import (
 	"errors"
 )
 
-// Portals finds the active work between this portal and others.
+// Portals finds the active tasks between this portal and others.
 type Portals interface {
-	// ActivePortals returns two lists of portal ids: the portals with active or waiting tasks of their
-	// people here, and the portals with agents that work for people here.
+	// ActivePortals returns two lists of portal ids: portals whose people have tasks at agents
+	// here, and portals at whose agents people here have tasks. Tasks in a final state do not
+	// count.
 	ActivePortals(ctx context.Context) (asking, asked []string, err error)
-	// TasksFor returns tasks of a portal's people, TasksAt tasks of people here at that portal's
-	// agents; at most MaxStopped each.
+	// TasksFor returns the active tasks here of a portal's people. TasksAt returns those of people
+	// here at the portal's agents. Both return at most MaxStopped.
 	TasksFor(ctx context.Context, portalID string) ([]Task, error)
 	TasksAt(ctx context.Context, portalID string) ([]Task, error)
 }
@@ -19,9 +20,10 @@ type Portals interface {
 // MaxStopped is the maximum number of tasks of one portal that are stopped in one go.
 const MaxStopped = 1000
 
-// StopPortals ends the work between this portal and others that the policy no longer allows. calls
-// reports whether a portal's people may use agents here, out whether people here may use agents there.
-// It returns the number of stopped tasks; with MaxStopped or more there may be others left.
+// StopPortals stops the tasks between this portal and others that the policy no longer allows.
+// calls reports whether the people of a portal may use agents here, out whether people here may use
+// agents there. It returns the number of stopped tasks. If that is MaxStopped or more, call it
+// again, because more may be left. Errors do not stop the others.
 func (s *Service) StopPortals(ctx context.Context, all Portals, calls, out func(portalID string) bool) (int, error) {
 	asking, asked, err := all.ActivePortals(ctx)
 	if err != nil {

@@ -12,28 +12,28 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Filter selects tasks of one caller.
+// Filter selects tasks of one caller for List.
 type Filter struct {
 	CallerKind string
 	CallerID   string
-	// ConversationID and State narrow the list when set.
+	// ConversationID and State restrict the list if they are set.
 	ConversationID string
 	State          State
-	// Before is the id after which the next page starts; tasks come newest
-	// first.
+	// Before is the id of the last task of the previous page, "" for the first page. The newest
+	// tasks come first.
 	Before string
 	Limit  int
 }
 
-// Query selects the tasks of one caller at one agent.
+// Query selects the tasks of one caller at one agent for Find.
 type Query struct {
 	AgentID string
-	// ConversationID, State and After narrow the list when set. After selects tasks that changed their
-	// state since that time.
+	// ConversationID, State and After restrict the list if they are set. After selects tasks whose
+	// last change is later.
 	ConversationID string
 	State          State
 	After          time.Time
-	// From is the start of the next page: the last task of the previous one.
+	// From is the position of the last task of the previous page, zero for the first page.
 	From  Point
 	Limit int
 }
@@ -44,31 +44,32 @@ type Point struct {
 	ID string
 }
 
-// Reads finds tasks; absent ones are NotFound faults.
+// Reads finds tasks in the database. A task that does not exist is a NotFound fault.
 type Reads interface {
 	TaskByID(ctx context.Context, id string) (Task, error)
 	ListTasks(ctx context.Context, f Filter) ([]Task, error)
-	// FindTasks returns a page of a caller's tasks, last changed first, and the number of tasks on all
-	// pages.
+	// FindTasks returns a page of a caller's tasks, the last changed first, and the number of tasks
+	// on all pages.
 	FindTasks(ctx context.Context, callerID string, q Query) ([]Task, int, error)
-	// ActiveTasks returns tasks that have not ended, of a conversation or of a caller. An empty string
-	// selects nothing on that side.
+	// ActiveTasks returns the tasks of a conversation or of a caller that are in no final state. An
+	// empty argument selects nothing, not everything.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]Task, error)
 }
 
-// Queue is the durable work list of the runtime.
+// Queue is the durable list of tasks that the runtime has to run.
 type Queue interface {
-	// Claim takes up to limit submitted tasks from the outbox, oldest first. It marks them as working,
-	// counts one more attempt and sets their fence, so that no other process takes them.
+	// Claim takes up to limit submitted tasks, oldest first. In one transaction it marks them as
+	// working, counts an attempt and stores fence, the number of this process, so that no other
+	// process takes them.
 	Claim(ctx context.Context, fence int64, limit int) ([]Task, error)
-	// Release puts the tasks that another process claimed and did not finish back into the queue: all
-	// claimed tasks with a fence other than the given one.
+	// Release puts tasks back into the queue that an earlier process claimed and did not finish:
+	// all claimed ones with another fence. It returns their number.
 	Release(ctx context.Context, fence int64) (int, error)
-	// SaveCheckpoint stores a driver's state; a Conflict fault when the task
-	// has ended.
+	// SaveCheckpoint stores a driver's state; a Conflict fault when the task is in a final state.
 	SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error
-	// LastCheckpoint returns the newest checkpoint of the agent in the conversation from before the
-	// given task; nil when there is none. With a callerID it considers only tasks of that caller.
+	// LastCheckpoint returns the newest checkpoint of the agent's earlier tasks in the
+	// conversation, before the task with the id before; nil when there is none. A callerID
+	// restricts it to tasks of that caller.
 	LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error)
 }
 
@@ -76,7 +77,8 @@ type Queue interface {
 type Runner interface {
 	// Wake notifies the runtime that tasks wait in the queue. It never blocks.
 	Wake()
-	// Stop asks the running task to end as canceled and reports whether it was running here.
+	// Stop asks a running task to end as canceled, and reports whether the task was running in this
+	// process.
 	Stop(taskID string) bool
 	// Ended notifies the runtime that a task which was not running has ended, so that its agent is
 	// notified if it had been asked. It never blocks.
@@ -89,14 +91,15 @@ type Ender interface {
 	EndTask(ctx context.Context, t Task, r Result) error
 }
 
-// Service checks access to tasks, and lists and stops them. Create it with NewService.
+// Service lists and stops tasks and checks the actor's rights. Create it with NewService; it is
+// safe for concurrent use.
 type Service struct {
 	store  Reads
 	runner Runner
 	ender  Ender
 }
 
-// NewService returns a service over its ports.
+// NewService returns a service over the given storage and runtime.
 func NewService(store Reads, runner Runner, ender Ender) *Service {
 	return &Service{store, runner, ender}
 }
@@ -111,7 +114,8 @@ func checkAccess(actor ident.Actor) error {
 	return nil
 }
 
-// Get returns one of the actor's own tasks.
+// Get returns one of the actor's own tasks; a NotFound fault for any other id. A token needs the
+// scope for tasks.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, error) {
 	if err := checkAccess(actor); err != nil {
 		return Task{}, err
@@ -127,8 +131,8 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, 
 	return t, err
 }
 
-// List returns the actor's own tasks, newest first, and the cursor of the
-// next page, empty at the end.
+// List returns a page of the actor's own tasks, newest first, and the cursor of the next page, ""
+// at the end. limit is 1 to 100, 0 for 50. A conversationID or state restricts the list.
 func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string, limit int) ([]Task, string, error) {
 	if err := checkAccess(actor); err != nil {
 		return nil, "", err
@@ -174,7 +178,8 @@ func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) ([]Task,
 	return s.store.FindTasks(ctx, actor.ID, q)
 }
 
-// Cancel stops one of the actor's own tasks. It returns a Conflict fault if the task has ended.
+// Cancel stops one of the actor's own tasks and returns it, usually in its final state. It returns
+// a Conflict fault if the task had ended.
 func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (Task, error) {
 	t, err := s.Get(ctx, actor, id)
 	if err != nil {
@@ -193,7 +198,8 @@ func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (Tas
 // 500 ms.
 const endWait = 2 * time.Second
 
-// waitForEnd returns the task once it has ended, or its current state after endWait.
+// waitForEnd polls the task until it is in a final state, and returns its current state after
+// endWait.
 func (s *Service) waitForEnd(ctx context.Context, id string) (Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
@@ -230,13 +236,13 @@ func (s *Service) stopTask(ctx context.Context, t Task, reason string) error {
 	return err
 }
 
-// StopConversation stops all active tasks of a conversation. The caller has checked that the actor is a
-// member of it.
+// StopConversation stops all active tasks of a conversation and returns their number. The caller
+// must have checked that the actor is a member.
 func (s *Service) StopConversation(ctx context.Context, actor ident.Actor, conversationID string) (int, error) {
 	return s.stopAll(ctx, conversationID, "", "Stopped by "+actorName(actor)+".")
 }
 
-// StopCaller stops all tasks of an account, when the account ends.
+// StopCaller stops all tasks of an account that is disabled or deleted, and returns their number.
 func (s *Service) StopCaller(ctx context.Context, callerID string) (int, error) {
 	return s.stopAll(ctx, "", callerID, "The account that asked for this was disabled.")
 }

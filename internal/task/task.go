@@ -14,8 +14,8 @@ import (
 // State is the state of a task, as in A2A 1.0 (§4.1.3), in lower case.
 type State string
 
-// The states. Completed, Failed, Canceled and Rejected are terminal;
-// InputRequired and AuthRequired interrupt the task until its caller acts.
+// The states. Completed, Failed, Canceled and Rejected are final. InputRequired and AuthRequired
+// pause the task until its caller acts.
 const (
 	Submitted     State = "submitted"
 	Working       State = "working"
@@ -27,17 +27,17 @@ const (
 	Rejected      State = "rejected"
 )
 
-// States lists the states, in the order of a task's life.
+// States lists all states, in the order in which a task can reach them.
 func States() []State {
 	return []State{Submitted, Working, InputRequired, AuthRequired, Completed, Failed, Canceled, Rejected}
 }
 
-// Terminal reports whether s is final.
+// Terminal reports whether s is final: a task in a final state never changes again.
 func (s State) Terminal() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected
 }
 
-// Active reports whether the runtime still has to work on the task.
+// Active reports whether the runtime has to run the task, now or after a restart.
 func (s State) Active() bool { return s == Submitted || s == Working }
 
 // A2A returns the state's name in A2A 1.0 JSON, for example
@@ -64,7 +64,7 @@ type Part struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
-// TextPart returns a part that holds plain text or Markdown.
+// TextPart returns a part with the text s, plain or Markdown.
 func TextPart(s string) Part { return Part{Text: s} }
 
 // PlainText joins the text of parts, one paragraph each. Other parts are named in brackets, so that a
@@ -92,7 +92,7 @@ func PlainText(parts []Part) string {
 	return string(b)
 }
 
-// Artifact is something a task produced, as in A2A 1.0.
+// Artifact is a result of a task besides the answer text, as in A2A 1.0.
 type Artifact struct {
 	ID          string `json:"artifactId"`
 	Name        string `json:"name,omitempty"`
@@ -100,7 +100,7 @@ type Artifact struct {
 	Parts       []Part `json:"parts"`
 }
 
-// Task is one piece of work. ConversationID is A2A's contextId.
+// Task is one piece of work that one agent was asked for. ConversationID is the contextId of A2A.
 type Task struct {
 	ID             string
 	ConversationID string
@@ -114,33 +114,34 @@ type Task struct {
 	// MessageSeq is the seq of the message that asks for this task.
 	MessageSeq int64
 	State      State
-	// Reason is a plain sentence for people: the reason why a task failed, was rejected or waits.
+	// Reason is a sentence for people on why the task failed, was rejected or waits; "" otherwise.
 	Reason    string
 	Artifacts []Artifact
-	// Attempt counts how often the task was given to its agent, from 1.
+	// Attempt is the number of times that the task was given to its agent; 0 before the first.
 	Attempt int
-	// Checkpoint is the state that the driver stored to continue after a restart.
+	// Checkpoint is the state that the driver stored to continue after a restart; nil for none.
 	Checkpoint json.RawMessage
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	// AnswerSeq is the seq of the message that holds the final answer, 0 while there is none.
 	AnswerSeq int64
-	// Face names the interface through which the task was requested: page, api, a2a …
+	// Face names the interface through which the task was requested, such as page, api or a2a.
 	Face string
 	// RootSeq is the seq of the person's message that started the work, and Hop the number of
 	// agent-to-agent calls since then. Both are 0 when a person asked directly.
 	RootSeq int64
 	Hop     int
-	// Via is the chain of agents that the work has passed: those of other endpoints and portals first,
-	// then those of this conversation.
+	// Via is the chain of agents that led to the task: first those outside this conversation, then
+	// those in it.
 	Via Chain
-	// Budget is the budget that an outside request carried. It bounds all work that the task causes.
+	// Budget is the budget of the outside request that led to the task. It bounds all work that the
+	// task causes.
 	Budget Budget
-	// Replaces is the seq of the answer that this task regenerates, 0 for none.
+	// Replaces is the seq of the answer that this task regenerates, 0 if it regenerates none.
 	Replaces int64
-	// Share selects the part of the conversation that is sent along with the message; "" is everything.
-	// See chat.Share.
+	// Share selects the earlier messages that the agent gets with the message, "" for all. See
+	// chat.Share.
 	Share string
-	// Direct is Result.Direct of a task that has ended.
+	// Direct is Result.Direct of the task's result.
 	Direct bool
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Traced is one message sent to or received from an agent during a task, shown to the agent's owner for
-// debugging. Secrets are removed before it is created.
+// Traced is one message that was sent to or received from an agent during a task. The agent's owner
+// sees it for debugging. The creator must remove secrets.
 type Traced struct {
 	At time.Time
 	// Out is true for messages that the portal sent.
@@ -38,7 +38,8 @@ func WithTrace(ctx context.Context, t Tracer) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// Trace returns the Tracer of the call, or nil when the call is not traced: then a driver need not prepare anything.
+// Trace returns the Tracer of the call, or nil if the call is not traced. Drivers skip the
+// preparation of trace entries then.
 func Trace(ctx context.Context) Tracer {
 	t, _ := ctx.Value(traceKey{}).(Tracer)
 	return t

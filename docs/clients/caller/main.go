@@ -1,5 +1,6 @@
-// Command caller is an OpenAI-compatible endpoint that answers only to one portal, with the kind of the
-// caller: go run . PORTAL [PUBLIC-URL]. It uses the standard library alone.
+// Command caller is an example for docs/connect.md: an OpenAI-compatible endpoint that answers
+// requests of one portal only, with the kind of the caller. Usage: go run . PORTAL [PUBLIC-URL]. It
+// uses only the standard library.
 package main
 
 import (
@@ -30,10 +31,10 @@ var (
 	parameters = regexp.MustCompile(`(\w+)="?([^";]*)"?`)
 	member     = regexp.MustCompile(`sig1=("[^"]*")`)
 	must       = []string{"@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller"}
-	seen       sync.Map // nonces and their expiry
+	seen       sync.Map // nonces that were used, with the time to forget them
 )
 
-// keyOf asks the portal for its key. A real endpoint should cache it for an hour.
+// keyOf requests the portal's public key with an id. A real endpoint should cache it for an hour.
 func keyOf(portal, id string) (ed25519.PublicKey, error) {
 	var set struct{ Keys []struct{ Kid, X string } }
 	resp, err := http.Get(portal + "/.well-known/http-message-signatures-directory")
@@ -52,8 +53,8 @@ func keyOf(portal, id string) (ed25519.PublicKey, error) {
 	return nil, errors.New("unknown key")
 }
 
-// caller returns the Agentsite-Caller of a request with a valid signature. ours
-// is the URL that the portal knows this endpoint by.
+// caller verifies the signature of a request (RFC 9421) and returns its Agentsite-Caller field.
+// ours is the URL by which the portal calls this endpoint.
 func caller(r *http.Request, body []byte, portal string, ours *url.URL) (string, error) {
 	input, sig := inputs.FindStringSubmatch(r.Header.Get("Signature-Input")), signatures.FindStringSubmatch(r.Header.Get("Signature"))
 	if input == nil || sig == nil {

@@ -1,4 +1,4 @@
-// Command link is an agent that repeats each message, as described in docs/link.md: go run
+// Command link is an example for docs/link.md: an agent that repeats each message. Usage: go run
 // ./docs/clients/link PORTAL NAME, with the token in AGENTSITE_TOKEN.
 package main
 
@@ -19,16 +19,16 @@ type m = map[string]any
 
 var jobs sync.Map // active tasks by id; they outlive a connection
 
-// say streams an answer from an offset on. If the connection breaks, the portal resumes it on the next
-// one.
+// say streams the answer to a task from a byte offset on. If the connection breaks, the portal asks
+// to resume it on the next connection.
 func say(send func(m) error, j m, offset int) {
 	for _, word := range strings.SplitAfter(("You said: " + j["text"].(string))[offset:], " ") {
 		delta := m{"task": j["task"], "lease": j["lease"], "offset": offset, "text": word}
 		if now, ok := jobs.Load(j["task"]); !ok || now.(m)["lease"] != j["lease"] || send(m{"method": "delta", "params": delta}) != nil {
-			return // canceled, given out again, or the connection broke
+			return // the task was canceled or given out again, or the connection broke
 		}
 		offset += len(word)
-		time.Sleep(20 * time.Millisecond) // hard work
+		time.Sleep(20 * time.Millisecond) // stands for the real work
 	}
 	send(m{"id": j["task"], "method": "done", "params": m{"task": j["task"], "lease": j["lease"], "state": "completed"}})
 }
@@ -59,14 +59,14 @@ func connect(portal, name string) error {
 			jobs.Store(p["task"], p)
 			send(m{"id": in["id"], "result": m{"accepted": true}})
 			go say(send, p, 0)
-		case "resume": // only what hello offered
+		case "resume": // the portal resumes only tasks that hello listed
 			send(m{"id": in["id"], "result": m{"accepted": true}})
 			if j, ok := jobs.Load(p["task"]); ok {
 				go say(send, j.(m), int(p["offset"].(float64)))
 			}
 		case "cancel":
 			jobs.Delete(p["task"])
-		case nil: // hello was accepted, or done was
+		case nil: // an answer of the portal: hello or done was accepted
 			jobs.Delete(in["id"])
 		}
 	}
@@ -77,7 +77,7 @@ func main() {
 		err := connect(os.Args[1], os.Args[2])
 		log.Print(err)
 		if code := websocket.CloseStatus(err); code == 1008 || code > 4000 {
-			os.Exit(1) // reconnecting would not help
+			os.Exit(1) // the portal refuses this agent for good
 		}
 	}
 }
