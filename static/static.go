@@ -126,8 +126,8 @@ func (all *assets) addAsset(name string, content []byte) {
 	all.byURL[a.url] = a
 }
 
-// contentType returns the media type of a file suffix. It does not use package mime, whose table
-// depends on the machine.
+// contentType returns the media type of a file suffix. It does not use package mime, because its
+// table depends on the machine.
 func contentType(ext string) string {
 	switch ext {
 	case ".css":

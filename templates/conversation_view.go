@@ -135,7 +135,7 @@ func (v ConversationView) countPeople() (n int) {
 	return n
 }
 
-// privacyText returns a sentence on who can read the conversation.
+// privacyText returns a sentence on the people that can read the conversation.
 func (v ConversationView) privacyText() string {
 	if v.countPeople() == 0 {
 		return "Private: only you and the agents in it."

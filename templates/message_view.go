@@ -80,7 +80,7 @@ type QuoteView struct {
 	From, Text string
 }
 
-// ReactionView is one emoji on a message and the members who chose it.
+// ReactionView is one emoji on a message and the members that chose it.
 type ReactionView struct {
 	Emoji string
 	By    []string // handles of the members

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// PenaltyBox lists addresses whose connections are closed before any byte is read; limit.PenaltyBox
-// implements it.
+// PenaltyBox lists addresses that have their connections closed before any byte is read;
+// limit.PenaltyBox implements it.
 type PenaltyBox interface{ Contains(netip.Addr) bool }
 
 const (

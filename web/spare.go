@@ -24,7 +24,7 @@ func (l spareListener) Accept() (net.Conn, error) {
 	return &spareConn{Conn: c, opened: time.Now()}, nil
 }
 
-// spareConn is a connection whose read deadlines for its first request are moved.
+// spareConn is a connection that moves the read deadlines for its first request.
 type spareConn struct {
 	net.Conn
 	opened time.Time

@@ -34,8 +34,8 @@ type Config struct {
 	Loopback bool
 	// Secure is true if the portal's URL begins with https. It turns on HSTS.
 	Secure bool
-	// TrustedProxies are the proxies whose X-Forwarded-For fields give the client's address.
-	// Without any, the address of the connection is used.
+	// TrustedProxies are the proxies with trusted X-Forwarded-For fields, which give the client's
+	// address. Without any, the address of the connection is used.
 	TrustedProxies []netip.Prefix
 	// Link serves /link, the WebSocket of agents that connect to this portal.
 	Link http.Handler

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Daily counts today's admitted uses per key, in memory, for limits whose exact count is in a
+// Daily counts today's admitted uses per key, in memory, for limits with an exact count in a
 // database. The database count is behind: concurrent uses are admitted before the first of them is
 // stored, and some are never stored. The zero value is ready for use. It is safe for concurrent
 // use.

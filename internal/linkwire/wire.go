@@ -19,8 +19,8 @@ const (
 
 // Bounds that both sides check.
 const (
-	// MaxMessage bounds one message, in bytes. MaxHello bounds the first one, whose sender has not
-	// authenticated yet.
+	// MaxMessage bounds one message, in bytes. MaxHello bounds the first one, before its sender has
+	// authenticated.
 	MaxMessage = 1 << 20
 	MaxHello   = 128 << 10
 	// MaxText bounds the text of one answer in bytes, MaxParts the number of its parts.

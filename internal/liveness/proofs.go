@@ -24,7 +24,8 @@ const (
 	proofLife  = 3 * 24 * time.Hour
 	proofLong  = 7 * 24 * time.Hour
 	maxProofs  = 10_000
-	// domainsEvery is the interval of the search for domains whose proof must be checked again.
+	// domainsEvery is the interval of the search for domains with a proof that must be checked
+	// again.
 	domainsEvery = 5 * time.Minute
 )
 

@@ -16,8 +16,8 @@ const (
 	// beyond it, up to urgentAtOnce.
 	probesAtOnce = 16
 	urgentAtOnce = 24
-	// slowAtOnce bounds the running probes at slow hosts: those whose last answer took longer than
-	// slowAnswer.
+	// slowAtOnce bounds the running probes at slow hosts: the last answer of a slow host took
+	// longer than slowAnswer.
 	slowAtOnce = probesAtOnce / 2
 	slowAnswer = 2 * time.Second
 	// hostAtOnce and hostUrgent bound the running probes at one host, without and with those that a

@@ -83,8 +83,8 @@ func countSteady(h []hub.Contact) int {
 	return n
 }
 
-// isSurprising reports whether state differs from the steady state of an agent's history. An agent
-// whose state changes at every contact has no steady state, so nothing is surprising.
+// isSurprising reports whether state differs from the steady state of an agent's history. If the
+// state changes at every contact, there is no steady state and nothing is surprising.
 func isSurprising(h []hub.Contact, state hub.Live) bool {
 	if len(h) == 0 || h[len(h)-1].State == state {
 		return false

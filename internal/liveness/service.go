@@ -11,7 +11,7 @@ import (
 type Directory interface {
 	// Open returns an agent with its credential.
 	Open(ctx context.Context, agentID string) (hub.Agent, string, error)
-	// LearnCard reads the agent card of an agent whose card could not be read at registration, and
+	// LearnCard reads the agent card of an agent if it could not be read at registration, and
 	// returns the agent with it. Other agents are returned unchanged.
 	LearnCard(ctx context.Context, a hub.Agent) hub.Agent
 	// Relearn reads again the parts of an agent that may change at any time, such as the tools of

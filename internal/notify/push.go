@@ -16,7 +16,7 @@ import (
 type PushDraft struct {
 	TaskID  string
 	Name    string // generated if empty; unique within the task
-	Version string // version of A2A whose JSON the bodies have
+	Version string // version of A2A for the JSON of the bodies
 	URL     string
 	// Token is sent back in a header of its own. Scheme and Credentials make the Authorization header,
 	// if Credentials are not empty.

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxInFlight bounds the hooks that are served at a time, maxPerHost those at one host, maxPerOwner
-	// those of one owner, and maxRetrying those whose last attempt failed. With these bounds neither
-	// one slow host nor many of them delay the others.
+	// maxInFlight bounds the hooks that are served at a time, maxPerHost those at one host,
+	// maxPerOwner those of one owner, and maxRetrying those with a failed last attempt. With these
+	// bounds neither one slow host nor many of them delay the others.
 	maxInFlight = 32
 	maxPerHost  = 3
 	maxPerOwner = 8
@@ -36,7 +36,7 @@ type flight struct {
 	hooks    map[string]Hook // hooks being served, by id
 	hosts    map[string]int
 	owners   map[string]int
-	retrying int // number of these hooks whose last attempt failed
+	retrying int // number of these hooks with a failed last attempt
 }
 
 // listBusy returns the hooks being served and the hosts and owners at their limits, which the next
@@ -46,7 +46,7 @@ func (f *flight) listBusy() Busy {
 		Owners: fullKeys(f.owners, maxPerOwner), Trying: f.retrying >= maxRetrying}
 }
 
-// fullKeys returns the keys whose count has reached the limit most.
+// fullKeys returns the keys with a count that has reached the limit most.
 func fullKeys(counts map[string]int, most int) (out []string) {
 	for k, n := range counts {
 		if n >= most {

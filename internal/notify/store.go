@@ -34,9 +34,9 @@ type Hooks interface {
 
 // Queue holds the events that wait to be sent.
 type Queue interface {
-	// DueHooks returns up to limit active hooks with waiting events whose time has come, the
-	// longest due first, without those that busy excludes. later is the time at which the next
-	// other hook is due, zero if there is none.
+	// DueHooks returns up to limit active hooks with waiting events that are due, the longest due
+	// first, without those that busy excludes. later is the time at which the next other hook is
+	// due, zero if there is none.
 	DueHooks(ctx context.Context, now time.Time, busy Busy, limit int) (due []Hook, later time.Time, err error)
 	// NextEvent returns the oldest waiting event of a hook, with the hook as it is stored now; a
 	// NotFound fault when nothing waits or the hook is not active.
@@ -51,7 +51,7 @@ type Queue interface {
 // Busy lists the hooks that DueHooks must leave out: those with these ids, hosts or owners.
 type Busy struct {
 	IDs, Hosts, Owners []string
-	// Trying leaves out, in addition, all hooks whose last attempt failed.
+	// Trying leaves out, in addition, all hooks with a failed last attempt.
 	Trying bool
 }
 

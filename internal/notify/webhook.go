@@ -27,7 +27,7 @@ type Draft struct {
 	Active *bool
 }
 
-// checkOwner returns a fault unless the actor is a person whose token, if any, has the scope of the
+// checkOwner returns a fault unless the actor is a person, with a login or with a token for the
 // whole account.
 func checkOwner(actor ident.Actor) error {
 	if !actor.IsPerson() {

@@ -41,7 +41,7 @@ type Message struct {
 	Content Content `json:"content"`
 	Name    string  `json:"name,omitempty"`
 	// ToolCalls are the calls that the assistant asks for. ToolCallID, in a message with ToolRole,
-	// is the id of the call whose result it holds.
+	// is the id of the call that it answers.
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 	// Reasoning is text that some models send before their answer. Such models expect it back with
@@ -51,8 +51,8 @@ type Message struct {
 	Pictures []string `json:"-"`
 }
 
-// Content is text that may arrive as a string, as null, or as an array of parts, whose text parts
-// are joined. It is sent as a string.
+// Content is text that may arrive as a string, as null, or as an array of parts; the text parts are
+// joined. It is sent as a string.
 type Content string
 
 // UnmarshalJSON implements json.Unmarshaler. Parts that are not text are skipped; a value that is

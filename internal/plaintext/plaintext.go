@@ -20,8 +20,8 @@ func Clean(s string) string {
 	var before rune
 	selected, seen := false, false
 	s = strings.Map(func(r rune) rune {
-		// Supplementary variation selectors (above U+FFFF) stay only after Chinese characters,
-		// whose forms they select.
+		// Supplementary variation selectors (above U+FFFF) stay only after Chinese characters, to
+		// select their forms.
 		again := selected || r > 0xFFFF && !unicode.Is(unicode.Han, before)
 		selected, before = unicode.Is(unicode.Variation_Selector, r), r
 		switch {

@@ -42,7 +42,7 @@ func PlainDomain(s string) bool {
 			return false
 		}
 	}
-	// Programs read a name whose last label is a number as an IP address.
+	// Programs read a name with a number as its last label as an IP address.
 	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
 }
 

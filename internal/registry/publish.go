@@ -20,10 +20,10 @@ import (
 const releaseTries = 4
 
 // PublishRelease publishes a version of a server in the MCP registry; a version can be published
-// once. A server whose latest version has an address that this portal can call is also an agent of
-// kind mcp: the agent is created with the first such version and has the content of the latest one.
-// The publisher needs a proof of the server's domain, but no account. An agent published without an
-// account has no owner, and only the operator may edit it.
+// once. If the latest version of a server has an address that this portal can call, the server is
+// also an agent of kind mcp: the agent is created with the first such version and has the content
+// of the latest one. The publisher needs a proof of the server's domain, but no account. An agent
+// published without an account has no owner, and only the operator may edit it.
 func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
 	right, err := s.mayRelease(ctx, actor, r.Name)
 	if err != nil {

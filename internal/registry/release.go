@@ -104,7 +104,7 @@ type Filter struct {
 type Change struct {
 	Server Server   // new state of the server; Revision is the one that was read
 	Add    *Release // new version, nil for none
-	// Set are the versions whose status and message become Status and Message.
+	// Set are the versions that get Status and Message as their new values.
 	Set             []string
 	Status, Message string
 	Latest          string // version that is the latest one after the change
@@ -131,8 +131,8 @@ type Releases interface {
 	// SaveRelease saves a change completely or not at all. It returns ErrStale, or an Invalid fault
 	// for an address that another server uses.
 	SaveRelease(ctx context.Context, c Change) error
-	// Releases lists releases, ordered by name and version as bytes, without those whose agent is
-	// not public.
+	// Releases lists releases, ordered by name and version as bytes, without those of agents that
+	// are not public.
 	Releases(ctx context.Context, f Filter) ([]Release, error)
 }
 

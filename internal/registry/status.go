@@ -14,8 +14,8 @@ import (
 
 // SetReleaseStatus changes the status of one version of a published server, or of all versions if
 // version is empty. A nil message clears the earlier one. The status of the server's agent follows.
-// Publishers of the server and the operator may do this. When an operator who is not a publisher
-// deletes the whole server, only the operator can restore it.
+// Publishers of the server and the operator may do this. When an operator without the right to
+// publish deletes the whole server, only the operator can restore it.
 func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string,
 	message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)

@@ -122,8 +122,8 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 	return out, root, nil
 }
 
-// flatProperties returns the properties of an object whose fields the form shows one by one, and
-// nil if the object is one JSON field: it has many properties, a default, or a path that would be
+// flatProperties returns the properties of an object that the form shows field by field, and nil if
+// the object is one JSON field: it has many properties, a default, or a path that would be
 // ambiguous.
 func (s *spec) flatProperties(siblings *object) *object {
 	if s.kind != "object" {

@@ -147,8 +147,8 @@ func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
 }
 
-// Files opens the files of this portal that parts of a call refer to: those whose URL begins with
-// FilePath.
+// Files opens the files of this portal that parts of a call refer to: those with a URL that begins
+// with FilePath.
 type Files interface {
 	// Open returns the content of a file; the caller closes it.
 	Open(ctx context.Context, url string) (File, io.ReadCloser, error)

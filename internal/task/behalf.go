@@ -34,7 +34,7 @@ func BehalfOf(ctx context.Context) (b Behalf, ok bool) {
 }
 
 // OnBehalfOf returns the Behalf for the requests that the call causes. An operator counts as a
-// person, so that other portals do not learn who operates this one.
+// person, so that other portals do not learn the operator of this one.
 func (c Call) OnBehalfOf() Behalf {
 	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via, Budget: c.Budget}
 	switch {

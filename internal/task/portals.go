@@ -7,8 +7,8 @@ import (
 
 // Portals finds the active tasks between this portal and others.
 type Portals interface {
-	// ActivePortals returns two lists of portal ids: portals whose people have tasks at agents
-	// here, and portals at whose agents people here have tasks. Tasks in a final state do not
+	// ActivePortals returns two lists of portal ids: portals with people that have tasks at agents
+	// here, and portals with agents that have tasks of people here. Tasks in a final state do not
 	// count.
 	ActivePortals(ctx context.Context) (asking, asked []string, err error)
 	// TasksFor returns the active tasks here of a portal's people. TasksAt returns those of people

@@ -28,8 +28,8 @@ type Filter struct {
 // Query selects the tasks of one caller at one agent for Find.
 type Query struct {
 	AgentID string
-	// ConversationID, State and After restrict the list if they are set. After selects tasks whose
-	// last change is later.
+	// ConversationID, State and After restrict the list if they are set. After selects tasks with a
+	// later last change.
 	ConversationID string
 	State          State
 	After          time.Time
