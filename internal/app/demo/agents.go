@@ -6,42 +6,43 @@ import (
 	"fmt"
 )
 
-// sorry is an agent's answer to a text that it cannot work on. It is an answer, not a failure.
+// sorry is an error with an agent's answer to a text that it cannot work on. The agent sends the
+// text as a normal answer, so its task completes.
 type sorry string
 
 func (s sorry) Error() string { return string(s) }
 
 func sorryf(format string, args ...any) error { return sorry(fmt.Sprintf(format, args...)) }
 
-// work is the function of an agent: it turns a text into an answer.
+// work computes an agent's answer to a text. A sorry error holds a sentence for the sender.
 type work func(in string) (string, error)
 
-// agent is an agent that speaks A2A.
+// agent is the description of a demo agent that speaks A2A, from agents.json.
 type agent struct {
 	Name, Title, About string
 	Tags               []string
-	// Asks are questions to it; the first is the example on its page.
+	// Asks are questions for the agent. The first two are examples on its card and page.
 	Asks []string
-	// Do is the key of its function in functions, which is do.
+	// Do is the name of the agent's function in functions; loadAgents sets do to that function.
 	Do string
 	do work
 }
 
-// server is an MCP server.
+// server is the description of a demo MCP server, from agents.json.
 type server struct {
 	Name, Title, About string
 	Tags               []string
 	Tools              []tool
 }
 
-// tool is a tool of a server, which takes one text.
+// tool is a tool of a server. It has one text argument with the name Takes.
 type tool struct {
 	Name, About, Takes, Example string
 	Do                          string
 	do                          work
 }
 
-// functions are the functions of agents.json by name.
+// functions maps the names in agents.json to the functions of agents and tools.
 var functions = map[string]work{
 	"dates": describeDay, "dissectURL": dissectURL, "explainStatus": explainStatus, "formatJSON": formatJSON,
 	"fromBase64": fromBase64,
@@ -53,15 +54,15 @@ var functions = map[string]work{
 //go:embed agents.json
 var agentsFile []byte
 
-// loadAgents returns the agents and servers that portals choose from, in an
-// order that gives neighbours different agents.
+// loadAgents reads agents.json: the agents and servers that castRoles distributes to the portals.
+// Their order gives neighbouring portals different agents.
 func loadAgents() ([]agent, []server) {
 	var file struct {
 		Agents  []agent
 		Servers []server
 	}
 	if err := json.Unmarshal(agentsFile, &file); err != nil {
-		panic("demo: agents.json: " + err.Error()) // a test reads the file
+		panic("demo: agents.json: " + err.Error()) // cannot happen: a test loads the embedded file
 	}
 	for i := range file.Agents {
 		file.Agents[i].do = functions[file.Agents[i].Do]

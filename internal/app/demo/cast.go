@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// portalNames are those of the portals, in the order they come.
+// portalNames are the names of the portals, in the order of their start.
 var portalNames = strings.Split("Harbour Lab,Nordlicht,Café Babbage,Old Mill Makers,Riverside Library,Observatory Hill,Tinkers Guild,Quiet Office,Lighthouse Nine,Orchard Works,"+
 	"Copper Street,Tidewater,Maple Commons,Signal House,Paper Lantern,Juniper Desk,Kiosk 42,Stonebridge,Atlas Reading Room,Blue Heron,"+
 	"Granite Peak,Foundry Row,Saltmarsh,Willow Yard,Northern Post,Clockmaker's,Ferry Landing,Birch & Byte,Corner Shop,Meridian,"+
 	"Windmill Park,Cedar Point,Almanac,Hilltop Radio,Print Room,Garden Gate,Sandpiper,Long Table,Marble Arcade,Dockside,"+
 	"Fern Hollow,Night Train,Amber Coast,Weavers' Hall,Tin Roof,Seven Bridges,Upland School,Brick Lane Club,Open Shutters,Last Stop", ",")
 
-// MaxPortals is how many portals have a name: each of the list is had twice.
+// MaxPortals is the maximum number of portals. Each name serves two portals.
 const MaxPortals = 100
 
-// portalName is the name of a portal, by when it comes.
+// portalName returns the name of the portal with index i, from 0. The second portal with a name has
+// "II" after it.
 func portalName(i int) string {
 	if i < len(portalNames) {
 		return portalNames[i]
@@ -23,26 +24,27 @@ func portalName(i int) string {
 	return portalNames[i%len(portalNames)] + " II"
 }
 
-// people have accounts at the portals.
+// people are the account names that castRoles distributes to the portals, again from the first when
+// all are used.
 var people = strings.Fields("ada bela chen dana emil fatou goran hana ines jonas kofi lena mira nils olga pavel quinn rosa sami tilda umar vera wim xenia yusuf zora")
 
 const (
-	// fewestAgents is how many speak A2A at a portal; every second one has one
-	// more. Each has a bench of tools besides.
+	// fewestAgents is the number of A2A agents of a portal. Every second portal has one more. Each
+	// portal has one MCP server in addition.
 	fewestAgents = 3
 	peopleEach   = 3
 )
 
-// role is the part of one portal in the demo.
+// role describes one portal of the demo before it starts.
 type role struct {
 	name, folder string
-	// people have accounts; the first is the operator.
+	// people are the names of the accounts; the first is the operator.
 	people  []string
 	agents  []agent
 	benches []server
 }
 
-// castRoles gives n portals their parts. Neighbours share no agent.
+// castRoles returns the roles of n portals. Neighbouring portals share no agent.
 func castRoles(n int) []role {
 	all, tools := loadAgents()
 	next := 0

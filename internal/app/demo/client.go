@@ -9,17 +9,17 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds the bytes that are read of a portal's answer.
+// maxAnswer bounds the part of a portal's answer that is read, in bytes.
 const maxAnswer = 1 << 20
 
-// client uses a portal's public API with a token.
+// client calls the public API of one portal with the token of one person.
 type client struct {
 	base, token string
 	http        *http.Client
 }
 
-// callAPI sends in as JSON, unless it is nil, and reads the answer into out,
-// unless that is nil.
+// callAPI sends in as JSON and decodes the answer into out; nil sends no body or ignores the
+// answer. A status of 300 or more is an error with the portal's message.
 func (c client) callAPI(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -48,7 +48,7 @@ func (c client) callAPI(ctx context.Context, method, path string, in, out any) e
 		var e struct {
 			Error struct{ Message string }
 		}
-		_ = json.Unmarshal(b, &e) // a body without an error has an empty message
+		_ = json.Unmarshal(b, &e) // without an error object the message stays empty
 		return fmt.Errorf("%s %s: %s %s", method, path, resp.Status, e.Error.Message)
 	}
 	if out == nil {

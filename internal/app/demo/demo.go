@@ -1,6 +1,7 @@
-// Package demo runs a small federation in one process: portals on free loopback ports, each with
-// agents of its own that work without any key, and with people that talk to them. It builds portals
-// with package app, and registers and talks over their public API. It knows no internals of portals.
+// Package demo runs a small network of portals in one process: portals on free loopback ports, each
+// with agents that need no key, and with simulated people that talk to the agents. It starts
+// portals with package app and fills them through their public API, so that it needs no knowledge
+// of their internals.
 package demo
 
 import (
@@ -17,20 +18,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config holds the choices of the user.
+// Config holds the flags of the command.
 type Config struct {
-	// Portals is how many there are, 1 to MaxPortals.
+	// Portals is the number of portals, 1 to MaxPortals.
 	Portals int
-	// Keep is a folder for the data, which stays; it must be empty or not be
-	// there. Without it the data is in a temporary folder, which goes.
+	// Keep is a folder for the data, which must be empty or not exist; it is kept. Without it the
+	// data is in a temporary folder, which Run removes.
 	Keep string
-	// Kill is how many portals die at once, some time after all is ready.
+	// Kill is the number of portals that are killed at once, drillPause after the start; 0 for
+	// none.
 	Kill int
-	// soon has them die at once: for tests.
+	// soon kills them without the pause, for tests.
 	soon bool
 }
 
-// Validate returns an error that names the invalid field.
+// Validate returns an error that names the first invalid flag and the allowed values.
 func (c Config) Validate() error {
 	if c.Portals < 1 || c.Portals > MaxPortals {
 		return fmt.Errorf("--portals %d: use 1 to %d", c.Portals, MaxPortals)
@@ -50,40 +52,41 @@ func (c Config) Validate() error {
 }
 
 const (
-	// startingAtOnce is how many portals start side by side.
+	// startingAtOnce bounds the portals that start at the same time.
 	startingAtOnce = 4
-	// maxIdle is how many connections between the portals are kept, each of which
-	// is two files.
+	// maxIdle bounds the idle connections between all portals. Each uses two of the file
+	// descriptors of the process.
 	maxIdle = 3500
-	// startWait is how long one may take to start.
+	// startWait bounds the time that one portal may take to start.
 	startWait = time.Minute
 )
 
-// federation holds the running parts.
+// federation holds the running portals and everything else that close must end.
 type federation struct {
 	dir    string
 	keep   bool
 	http   *http.Client
 	stderr io.Writer
-	idle   int        // connections that a portal keeps
+	idle   int        // idle connections that each portal may keep
 	errs   sync.Mutex // guards stderr, told and working
-	told   time.Time  // when progress was last reported
-	// working is true after a line of progress, until finished.
+	told   time.Time  // time of the last line of progress
+	// working is true while a line of progress has no result line after it.
 	working bool
-	every   time.Duration // between lines of progress
+	every   time.Duration // minimum time between two lines of progress
 	began   time.Time
 
-	portals []*portal // those that started, in the order of their parts
-	// newcomers joined in the drill, which alone knows of them until it is over.
+	portals []*portal // portals that started, in the order of their roles
+	// newcomers are the portals that joined in the drill. Only the goroutine of runDrill uses them
+	// until it has ended.
 	newcomers []*portal
 	wrongs    wrongs
 	traffic   *traffic
 }
 
-// Run starts a federation, prints one line for each portal, the pages to open and "ready", and serves
-// until ctx ends or the last portal has failed. A portal that fails is reported on stderr, and the
-// others go on. When Run returns, all goroutines have ended and the folder is removed, unless
-// Config.Keep is set.
+// Run starts a network of portals, prints one line for each portal, the pages to open and "ready",
+// and serves until ctx ends or the last portal has failed. A portal that fails is reported on
+// stderr, and the others go on. When Run returns, all goroutines have ended and the folder is
+// removed, unless Config.Keep is set.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	f, err := openFolder(cfg, stderr)
 	if err != nil {
@@ -106,7 +109,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return errors.Join(err, f.close())
 }
 
-// openFolder makes the folder. The caller closes the result.
+// openFolder checks cfg and makes the data folder. The caller must call close on the result.
 func openFolder(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -126,11 +129,12 @@ func openFolder(cfg Config, stderr io.Writer) (*federation, error) {
 	return f, nil
 }
 
-// startPortals starts n portals, connects them, and returns when each finds the agents of the others, or when
-// that takes too long.
+// startPortals starts n portals, connects them and waits until each finds the agents of the others.
+// If that takes too long, it reports this and returns nil, because the portals can be used. It
+// returns an error if no portal starts or ctx ends.
 func (f *federation) startPortals(ctx context.Context, n int, stdout io.Writer) error {
 	list := castRoles(n)
-	// The files that one process may have open are for all of them.
+	// All portals share the file descriptors of this process.
 	f.idle = min(maxIdle/n, 128)
 	started := make([]*portal, n)
 	errs := make([]error, n)
@@ -144,7 +148,7 @@ func (f *federation) startPortals(ctx context.Context, n int, stdout io.Writer) 
 			return nil
 		})
 	}
-	_ = group.Wait() // its functions return nil
+	_ = group.Wait() // the functions return nil; errors are in errs
 	for _, p := range started {
 		if p != nil {
 			f.portals = append(f.portals, p)
@@ -167,8 +171,8 @@ func (f *federation) startPortals(ctx context.Context, n int, stdout io.Writer) 
 	return nil
 }
 
-// printWelcome prints the addresses and first steps. If complete is false, a portal
-// does not find all agents yet, and the demo is not called ready.
+// printWelcome prints the addresses and the first steps for the user. If complete is false, some
+// portal does not find all agents yet, and the line says "started" and not "ready".
 func (f *federation) printWelcome(w io.Writer, agents int, complete bool) {
 	for _, p := range f.portals {
 		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
@@ -188,12 +192,12 @@ func (f *federation) printWelcome(w io.Writer, agents int, complete bool) {
 		portals, took, all, f.dir)
 }
 
-// startOne starts a portal, and says so if it cannot.
+// startOne starts a portal within startWait and reports a failure on stderr.
 func (f *federation) startOne(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	p, err := startPortal(starting, r, f.dir, f.idle, f.http)
-	if err != nil && ctx.Err() == nil { // otherwise ctx ended it
+	if err != nil && ctx.Err() == nil { // if ctx has ended, the failure need not be reported
 		f.reportError("%s does not start: %v; the others go on", r.name, err)
 	}
 	return p, err
@@ -205,7 +209,8 @@ func (f *federation) reportError(format string, args ...any) {
 	fmt.Fprintf(f.stderr, "agentsite: "+format+"\n", args...)
 }
 
-// waitEnd waits until ctx ends, or until no portal is left.
+// waitEnd waits until ctx ends or all portals have ended, and returns the first error of a portal.
+// Killed portals count as ended without error.
 func (f *federation) waitEnd(ctx context.Context) error {
 	var group errgroup.Group
 	for _, p := range f.portals {
@@ -225,7 +230,8 @@ func (f *federation) waitEnd(ctx context.Context) error {
 	return group.Wait()
 }
 
-// close stops everything in order: the people, the portals, their agents. Then it removes the folder.
+// close stops the simulated people, then the portals and their agents, then the faulty portals. It
+// removes the folder unless it is to be kept.
 func (f *federation) close() error {
 	if f.traffic != nil {
 		f.traffic.close()

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// drillPause is how long people may look at the pages before the drill begins.
+	// drillPause is the time for looking at the pages before the drill begins.
 	drillPause = 15 * time.Second
-	// drillWait is how long those that are left may take to find each other's
-	// agents, with more for many.
+	// drillWait bounds the time until the remaining portals find each other's agents, with
+	// settleForEach more per portal.
 	drillWait = 90 * time.Second
-	// A newcomer joins for so many that died.
+	// One newcomer joins for each diedEach killed portals, at least one.
 	diedEach = 5
 )
 
-// runDrill kills portals all at once, has newcomers join that know one of those
-// that are left, and says when all of these find each other's agents.
+// runDrill kills cfg.Kill portals at once and starts newcomers that know one remaining portal each.
+// It prints when all of these find each other's agents, or reports that it took too long.
 func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer) {
 	kill := cfg.Kill
 	if !cfg.soon && pauseFor(ctx, drillPause) != nil {
 		return
 	}
-	// The first stays: it is the one that people look at.
+	// The first portal is never killed, because its pages are the ones that the user was asked to
+	// open.
 	var left []*portal
 	order := rand.Perm(len(f.portals) - 1)
 	for i, k := range order {
@@ -70,8 +71,8 @@ func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer)
 	fmt.Fprintf(stdout, "all is found: at each of %d portals every agent of every one, %d times asked, %.1f s after the others died\n", len(left), n, time.Since(began).Seconds())
 }
 
-// findEach waits until each portal finds the agents of each other portal, and returns the number of
-// searches.
+// findEach waits until a search at each portal finds all agents of each other portal. It returns
+// the number of searches, and an error after drillWait.
 func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillWait+time.Duration(len(all))*settleForEach)
 	defer cancel()
@@ -100,7 +101,7 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 	return asked, nil
 }
 
-// findsOf counts the agents of another portal that a search finds.
+// findsOf returns the number of agents of another portal that a search at p finds.
 func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	var page struct{ Total int }
 	err := p.clients[0].callAPI(ctx, http.MethodGet,
@@ -108,7 +109,7 @@ func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	return page.Total, err
 }
 
-// killPortal ends a portal like a power cut: without notice to the others.
+// killPortal ends a portal without any notice to the other portals, as a power cut would.
 func (p *portal) killPortal() {
 	p.killed.Store(true)
 	p.app.Vanish()

@@ -12,20 +12,22 @@ import (
 )
 
 const (
-	// settleWait is how long portals may take to find each other's agents,
-	// with more for many.
+	// settleWait bounds the time until portals find each other's agents, with settleForEach more
+	// per portal.
 	settleWait    = 30 * time.Second
 	settleForEach = 2 * time.Second
-	// mostWords bounds the rules that portals set for each other: each portal receives all.
+	// mostWords bounds the statements that portals make about each other, because each portal
+	// receives all of them.
 	mostWords = 6
 	// tellEvery is the minimum time between lines of progress, so that quick steps print none.
 	tellEvery = 2 * time.Second
 )
 
-// wrongs are portals at which something goes wrong on purpose.
+// wrongs are the two portals that fail on purpose: down becomes unreachable, liar signs
+// contradicting heads. A nil one could not be started.
 type wrongs struct{ down, liar *stranger }
 
-// openWrongs makes them. The caller closes them.
+// openWrongs starts both portals. The caller must call close, also after an error.
 func openWrongs(ctx context.Context, hc *http.Client) (w wrongs, err error) {
 	w.down, err = openStranger(ctx, "Old Pier", hc,
 		agent{Name: "tide-table", Title: "Tide table",
@@ -39,7 +41,7 @@ func openWrongs(ctx context.Context, hc *http.Client) (w wrongs, err error) {
 	return w, err
 }
 
-// all are those that could be made.
+// all returns the portals that were started.
 func (w wrongs) all() (list []*stranger) {
 	for _, s := range []*stranger{w.down, w.liar} {
 		if s != nil {
@@ -55,8 +57,8 @@ func (w wrongs) close() {
 	}
 }
 
-// connectPortals connects the portals: each gets the address of the first, and learns of the others from it.
-// They have registered their agents by then, so that one exchange is enough.
+// connectPortals connects the portals: each gets the address of the first one and learns the others
+// from it. The agents are registered before, so that one exchange is enough.
 func (f *federation) connectPortals(ctx context.Context) {
 	if len(f.portals) < 2 {
 		return
@@ -78,17 +80,17 @@ func (f *federation) connectPortals(ctx context.Context) {
 		})
 	}
 	for _, s := range f.wrongs.all() {
-		for _, p := range f.portals { // it does not hear of others by itself
+		for _, p := range f.portals { // a stranger does not discover portals, so it joins each one
 			if err := s.joinNetwork(ctx, p.url()); err != nil && ctx.Err() == nil {
 				f.reportError("%s does not join: %v", s.name, err)
 			}
 		}
 	}
-	_ = group.Wait() // its functions return nil
+	_ = group.Wait() // the functions return nil
 }
 
-// awaitAgents waits until each portal finds the agents of all, and says how far that
-// is.
+// awaitAgents waits until a search at each portal finds the agents of all portals. It returns their
+// number, and an error if that takes longer than settleWait.
 func (f *federation) awaitAgents(ctx context.Context) (agents int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(f.portals))*settleForEach)
 	defer cancel()
@@ -126,17 +128,19 @@ func (f *federation) awaitAgents(ctx context.Context) (agents int, err error) {
 	}
 }
 
-// registeredKinds leaves the built-in agents out of a search: each portal finds its own only.
+// registeredKinds is a part of a query that excludes the built-in agents, because a portal finds
+// only its own ones.
 const registeredKinds = "&kind=a2a,link,mcp,openai,prompt"
 
-// countFound counts the registered agents that a search finds, of the portal or of all.
+// countFound returns the number of registered agents that a search at p finds. scope is "portal"
+// for its own agents or "federation" for all.
 func (p *portal) countFound(ctx context.Context, scope string) (int, error) {
 	var page struct{ Total int }
 	err := p.clients[0].callAPI(ctx, http.MethodGet, "/search?limit=1&scope="+scope+registeredKinds, nil, &page)
 	return page.Total, err
 }
 
-// printProgress prints progress from time to time, worded as work in progress.
+// printProgress prints a line of progress, unless the last one was less than f.every ago.
 func (f *federation) printProgress(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
@@ -146,7 +150,7 @@ func (f *federation) printProgress(format string, args ...any) {
 	}
 }
 
-// printResult prints the result, if progress was printed before.
+// printResult prints the result of a step, if a line of progress was printed for the step.
 func (f *federation) printResult(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
@@ -156,8 +160,8 @@ func (f *federation) printResult(format string, args ...any) {
 	}
 }
 
-// makeHistory gives the network a history: operators set rules for other portals, one portal goes down, and
-// one signs contradicting heads.
+// makeHistory gives the network something to show: operators set policies and vouch for other
+// portals, one portal becomes unreachable, and one signs contradicting heads.
 func (f *federation) makeHistory(ctx context.Context) {
 	n := len(f.portals)
 	for i := range min(n, mostWords) {

@@ -19,24 +19,24 @@ import (
 	"agentsite/internal/control"
 )
 
-// networkName keeps demos apart from real networks: nothing that is signed in
-// one counts in the other.
+// networkName keeps demos apart from real networks: a record that is signed for one network is
+// invalid in another.
 const networkName = "agentsite-demo"
 
-// tokenLife is how long the people of a demo may act.
+// tokenLife is the lifetime of the tokens of the simulated people, longer than a demo runs.
 const tokenLife = 30 * 24 * time.Hour
 
-// portal is one that runs, with its agents.
+// portal is a running portal of the demo, with its agents and the clients of its people.
 type portal struct {
 	role
 	app     *app.Portal
 	shop    *workshop
 	log     *os.File
-	clients []client           // of people
-	link    string             // signs the operator in
-	cancel  context.CancelFunc // nil until it runs
+	clients []client           // one per person, the operator first
+	link    string             // address that signs the operator in
+	cancel  context.CancelFunc // stops the portal; nil before it runs
 	done    chan struct{}
-	err     error // of Run; read it when done is closed
+	err     error // result of app.Run; read it only after done is closed
 	killed  atomic.Bool
 	once    sync.Once
 	stopErr error
@@ -44,10 +44,10 @@ type portal struct {
 
 func (p *portal) url() string { return p.app.URL() }
 
-// handle is how the whole network calls an agent of the portal.
+// handle returns the handle of an agent of the portal, which is valid in the whole network.
 func (p *portal) handle(name string) string {
 	u, err := url.Parse(p.url())
-	if err != nil { // it was parsed before
+	if err != nil { // cannot happen: the portal parsed the address before
 		return name
 	}
 	return name + "@" + u.Host
@@ -55,9 +55,9 @@ func (p *portal) handle(name string) string {
 
 func (p *portal) countAgents() int { return len(p.agents) + len(p.benches) }
 
-// startPortal starts a portal below dir and registers its agents; it keeps idle idle connections to
-// others, 0 for the default number. It knows no other portal yet. If it fails, the parts it started
-// are stopped.
+// startPortal starts a portal with its data below dir and registers its agents. idle bounds its
+// idle connections to other portals, 0 for the default. The portal knows no other portal yet. After
+// an error everything that was started is stopped.
 func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Client) (p *portal, err error) {
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
@@ -92,9 +92,10 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	return p, nil
 }
 
-// runPortal runs the portal, and returns when it serves.
+// runPortal runs the portal in a goroutine and returns once it answers requests. The goroutine ends
+// by stopPortal.
 func (p *portal) runPortal(ctx context.Context) error {
-	// It outlives its start, and ends by stop.
+	// The portal must run longer than ctx, which ends with its start.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	ready := &said{what: []byte("ready "), heard: make(chan struct{})}
@@ -112,7 +113,7 @@ func (p *portal) runPortal(ctx context.Context) error {
 	}
 }
 
-// fillPortal makes accounts and registers the agents.
+// fillPortal creates accounts and tokens for the people of the role and registers its agents.
 func (p *portal) fillPortal(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
 	c, err := control.Open(ctx, cfg, false, p.log)
 	if err != nil {
@@ -156,20 +157,22 @@ func (p *portal) fillPortal(ctx context.Context, cfg app.Config, hc *http.Client
 	return nil
 }
 
-// listSkills returns the skills for an agent's card and page.
+// listSkills returns the skills of an agent in the JSON of the A2A card, which the registration API
+// takes too.
 func listSkills(a agent) []any {
 	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags,
 		"examples": a.Asks[:min(2, len(a.Asks))]}}
 }
 
-// stopPortal stops the portal, then its agents. It may be called twice.
+// stopPortal stops the portal, then the server of its agents. Further calls return the result of
+// the first.
 func (p *portal) stopPortal() error {
 	p.once.Do(func() {
 		switch {
 		case p.cancel != nil:
 			p.cancel()
 			<-p.done
-		case p.app != nil: // it never ran
+		case p.app != nil: // the portal was opened but never ran
 			p.app.Close()
 		}
 		if p.shop != nil {
@@ -182,14 +185,15 @@ func (p *portal) stopPortal() error {
 	return p.stopErr
 }
 
-// said is a writer that signals when a text was written to it.
+// said is a writer that closes heard once the text what was written to it, and discards everything.
 type said struct {
 	what  []byte
 	heard chan struct{}
 	once  sync.Once
 }
 
-// Write implements io.Writer. The portal writes the expected text in one call.
+// Write implements io.Writer. It finds the text only within one call, which suffices because the
+// portal writes it in one call.
 func (s *said) Write(b []byte) (int, error) {
 	if bytes.Contains(b, s.what) {
 		s.once.Do(func() { close(s.heard) })

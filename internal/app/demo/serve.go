@@ -18,24 +18,25 @@ import (
 )
 
 const (
-	// maxRequest bounds the bytes that an agent reads.
+	// maxRequest bounds a request to an agent, in bytes.
 	maxRequest = 1 << 20
-	// maxInput bounds the bytes that an agent works on.
+	// maxInput bounds the text that an agent works on, in bytes.
 	maxInput = 64 << 10
-	// wordPause is the pause between streamed words, at reading speed.
+	// wordPause is the pause between the pieces of a streamed answer, so that they appear at
+	// reading speed.
 	wordPause = 25 * time.Millisecond
-	// longestStream is when the rest of an answer comes at once.
+	// longestStream is the time after which the rest of an answer is sent without pauses.
 	longestStream = 1500 * time.Millisecond
 )
 
-// workshop serves the agents of one portal on an address of its own.
+// workshop is the HTTP server of the agents and MCP servers of one portal, outside of the portal.
 type workshop struct {
 	url    string
 	server *http.Server
 	ended  chan struct{}
 }
 
-// openWorkshop listens on a free loopback port. The caller closes it.
+// openWorkshop starts the server on a free loopback port. The caller must call close.
 func openWorkshop(ctx context.Context, list []agent, benches []server) (*workshop, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +52,7 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	for _, s := range benches {
 		mux.Handle("/"+s.Name, mcpDoor(s))
 	}
-	// The answers of an agent end with its server.
+	// The contexts of requests end at shutdown, so that streamed answers do not delay it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -65,7 +66,7 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	return w, nil
 }
 
-// close ends the server and waits for it.
+// close stops the server, for at most 2 s with running requests, and waits for its goroutine.
 func (w *workshop) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -82,7 +83,7 @@ func sendJSON(w http.ResponseWriter, v any) {
 
 type object = map[string]any
 
-// agentCard is the agent's card (A2A 1.0, section 4.4.1).
+// agentCard returns the A2A card of an agent (A2A 1.0 §4.4.1).
 func agentCard(a agent, url string) object {
 	return object{"name": a.Title, "description": a.About, "version": "1",
 		"supportedInterfaces": []any{object{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}},
@@ -91,11 +92,11 @@ func agentCard(a agent, url string) object {
 		"skills":             listSkills(a)}
 }
 
-// a2aDoor speaks A2A 1.0 over JSON-RPC. A task ends with its answer, so none
-// is kept: asked for one, the agent knows none.
+// a2aDoor is the A2A 1.0 endpoint of an agent, over JSON-RPC. Each request is answered completely,
+// so no task is kept and requests for a task fail.
 type a2aDoor struct{ agent }
 
-// Codes of errors (A2A 1.0, section 9.5).
+// Codes of errors (A2A 1.0 §9.5) and states of tasks.
 const (
 	codeParse    = -32700
 	codeMethod   = -32601
@@ -105,7 +106,8 @@ const (
 	stateWorking = "TASK_STATE_WORKING"
 )
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. It answers one JSON-RPC request, streamed for
+// SendStreamingMessage.
 func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		ID     json.RawMessage `json:"id"`
@@ -184,7 +186,7 @@ func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(object{"statusUpdate": object{"taskId": task, "contextId": room, "status": object{"state": stateDone}}})
 }
 
-// runWork works on a text; a text that an agent cannot work on is an answer too.
+// runWork returns the answer to a text. An error of do is returned as the answer.
 func runWork(do work, in string) string {
 	if len(in) > maxInput {
 		return "That is too long for me: send at most 64 KiB."
@@ -196,7 +198,8 @@ func runWork(do work, in string) string {
 	return out
 }
 
-// splitAnswer cuts an answer into a few words each.
+// splitAnswer cuts an answer into pieces of at most three words for streaming. The pieces joined
+// are the answer.
 func splitAnswer(s string) []string {
 	var out []string
 	for s != "" {
@@ -225,7 +228,7 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mcpDoor serves the tools of a bench.
+// mcpDoor returns the MCP endpoint of a server with its tools, without sessions.
 func mcpDoor(s server) http.Handler {
 	m := sdk.NewServer(&sdk.Implementation{Name: s.Name, Title: s.Title, Version: "1"},
 		&sdk.ServerOptions{Instructions: s.About})

@@ -21,8 +21,9 @@ import (
 	"agentsite/internal/record"
 )
 
-// stranger is a foreign portal, as the others see it: it signs a card, agents and heads, and answers
-// their requests. The demo uses it for failures: one goes down, one lies.
+// stranger is a minimal portal that the demo controls itself: it signs a portal card, agents and
+// heads and answers the requests of other portals. It can do things that a real portal does not do,
+// such as signing contradicting heads.
 type stranger struct {
 	name, origin string
 	id           record.PortalID
@@ -36,8 +37,8 @@ type stranger struct {
 	http         *http.Client
 }
 
-// openStranger serves a portal of that name with agents of these names, which cannot be reached. The
-// caller closes it.
+// openStranger starts a stranger with agents that exist only as records and cannot be called. The
+// caller must call close.
 func openStranger(ctx context.Context, name string, hc *http.Client, agents ...agent) (*stranger, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,20 +67,20 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// close ends it, at once and with all connections. It may be called twice.
+// close stops the server and closes all its connections. It may be called twice.
 func (s *stranger) close() {
 	s.server.Close()
 	<-s.ended
 }
 
-// nextHeader is that of its next record.
+// nextHeader returns the header of the stranger's next record, valid for life.
 func (s *stranger) nextHeader(now time.Time, life time.Duration) record.Header {
 	s.seq++
 	return record.Header{Portal: s.id, Epoch: s.epoch, Seq: s.seq, Issued: now.UnixMilli(),
 		Expires: now.Add(life).UnixMilli()}
 }
 
-// signRecords makes the card, the agents and the first head.
+// signRecords signs the portal card, the agent records and the first head.
 func (s *stranger) signRecords(now time.Time, agents []agent) (err error) {
 	const day = 24 * time.Hour
 	pub := record.PublicOf(s.op)
@@ -106,7 +107,7 @@ func (s *stranger) signRecords(now time.Time, agents []agent) (err error) {
 	return err
 }
 
-// newestHead is a head of all that it signed.
+// newestHead returns an unsigned head of all agent records.
 func (s *stranger) newestHead(now time.Time) *record.Head {
 	return &record.Head{Header: s.nextHeader(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(),
 		LogStart: 1}
@@ -116,13 +117,14 @@ func (s *stranger) signHead(h *record.Head) (*record.Record, error) {
 	return record.Sign(networkName, h, s.op)
 }
 
-// joinNetwork says hello to the portal at an origin.
+// joinNetwork performs the first exchange with the portal at an origin, so that the portal knows
+// the stranger.
 func (s *stranger) joinNetwork(ctx context.Context, to string) error {
 	return s.postSigned(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 }
 
-// sendFork sends the portal at an origin two heads of one version: one with its agents, and one without
-// any.
+// sendFork sends the portal at an origin two heads that contradict each other: one with the agents
+// and one without any. The portal then marks the stranger as an equivocator.
 func (s *stranger) sendFork(ctx context.Context, to string) error {
 	one := s.newestHead(clock.Now())
 	two := *one
@@ -138,7 +140,8 @@ func (s *stranger) sendFork(ctx context.Context, to string) error {
 	return s.postSigned(ctx, to+"/peering/v1/heads/hint", peers.Hint{Heads: told})
 }
 
-// postSigned posts a signed request.
+// postSigned posts JSON in a request that is signed as between portals. Any status except 200 is an
+// error.
 func (s *stranger) postSigned(ctx context.Context, to string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -167,8 +170,8 @@ func (s *stranger) postSigned(ctx context.Context, to string, what any) error {
 	return err
 }
 
-// ServeHTTP implements http.Handler: the requests that portals send to a known portal. It verifies no
-// caller and knows no other portals.
+// ServeHTTP implements http.Handler. It answers the requests that portals send to a known portal,
+// without checking the sender's signature.
 func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	card, head := json.RawMessage(s.card.Wire), json.RawMessage(s.head.Wire)
 	own := "/peering/v1/portals/" + string(s.id)
@@ -203,7 +206,7 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signer is how it signs requests.
+// signer implements the interface by which guard.SignRequest signs the stranger's requests.
 type signer struct{ s *stranger }
 
 func (k signer) ID() record.PortalID { return k.s.id }

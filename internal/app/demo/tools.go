@@ -23,7 +23,7 @@ import (
 	"agentsite/internal/clock"
 )
 
-// formatJSON indents JSON, or says where it is broken.
+// formatJSON returns JSON indented, or a sentence with the place of the first error.
 func formatJSON(in string) (string, error) {
 	in = stripFence(in)
 	if in == "" {
@@ -46,7 +46,7 @@ func formatJSON(in string) (string, error) {
 	return "```json\n" + out.String() + "\n```", nil
 }
 
-// stripFence takes text out of a block of code.
+// stripFence returns the content of a Markdown code block, and other text trimmed.
 func stripFence(s string) string {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "```"); ok {
@@ -56,7 +56,7 @@ func stripFence(s string) string {
 	return s
 }
 
-// dissectURL takes an address apart.
+// dissectURL returns a table of the parts of a URL.
 func dissectURL(in string) (string, error) {
 	in = strings.TrimSpace(in)
 	u, err := url.Parse(in)
@@ -90,14 +90,14 @@ func dissectURL(in string) (string, error) {
 	return b.String(), nil
 }
 
-// tableCell makes a text fit for a cell of a table.
+// tableCell returns a text as inline code that is safe inside a cell of a Markdown table.
 func tableCell(s string) string {
 	return "`" + strings.NewReplacer("|", "\\|", "\n", " ", "`", "'").Replace(s) + "`"
 }
 
 var threeDigits = regexp.MustCompile(`\b[1-5][0-9][0-9]\b`)
 
-// explainStatus explains an HTTP status.
+// explainStatus explains the first number in a text that looks like an HTTP status.
 func explainStatus(in string) (string, error) {
 	code, _ := strconv.Atoi(threeDigits.FindString(in))
 	text := http.StatusText(code)
@@ -111,7 +111,8 @@ func explainStatus(in string) (string, error) {
 	return fmt.Sprintf("**%d %s**. %s", code, text, class), nil
 }
 
-// toBase64 encodes, fromBase64 decodes.
+// toBase64 returns a text in base64, as inline code. fromBase64 is its inverse and accepts the URL
+// alphabet too.
 func toBase64(in string) (string, error) {
 	if in == "" {
 		return "", errEmpty
@@ -131,7 +132,7 @@ func fromBase64(in string) (string, error) {
 	return string(b), nil
 }
 
-// describeRange describes an address range.
+// describeRange describes the first IP address or address range in a text.
 func describeRange(in string) (string, error) {
 	var p netip.Prefix
 	for _, w := range strings.Fields(in) {
@@ -174,7 +175,7 @@ func describeRange(in string) (string, error) {
 	), nil
 }
 
-// lastAddress is the last address of a range.
+// lastAddress returns the last address of a range: all host bits are set.
 func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
@@ -189,7 +190,8 @@ var (
 	integer = regexp.MustCompile(`[0-9][0-9_,' ]*[0-9]|[0-9]`)
 )
 
-// wholeIn is the first whole number in a text.
+// wholeIn returns the first whole number in a text; false if there is none or it exceeds 64 bits.
+// Commas, apostrophes, underscores and spaces may separate its digits.
 func wholeIn(in string) (uint64, bool) {
 	s := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -217,7 +219,8 @@ func romanNumeral(n uint64) string {
 	return b.String()
 }
 
-// romanNumerals turns numbers into Roman numerals and back.
+// romanNumerals converts a number from 1 to 3999 in a text to Roman numerals, or Roman numerals to
+// a number.
 func romanNumerals(in string) (string, error) {
 	if n, ok := wholeIn(in); ok {
 		if n < 1 || n > 3999 {
@@ -225,7 +228,7 @@ func romanNumerals(in string) (string, error) {
 		}
 		return fmt.Sprintf("%d is **%s**.", n, romanNumeral(n)), nil
 	}
-	// “I” is more often a word than a number: the longest one counts.
+	// “I” is usually a word and not a number, so the longest candidate is used.
 	var best string
 	for _, s := range numeral.FindAllString(in, -1) {
 		if len(s) > len(best) {
@@ -245,10 +248,11 @@ func romanNumerals(in string) (string, error) {
 	return fmt.Sprintf("%s is **%d**.", strings.ToUpper(best), n), nil
 }
 
-// maxFactored keeps a factorization below a few milliseconds.
+// maxFactored bounds the numbers that primeFactors accepts: trial division then takes a few
+// milliseconds at most.
 const maxFactored = 1_000_000_000_000
 
-// primeFactors takes a number apart.
+// primeFactors returns the prime factors of the first number in a text.
 func primeFactors(in string) (string, error) {
 	n, ok := wholeIn(in)
 	if !ok || n < 2 || n > maxFactored {
@@ -277,10 +281,11 @@ func primeFactors(in string) (string, error) {
 	return fmt.Sprintf("%d = **%s**", n, strings.Join(list, " × ")), nil
 }
 
-// errEmpty is every agent's answer to an empty message.
+// errEmpty is the answer of all agents to an empty message.
 var errEmpty = sorryf("Send me something to work on.")
 
-// textStatistics counts the parts of a text.
+// textStatistics returns a table with the numbers of characters, words, sentences and lines of a
+// text.
 func textStatistics(in string) (string, error) {
 	words := wordsOf(in)
 	if len(words) == 0 {
@@ -311,7 +316,7 @@ func textStatistics(in string) (string, error) {
 	return b.String(), nil
 }
 
-// sortLines sorts lines and says which stood there more than once.
+// sortLines returns the lines of a text, or its words between commas, sorted and each once.
 func sortLines(in string) (string, error) {
 	lines := strings.FieldsFunc(in, func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) < 2 {
@@ -348,7 +353,8 @@ func countWords(list []string) map[string]int {
 	return counts
 }
 
-// countSentences counts ends of sentences; a text has at least one.
+// countSentences returns the number of sentences of a text, at least 1. Several marks in a row end
+// one sentence.
 func countSentences(s string) int {
 	n, ended := 0, true
 	for _, r := range s {
@@ -368,7 +374,7 @@ func countSentences(s string) int {
 	return max(n, 1)
 }
 
-// readingTime is how long so many words take at 130 a minute.
+// readingTime returns the time for reading words aloud, at 130 words per minute, as text.
 func readingTime(words int) string {
 	if s := words * 60 / 130; s < 90 {
 		return plural(max(s, 1), "second")
@@ -392,7 +398,8 @@ func isAre(n int) string {
 
 var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 
-// describeDay describes a day, or the time between two.
+// describeDay describes the day of an ISO date in a text, today without one, or the time between
+// two dates.
 func describeDay(in string) (string, error) {
 	var days []time.Time
 	for _, s := range isoDate.FindAllString(in, 2) {
@@ -435,12 +442,13 @@ func describeDay(in string) (string, error) {
 	), nil
 }
 
-// newMoon is one that is known; synodic is the mean time between two.
+// newMoon is a known time of a new moon. synodic is the mean time between two new moons, in days.
 var newMoon = time.Date(2000, time.January, 6, 18, 14, 0, 0, time.UTC)
 
 const synodic = 29.530588853
 
-// describeMoon says how the moon looks on a day, to within some hours.
+// describeMoon describes the phase of the moon on the day of an ISO date in a text, today without
+// one. Mean phases are used, so it may be wrong by some hours.
 func describeMoon(in string) (string, error) {
 	at := clock.Now().UTC()
 	if s := isoDate.FindString(in); s != "" {

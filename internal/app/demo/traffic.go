@@ -14,42 +14,43 @@ import (
 )
 
 const (
-	// foundWait is how long an agent of another portal may take to be known.
+	// foundWait bounds the time until a portal knows an agent of another portal.
 	foundWait = 30 * time.Second
 	foundPoll = 100 * time.Millisecond
-	// quickCalls come first, at quickPace, so that a first look finds life;
-	// then the demo calms down to slowPace.
+	// The first quickCalls questions are quickPace apart, so that a user sees activity at once.
+	// Later ones are slowPace apart.
 	quickCalls = 40
 	quickPace  = 2 * time.Second
 	slowPace   = 15 * time.Second
-	// roomsEach is how many conversations a person has.
+	// roomsEach is the number of portals with which a person has conversations.
 	roomsEach = 3
 )
 
-// traffic is people that talk to agents, here and at other portals.
+// traffic simulates people that talk to agents of their own and of other portals.
 type traffic struct {
 	people []*person
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// person is one of them. It does one thing at a time.
+// person is one simulated person. Before startTraffic has opened its conversations only one
+// goroutine uses it, and later only goOn does, so it has no lock.
 type person struct {
 	client
 	operator bool
 	talks    []talk
 }
 
-// talk is a conversation with one agent.
+// talk is a conversation of a person with one agent.
 type talk struct {
 	agent, title string
 	asks         []string
-	room         string // empty until it began
+	room         string // id of the conversation, empty before it is created
 	asked        int
 }
 
-// newTraffic gives each person conversations: one here, the others at the
-// portals that come next.
+// newTraffic plans the conversations of each person: with agents of the person's own portal and of
+// two other portals.
 func newTraffic(portals []*portal) *traffic {
 	t := new(traffic)
 	for i, p := range portals {
@@ -65,7 +66,8 @@ func newTraffic(portals []*portal) *traffic {
 	return t
 }
 
-// pickTopic returns a question for one of the portal's agents.
+// pickTopic returns a conversation with the agent or MCP server of p with index n, modulo their
+// number. It is not created yet.
 func (p *portal) pickTopic(n int) talk {
 	if n %= p.countAgents(); n < len(p.agents) {
 		a := p.agents[n]
@@ -79,7 +81,8 @@ func (p *portal) pickTopic(n int) talk {
 	return m
 }
 
-// startTraffic begins, after first. The caller calls close.
+// startTraffic starts a goroutine that calls first, opens the conversations and then asks questions
+// until close is called.
 func (t *traffic) startTraffic(ctx context.Context, first func(context.Context)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	t.ended.Go(func() {
@@ -94,7 +97,7 @@ func (t *traffic) close() {
 	t.ended.Wait()
 }
 
-// openTalks starts each person's conversation. Questions that fail are left out, because a portal may have
+// openTalks creates the conversations of all people. Errors are ignored, because a portal may have
 // failed.
 func (t *traffic) openTalks(ctx context.Context) {
 	var group errgroup.Group
@@ -107,11 +110,11 @@ func (t *traffic) openTalks(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = group.Wait() // its functions return nil
+	_ = group.Wait() // the functions return nil
 }
 
-// goOn asks now and then, until ctx ends. The operators do not: whoever opens
-// the link finds the conversations as they were.
+// goOn asks one question from time to time, until ctx ends. Operators do not ask, so that a user
+// that signs in as one finds unchanged conversations.
 func (t *traffic) goOn(ctx context.Context) {
 	pace := quickPace
 	for n := 0; pauseFor(ctx, pace) == nil; n++ {
@@ -125,7 +128,8 @@ func (t *traffic) goOn(ctx context.Context) {
 	}
 }
 
-// askNext asks the next question of a conversation, which begins with the first.
+// askNext asks the next question of a conversation and creates the conversation before the first
+// one.
 func (m *person) askNext(ctx context.Context, t *talk) error {
 	if t.room == "" {
 		if err := m.findAgent(ctx, t.agent); err != nil {
@@ -144,7 +148,7 @@ func (m *person) askNext(ctx context.Context, t *talk) error {
 		object{"client_id": ident.NewID(), "text": text}, nil)
 }
 
-// findAgent waits until the person's portal knows an agent.
+// findAgent waits until the person's portal knows an agent, for at most foundWait.
 func (m *person) findAgent(ctx context.Context, agent string) error {
 	ctx, cancel := context.WithTimeout(ctx, foundWait)
 	defer cancel()
