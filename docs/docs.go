@@ -22,7 +22,7 @@ var order = [...]string{
 	"operate", "federation", "security", "house", "glossary", "performance", "changes",
 }
 
-// Page is one file of the manual.
+// Page is one Markdown file of the manual.
 type Page struct {
 	Stem   string // file name without .md; the page is at /docs/<stem>
 	Title  string // plain text of the page's # heading

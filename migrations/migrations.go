@@ -26,7 +26,7 @@ func Replica() fs.FS { return subFolder("replica") }
 func Schema(name string) string {
 	b, err := files.ReadFile("schema/" + name + ".sql")
 	if err != nil {
-		panic(err) // the files are embedded above
+		panic(err) // cannot happen for the two names: their files are embedded
 	}
 	return string(b)
 }
@@ -34,7 +34,7 @@ func Schema(name string) string {
 func subFolder(name string) fs.FS {
 	sub, err := fs.Sub(files, name)
 	if err != nil {
-		panic(err) // the folders are embedded above
+		panic(err) // cannot happen: both folders are embedded
 	}
 	return sub
 }

@@ -10,7 +10,7 @@ type AgentFormView struct {
 	Draft       bool   // the agent being edited is a draft
 	URL         string // address that was pasted to start with
 	URLError    string
-	Fetched     string // a sentence with the result of fetching the address or reading the card
+	Fetched     string // sentence with the result of fetching the address or reading the card
 	Card        string // agent card that was pasted to start with
 	CardError   string
 	Kinds       []KindOption
@@ -31,12 +31,13 @@ type AgentFormView struct {
 	Note        string // note for the version history
 
 	// Settings of a prompt agent.
-	PortalModel            string // "" when the portal has none
-	OwnModel               bool   // a model other than the portal's is used
-	Instructions           string
-	Exchanges              []ExchangeRow
-	ToolAgents             []Option // the owner's agents that may be used as tools
-	OtherTools             string   // names of others' agents, separated by commas
+	PortalModel  string // "" when the portal has none
+	OwnModel     bool   // a model other than the portal's is used
+	Instructions string
+	Exchanges    []ExchangeRow
+	ToolAgents   []Option // the owner's agents that may be used as tools
+	// names of agents of other owners that may be used as tools, separated by commas
+	OtherTools             string
 	Unasked                bool
 	Temperature, MaxTokens string
 

@@ -14,7 +14,8 @@ import (
 
 const avatarHues = 12
 
-// tiles are drawn in a square of 8 units. Side tiles are mirrored, so they may lean; middle tiles are symmetric.
+// The tiles are SVG paths in a square of 8 × 8 units. Side tiles are also drawn mirrored, so they
+// need not be symmetric; middle tiles must be.
 var (
 	sideTiles = [...]string{
 		"",

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ConversationView is one conversation as one of its members sees it.
+// ConversationView is the page of one conversation, as one of its members sees it.
 type ConversationView struct {
 	ID, Title string
-	Me        string // the reader's own handle, as messages carry it
+	Me        string // handle of the reader, as in Sender.Handle, to find the reader's own messages
 	MeKind    string // person or guest
 	Role      string // owner, member or reader
 	Members   []Member

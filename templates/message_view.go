@@ -90,7 +90,7 @@ type ReactionView struct {
 // quick are the reactions in the menu of a message. The message's own page takes any emoji.
 var quick = []ReactionView{{Emoji: "👍"}, {Emoji: "❤️"}, {Emoji: "😄"}, {Emoji: "🎉"}, {Emoji: "👀"}, {Emoji: "👎"}}
 
-// Sender is the author of a message.
+// Sender is the author of a message, as pages show it.
 type Sender struct {
 	Ref, Title, Handle string
 	Kind               string // person, guest or agent

@@ -25,7 +25,7 @@ import (
 	"agentsite/static"
 )
 
-// Config holds the addresses and handlers of the server.
+// Config holds the settings of the server and the handlers that other packages provide.
 type Config struct {
 	// Host is the host, with the port if it is not the default one, of the portal's URL.
 	Host string
@@ -50,7 +50,7 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Pinger is a database that returns an error if it does not work.
+// Pinger is a database that can be asked whether it works.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
@@ -123,7 +123,7 @@ func writePlain(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// betweenPortals is the path prefix of the routes for other portals.
+// betweenPortals is the path prefix of the routes that only other portals call.
 const betweenPortals = "/peering/v1/"
 
 // setHeaders sets the security headers and the request id of every answer.
@@ -216,8 +216,8 @@ func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 	}
 }
 
-// Serve answers on the listener until ctx ends, then lets running requests finish within the drain time
-// and returns. Long-lived streams are ended at once, because their readers resume on their own.
+// Serve answers requests on the listener until ctx ends. Then it ends long-lived streams, because
+// their readers resume on their own, lets other requests finish within the drain time and returns.
 // Connections of addresses in the penalty box are refused. It closes the listener.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, shun PenaltyBox, logger *slog.Logger) error {
 	base, endStreams := context.WithCancel(context.Background())

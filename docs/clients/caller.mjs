@@ -1,11 +1,11 @@
-// An OpenAI-compatible endpoint that answers only to one portal, with the kind
-// of the caller: node caller.mjs PORTAL [PUBLIC-URL]
+// Example for docs/connect.md: an OpenAI-compatible endpoint that answers requests of one portal only,
+// with the kind of the caller. Usage: node caller.mjs PORTAL [PUBLIC-URL]
 import http from "node:http";
 import { createHash, createPublicKey, verify } from "node:crypto";
 
 const [portal, ours] = process.argv.slice(2);
 const must = ["@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller"];
-const seen = new Map(); // nonces and when they end
+const seen = new Map(); // nonces that were used, with the time to forget them
 let keys = [];
 
 async function keyOf(id) {
@@ -14,7 +14,7 @@ async function keyOf(id) {
   return createPublicKey({ key: find(), format: "jwk" });
 }
 
-// caller returns the Agentsite-Caller of a request with a valid signature.
+// caller verifies the signature of a request (RFC 9421) and returns its Agentsite-Caller field.
 async function caller(req, body) {
   const h = req.headers, url = new URL(req.url, ours ?? "http://" + h.host);
   const input = /^sig1=(\((.*?)\);(.*))$/.exec(h["signature-input"] ?? "");

@@ -1,21 +1,21 @@
-// An agent that repeats each message, as described in docs/link.md:
+// Example for docs/link.md: an agent that repeats each message. Usage:
 // node docs/clients/link.mjs PORTAL NAME, with the token in AGENTSITE_TOKEN.
-// Node 22 or newer; nothing to install.
+// It needs Node 22 or newer and no packages.
 const [portal, name] = process.argv.slice(2);
 const jobs = new Map(); // active tasks by id; they outlive a connection
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
-const bytes = (text) => Buffer.byteLength(text); // offsets count bytes of UTF-8
+const bytes = (text) => Buffer.byteLength(text); // offsets in the protocol count bytes of UTF-8
 
-// say streams an answer from an offset on. If the connection breaks, the
-// portal resumes it on the next one.
+// say streams the answer to a task from a byte offset on. If the connection
+// breaks, the portal asks to resume it on the next connection.
 async function say(send, job, offset) {
   const { task, lease } = job;
   const left = Buffer.from(`You said: ${job.text}`).subarray(offset).toString();
   for (const word of left.split(/(?<= )/)) {
-    if (jobs.get(task) !== job) return; // canceled, or handed out anew
+    if (jobs.get(task) !== job) return; // the task was canceled or given out again
     if (!send({ method: "delta", params: { task, lease, offset, text: word } })) return;
     offset += bytes(word);
-    await rest(20); // hard work
+    await rest(20); // stands for the real work
   }
   send({ id: task, method: "done", params: { task, lease, state: "completed" } });
 }
@@ -29,7 +29,7 @@ function connect() {
   };
   socket.onopen = () => {
     const resume = [...jobs.values()].map(({ task, lease }) => ({ task, lease }));
-    const token = process.env.AGENTSITE_TOKEN; // a header cannot be set here
+    const token = process.env.AGENTSITE_TOKEN; // a WebSocket of Node sets no Authorization header
     send({ id: "hello", method: "hello", params: { protocol: 1, name, token, resume } });
   };
   socket.onmessage = ({ data }) => {
@@ -38,19 +38,19 @@ function connect() {
       jobs.set(params.task, params);
       send({ id, result: { accepted: true } });
       say(send, params, 0);
-    } else if (method === "resume") { // only tasks that hello offered
+    } else if (method === "resume") { // the portal resumes only tasks that hello listed
       send({ id, result: { accepted: true } });
       say(send, jobs.get(params.task), params.offset);
     } else if (method === "cancel") {
       jobs.delete(params.task);
-    } else if (!method) { // hello was heard, or done was taken
+    } else if (!method) { // an answer of the portal: hello or done was accepted
       jobs.delete(id);
     }
   };
-  socket.onerror = () => {}; // close follows
+  socket.onerror = () => {}; // a close event follows each error
   socket.onclose = ({ code, reason }) => {
     console.error(`closed: ${code} ${reason}`);
-    if (code === 1008 || code > 4000) process.exit(1); // coming back would not help
+    if (code === 1008 || code > 4000) process.exit(1); // the portal refuses this agent for good
     setTimeout(connect, 1000 * Math.random());
   };
 }

@@ -1,6 +1,6 @@
-// Package limit counts how often one client does something. It holds one token bucket per key in
-// bounded memory. A key is any string that identifies a client (an account, an address). The package
-// does not know the limited operation.
+// Package limit counts how often one client does something, in bounded memory: Keyed has a token
+// bucket per key, where a key is any string that identifies a client, such as an account or an
+// address. The callers choose the limited operation and the answer to a client over its limit.
 package limit
 
 import (
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Keyed is a set of token buckets, one per key, each refilled at the same rate. It is safe for
-// concurrent use.
+// Keyed is a set of token buckets, one per key, all with the same rate unless a call gives another
+// one. Create it with New; it is safe for concurrent use.
 type Keyed struct {
 	every time.Duration
 	burst int
@@ -21,9 +21,9 @@ type Keyed struct {
 	buckets map[string]*rate.Limiter
 }
 
-// New allows burst at once and then one per every, for each key. At most max keys are kept. When there
-// are more, the full buckets are dropped first because a new bucket is full too; if none is full, all
-// are dropped.
+// New returns buckets that allow burst uses at once and then one per interval every. At most max
+// keys are kept. When there are more, full buckets are dropped first, because a new bucket is full
+// too; if none is full, all are dropped.
 func New(every time.Duration, burst, max int) *Keyed {
 	return &Keyed{every: every, burst: burst, max: max, buckets: make(map[string]*rate.Limiter)}
 }
@@ -39,13 +39,14 @@ func (k *Keyed) AllowN(key string, n int) (wait time.Duration, ok bool) {
 	return k.takeTokens(key, k.every, k.burst, n)
 }
 
-// AllowRate is Allow for a key with a rate of its own. A changed rate applies from the next token on.
+// AllowRate is Allow with a rate for this key instead of the common one. A changed rate applies
+// from the next token on.
 func (k *Keyed) AllowRate(key string, every time.Duration, burst int) (wait time.Duration, ok bool) {
 	return k.takeTokens(key, every, burst, 1)
 }
 
-// Wait returns the time until a key with a rate of its own has a token again, 0 when it has one. It
-// takes no token.
+// Wait returns the time until the bucket of a key has a token, 0 when it has one or no bucket
+// exists. every is the key's rate. No token is taken.
 func (k *Keyed) Wait(key string, every time.Duration) time.Duration {
 	now := time.Now()
 	k.mu.Lock()

@@ -49,8 +49,8 @@ func clientPrefix(a netip.Addr) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// Penalize counts a refused request of an address. Use it only for refusals that the sender could have
-// avoided.
+// Penalize counts a refused request of an address and puts the address into the penalty box if
+// there were too many. Use it only for refusals that the sender could have avoided.
 func (s *PenaltyBox) Penalize(a netip.Addr) {
 	p, ok := clientPrefix(a)
 	if !ok {

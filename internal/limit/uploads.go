@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Uploads counts the bytes of each sender's files that were written to the disk today, refused ones
-// included, and the number of transfers that are running.
+// Uploads counts, for each sender, the bytes of files that were written to the disk today, refused
+// files included, and the transfers that are running. The zero value is ready for use. It is safe
+// for concurrent use.
 type Uploads struct {
 	mu      sync.Mutex // guards the fields below
 	day     time.Time
@@ -22,7 +23,7 @@ const (
 	maxSending = 16
 )
 
-// Verdict is the decision of Uploads on another file.
+// Verdict is the answer of Begin: MayCome, or the reason for refusing a file.
 type Verdict int
 
 const (
@@ -31,14 +32,15 @@ const (
 	TooMuch         // the sender's bytes of today are used up
 )
 
-// Allowance is how many bytes may come under a name on one day.
+// Allowance is the maximum number of bytes that a name may upload per day. The name is an account,
+// an address or another sender.
 type Allowance struct {
 	Name string
 	Most int64
 }
 
-// Begin admits a file unless one of the allowances is used up. The sender of an admitted file
-// calls End.
+// Begin admits another file unless one of the allowances is used up or too many files are in
+// transfer. For an admitted file the caller must call End with the same allowances.
 func (m *Uploads) Begin(now time.Time, of []Allowance) Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +64,8 @@ func (m *Uploads) Begin(now time.Time, of []Allowance) Verdict {
 	return MayCome
 }
 
-// End counts the bytes of a file that came.
+// End ends an admitted transfer and counts its n bytes against the allowances, also if the transfer
+// failed.
 func (m *Uploads) End(of []Allowance, n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

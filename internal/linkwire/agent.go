@@ -23,8 +23,8 @@ type Agent struct {
 	// Parts and Reason are sent. Its ctx ends when the task is canceled or the agent stops; Work
 	// must then return.
 	Work func(ctx context.Context, t Task, out *Answer) Done
-	// Connected, when set, is called for each connection. Lost, when set, is called for each break or
-	// failed attempt, with the time until the next attempt.
+	// Connected is called for each accepted connection, Lost for each break or failed attempt, with
+	// the time until the next attempt. Both may be nil.
 	Connected func(Welcome)
 	Lost      func(err error, wait time.Duration)
 
@@ -90,7 +90,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// isFinal reports whether another attempt would fail in the same way.
+// isFinal reports whether err means that another attempt would fail too: the portal refused the
+// agent, or another connection replaced this one.
 func isFinal(err error) bool {
 	if code, _ := CloseReason(err); code == CodeReplaced {
 		return true

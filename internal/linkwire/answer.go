@@ -26,7 +26,8 @@ type job struct {
 	doneID    int64 // id of the done request on this connection, 0 when not sent
 }
 
-// resumeFrom continues the job at an offset of its text; false if the text has no such offset.
+// resumeFrom makes a job active again and sends its text from the portal's offset. It returns false
+// if the text is shorter than offset or offset is inside a character.
 func (j *job) resumeFrom(offset int) bool {
 	if offset < 0 || offset > len(j.text) || offset < len(j.text) && !utf8.RuneStart(j.text[offset]) {
 		return false
@@ -59,7 +60,8 @@ func (o *Answer) Text(s string) error {
 	return nil
 }
 
-// Status shows readers a few words about the current step.
+// Status shows readers a few words about the current step. Only the last status that was not sent
+// yet is sent.
 func (o *Answer) Status(s string) {
 	o.a.mu.Lock()
 	defer o.a.mu.Unlock()
@@ -67,7 +69,8 @@ func (o *Answer) Status(s string) {
 	o.a.wakePump()
 }
 
-// Artifact adds an artifact, or replaces the one with the same id.
+// Artifact adds an artifact or replaces the one with the same id. Artifacts beyond MaxArtifacts are
+// dropped.
 func (o *Answer) Artifact(art Artifact) {
 	o.a.mu.Lock()
 	defer o.a.mu.Unlock()

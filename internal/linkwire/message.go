@@ -21,7 +21,7 @@ type Message struct {
 	Error   *Error          `json:"error,omitempty"`
 }
 
-// Error is an error of JSON-RPC 2.0.
+// Error is the error object of JSON-RPC 2.0. Code is one of JSON-RPC or of this package.
 type Error struct {
 	Code    int        `json:"code"`
 	Message string     `json:"message"`
@@ -103,7 +103,7 @@ func EncodeNotification(method string, params any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// EncodeResponse encodes the answer to the request with an id.
+// EncodeResponse encodes the successful answer to the request with an id.
 func EncodeResponse(id json.RawMessage, result any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
 }

@@ -64,7 +64,7 @@ type hijacked struct {
 	conn *watched
 }
 
-// Hijack implements http.Hijacker.
+// Hijack implements http.Hijacker and keeps the connection that it returns.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -100,7 +100,8 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Socket, error) {
 	return newSocket(conn, h.conn), nil
 }
 
-// Refused is the portal's answer to a handshake that it refuses.
+// Refused is the error of Dial when the portal refuses the handshake: its HTTP answer, with the
+// body cut.
 type Refused struct {
 	Status int
 	Header http.Header
@@ -111,11 +112,13 @@ type Refused struct {
 // unchecked.
 func (e *Refused) Error() string { return fmt.Sprintf("answered %d", e.Status) }
 
-// DialFunc opens a TCP connection, as net.Dialer's DialContext does..
+// DialFunc opens a TCP connection, as net.Dialer's DialContext does. Tests replace the network with
+// it.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dial opens a WebSocket to the portal at an address like https://portal.example and sends token; dial
-// may be nil. It returns a *Refused when the portal answered with another status.
+// Dial opens a WebSocket to a portal, an address like https://portal.example, and sends token to
+// authenticate. A nil dial uses the system's network. It returns a *Refused when the portal
+// answered with another status than the one of an upgrade.
 func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, error) {
 	u, err := url.Parse(strings.TrimRight(portal, "/") + Path)
 	if err != nil {
@@ -263,7 +266,8 @@ func closeCode(reason string) websocket.StatusCode {
 	return websocket.StatusPolicyViolation
 }
 
-// CloseReason returns the code and reason with which the other side closed; 0 when it sent none.
+// CloseReason returns the code and reason with which the other side closed the connection. err is
+// the error of Receive. The code is 0 if the other side sent none.
 func CloseReason(err error) (code int, reason string) {
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int(e.Code), e.Reason

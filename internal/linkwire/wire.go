@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Version is the version of the protocol, Subprotocol its name in the WebSocket handshake, Path its
-// path on a portal.
+// Version is the number of the protocol's version, Subprotocol its name in the WebSocket handshake,
+// and Path the route of the WebSocket on a portal.
 const (
 	Version     = 1
 	Subprotocol = "agentsite.link.v1"
@@ -30,8 +30,8 @@ const (
 	// size.
 	MaxArtifacts     = 100
 	MaxArtifactBytes = 2 << 20
-	// MaxTasks is the maximum number of concurrent tasks of an agent; DefaultTasks is the number for an
-	// agent that gives none.
+	// MaxTasks is the maximum number of concurrent tasks of an agent. DefaultTasks is used for an
+	// agent that gives no number in hello.
 	MaxTasks     = 64
 	DefaultTasks = 8
 	MaxStatus    = 200
@@ -59,7 +59,7 @@ const (
 	CodeRevoked  = 4003 // the token or account ended, or the agent has another owner
 )
 
-// Reasons for Close; their first word determines the close code.
+// Reasons for Close. The first word of a reason determines the close code.
 const (
 	ReasonReplaced = "replaced: this agent has connected elsewhere"
 	ReasonRevoked  = "revoked: the token, the account or the right to this agent has ended"
@@ -68,9 +68,8 @@ const (
 	ReasonSilent   = "silent: nothing was heard for too long"
 )
 
-// The methods. Hello and done are requests of the agent, delta, status and
-// artifact its notifications; task and resume are requests of the portal,
-// cancel its notification.
+// The methods. The agent sends hello and done as requests and delta, status and artifact as
+// notifications. The portal sends task and resume as requests and cancel as a notification.
 const (
 	MethodHello    = "hello"
 	MethodDelta    = "delta"
@@ -82,21 +81,22 @@ const (
 	MethodCancel   = "cancel"
 )
 
-// Codes of errors, in addition to those of JSON-RPC 2.0.
+// Codes of errors: first those of JSON-RPC 2.0 that are used, then those of this protocol.
 const (
 	ErrParse     = -32700
 	ErrRequest   = -32600
 	ErrMethod    = -32601
 	ErrParams    = -32602
-	ErrRefused   = -32001 // hello was refused; data.kind has the reason
-	ErrLease     = -32002 // the lease is not held any more: forget the task
-	ErrNotNow    = -32003 // not resumed on this connection: wait for resume
+	ErrRefused   = -32001 // answer to hello; data.kind has the reason
+	ErrLease     = -32002 // the agent no longer has the lease: it must drop the task
+	ErrNotNow    = -32003 // the task was not resumed on this connection yet: wait for resume
 	ErrBusy      = -32004 // the agent takes no more tasks now
 	ErrDeclined  = -32005 // the agent does not want this task
 	ErrForgotten = -32006 // the agent does not have the task that it should resume
 )
 
-// Hello is the first message of the agent.
+// Hello is the first message of the agent: the agent to connect as, its limits, and the tasks that
+// it still works on.
 type Hello struct {
 	Protocol int    `json:"protocol"`
 	Name     string `json:"name"`
@@ -106,14 +106,15 @@ type Hello struct {
 	Title       string  `json:"title,omitempty"`
 	Description string  `json:"description,omitempty"`
 	Skills      []Skill `json:"skills,omitempty"`
-	// Token is for programs that cannot set the Authorization header.
+	// Token authenticates programs that cannot set the Authorization header, such as those in
+	// browsers.
 	Token    string `json:"token,omitempty"`
 	MaxTasks int    `json:"max_tasks,omitempty"`
 	// Resume lists the tasks on which the agent still holds a lease after a reconnect.
 	Resume []Held `json:"resume,omitempty"`
 }
 
-// Skill is one thing the agent can do.
+// Skill is one ability of an agent, in the form of the A2A card.
 type Skill struct {
 	ID          string   `json:"id,omitempty"`
 	Name        string   `json:"name"`
@@ -122,7 +123,8 @@ type Skill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// Held is a task with its lease. Offset is the length of its text in bytes at the sending side.
+// Held is a task with its lease, the number that marks one run of the task at an agent. Offset is
+// the length of the answer's text, in bytes, at the sender of this message.
 type Held struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -152,7 +154,7 @@ type Task struct {
 	History      []Turn `json:"history"`
 	Caller       Caller `json:"caller"`
 	Conversation string `json:"conversation"`
-	// Attempt counts how often this task was given to an agent, from 1.
+	// Attempt counts the runs of this task at an agent, from 1.
 	Attempt int `json:"attempt"`
 	// Continued is true when the agent asked for input in this task and the message is that input.
 	Continued bool `json:"continued,omitempty"`
@@ -192,14 +194,14 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
-// Status shows readers a few words about the current step of the agent.
+// Status is a few words about the agent's current step, which replace the last ones.
 type Status struct {
 	Task  string `json:"task"`
 	Lease int64  `json:"lease"`
 	Text  string `json:"text"`
 }
 
-// Produced is an artifact of a task; the same id again replaces it.
+// Produced sends an artifact of a task. An artifact with the same id is replaced.
 type Produced struct {
 	Task     string   `json:"task"`
 	Lease    int64    `json:"lease"`

@@ -75,7 +75,8 @@ func (m *Service) askProber(ctx context.Context, t hub.Target) (hub.Liveness, re
 	return l, nothing
 }
 
-// Observe stores the liveness of an agent as seen by the holder of its connection.
+// Observe stores a liveness that was found without a probe: the link driver calls it when an agent
+// connects or disconnects. A zero CheckedAt means now. Errors are logged.
 func (m *Service) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	c, err := m.queue.store.Checkup(ctx, agentID)
 	if err != nil {
@@ -153,7 +154,8 @@ func (m *Service) Called(ctx context.Context, agentID string, reached bool, reas
 		hub.Liveness{State: hub.Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
 }
 
-// reportContact reports the result of an exchange with a local agent to other portals.
+// reportContact passes the new liveness of an agent of this portal to the Observer, if there is
+// one.
 func (m *Service) reportContact(a hub.Agent, l hub.Liveness) {
 	if m.ports.Observer != nil {
 		a.Liveness = l

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The times after which owners are notified of an outage. A single verdict causes no notice: the
-// outage must have lasted for a while.
+// The conditions under which owners are notified of an outage. One failed contact is not enough:
+// there must be downContacts of them in a row over at least downFor.
 const (
 	downContacts = 2
 	downFor      = 3 * time.Minute

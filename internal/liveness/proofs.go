@@ -106,7 +106,8 @@ func (m *Service) renewProof(ctx context.Context, a hub.Agent, proofs *reproofs)
 			a.Name, fault.As(err).Safe)})
 }
 
-// keepDomains checks proved domains regularly until ctx ends.
+// keepDomains checks each domainsEvery whether proved domains must be checked again, until ctx
+// ends.
 func (m *Service) keepDomains(ctx context.Context) {
 	if m.proofs == nil {
 		return

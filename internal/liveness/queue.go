@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// publishWait is how long a registration waits for its first verdict.
+	// publishWait bounds the time that a registration waits for the result of its first probe.
 	publishWait = 1500 * time.Millisecond
 	// checkWait bounds the time that ProbeNow waits for the result of a probe.
 	checkWait = probeTimeout + readWait + 2*time.Second
@@ -24,8 +24,8 @@ type Store interface {
 	// SetLiveness stores a liveness, adds it to the history and sets the time of the next probe and
 	// the number of failures in a row. A deleted agent is a NotFound fault.
 	SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error
-	// Due returns agents outside this process that are to be checked by now, longest due first,
-	// with their counts of failures in a row.
+	// Due returns agents that are to be probed by now, the longest due first, with their numbers of
+	// failures in a row. Built-in agents are left out, because they run in this process.
 	Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error)
 	// Checkup returns one agent as Due does, whether it is due or not; NotFound if it does not
 	// exist.
@@ -33,8 +33,8 @@ type Store interface {
 	// DueAt moves an agent's next probe forward to a time. It never delays a probe.
 	DueAt(ctx context.Context, agentID string, at time.Time) error
 	AgentByID(ctx context.Context, id string) (hub.Agent, error)
-	// SetProof stores an agent's proof if it still belongs to the owner; the
-	// zero Proof ends it.
+	// SetProof stores an agent's proof if the agent still belongs to the owner. The zero Proof
+	// removes it.
 	SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof) error
 }
 

@@ -146,7 +146,7 @@ func (r *rounds) addVisit(v *visit) bool {
 	return true
 }
 
-// removeVisit takes a visit that has not begun out of its queue.
+// removeVisit takes a visit that has not begun out of its queue, because a newer one replaces it.
 func (r *rounds) removeVisit(v *visit) {
 	h := r.hosts[v.host]
 	cut := func(list []*visit) []*visit {

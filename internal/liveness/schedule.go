@@ -12,7 +12,7 @@ const (
 	// confirmAfter is the time after which an unexpected result is checked again, before owners are
 	// notified.
 	confirmAfter = 45 * time.Second
-	// slowEvery is the shortest interval of contacts of drafts and deprecated agents, because few
+	// slowEvery is the minimum interval of probes of drafts and deprecated agents, because few
 	// people use them.
 	slowEvery = time.Hour
 	// jitter is the largest change of a planned wait, as a fraction, so that agents that were
@@ -21,8 +21,8 @@ const (
 	// hastyAfter is the minimum time between the last contact and the probe that a failed call
 	// causes.
 	hastyAfter = 30 * time.Second
-	// calledEvery is how often a call that reached its agent is stored as a
-	// contact.
+	// calledEvery is the minimum time between two calls that are stored as contacts, so that a busy
+	// agent does not fill its history.
 	calledEvery = time.Minute
 )
 

@@ -1,5 +1,5 @@
-// Package liveness probes agents, keeps the results of their last exchanges, plans the next ones
-// host by host, and notifies owners of outages.
+// Package liveness finds out whether agents work: it probes them without making them do work, keeps
+// the results, plans the next probes host by host, and notifies owners of outages.
 package liveness
 
 import (
@@ -7,9 +7,9 @@ import (
 	"context"
 )
 
-// Directory is the part of the directory that a Service needs.
+// Directory is the part of the agent directory that a Service uses; hub.Service implements it.
 type Directory interface {
-	// Open returns an agent with its credential.
+	// Open returns an agent with its decrypted credential, "" for none.
 	Open(ctx context.Context, agentID string) (hub.Agent, string, error)
 	// LearnCard reads the agent card of an agent if it could not be read at registration, and
 	// returns the agent with it. Other agents are returned unchanged.
@@ -30,7 +30,8 @@ type Notifier interface {
 
 // Observer receives the liveness of this portal's own agents, to report it to other portals.
 type Observer interface {
-	// OwnContacted takes an own agent with its new liveness. It must not block.
+	// OwnContacted is called with an agent of this portal that has its new liveness. It must not
+	// block.
 	OwnContacted(a hub.Agent)
 }
 
@@ -40,7 +41,8 @@ type Proofs interface {
 	RecheckDomains(ctx context.Context)
 }
 
-// Ports are the parts of a portal that a Service uses.
+// Ports are the parts of the portal that a Service uses. All must be set unless a comment says
+// otherwise.
 type Ports struct {
 	Queue     *Queue
 	Prober    Prober

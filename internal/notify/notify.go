@@ -18,7 +18,7 @@ import (
 // Kind distinguishes the two uses of a hook.
 type Kind string
 
-// A Webhook belongs to an account, a Push to the caller of one task.
+// The kinds of hooks: a Webhook belongs to an account, a Push to the caller of one task.
 const (
 	Webhook Kind = "webhook"
 	Push    Kind = "push"
@@ -27,15 +27,15 @@ const (
 // State says whether events are sent to a hook.
 type State string
 
-// Events are sent to an Active hook. A Paused one was stopped by its owner, a Failed one by the portal,
-// because its address did not answer for long.
+// The states of a hook. Events are sent only to an Active one. Its owner stopped a Paused one; the
+// portal stopped a Failed one, because its address accepted nothing for too long.
 const (
 	Active State = "active"
 	Paused State = "paused"
 	Failed State = "failed"
 )
 
-// Type is the type of an event. The values are part of the API.
+// Type is the type of an event. Receivers see the values, so they must not change.
 type Type string
 
 // The events. TaskState goes to push hooks only, all others to webhooks only.
@@ -82,7 +82,7 @@ type Hook struct {
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Bounds of the stored data.
+// Bounds of the data that is stored.
 const (
 	MaxWebhooks = 20   // per account
 	MaxPushes   = 10   // per task

@@ -107,7 +107,8 @@ func (s *Service) Pushes(ctx context.Context, actor ident.Actor, taskID string) 
 	return s.Store.Pushes(ctx, taskID)
 }
 
-// DropPush deletes a push hook. It is no error if the hook does not exist.
+// DropPush deletes a push hook of one of the actor's tasks. It returns no error if the hook does
+// not exist, and a NotFound fault if the task is not the actor's.
 func (s *Service) DropPush(ctx context.Context, actor ident.Actor, taskID, name string) error {
 	if _, err := s.Chat.OwnTask(ctx, actor, taskID); err != nil {
 		return err

@@ -86,7 +86,8 @@ func (f *flight) removeHook(id string) {
 	}
 }
 
-// Run sends waiting events until ctx ends. A send that ctx interrupts is repeated at the next start.
+// Run sends waiting events until ctx ends and then returns nil. A send that ctx interrupts is
+// repeated after the next start.
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()

@@ -15,11 +15,11 @@ type Ports struct {
 	Chat     Conversations
 	Accounts Accounts
 	Sealer   Sealer
-	// Transport sends requests. It must refuse redirects and addresses that this portal may not connect
-	// to.
+	// Transport sends the requests. It must refuse addresses that this portal may not connect to,
+	// and must not follow redirects.
 	Transport http.RoundTripper
 	Push      Pusher
-	// Wake signals that events are waiting. A signal may be lost.
+	// Wake receives a value when new events are waiting. A lost value only delays them.
 	Wake <-chan struct{}
 }
 

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// secretPrefix is the prefix of a secret of Standard Webhooks; base64 of the key follows.
+// secretPrefix begins each signing key in the notation of Standard Webhooks. The key follows in
+// base64.
 const secretPrefix = "whsec_"
 
 // newSecret returns a random signing key of 256 bits, in the notation of Standard Webhooks.

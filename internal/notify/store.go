@@ -32,7 +32,7 @@ type Hooks interface {
 	DropPush(ctx context.Context, taskID, name string) error
 }
 
-// Queue holds the events that wait to be sent.
+// Queue holds the events that wait to be sent, in order per hook.
 type Queue interface {
 	// DueHooks returns up to limit active hooks with waiting events that are due, the longest due
 	// first, without those that busy excludes. later is the time at which the next other hook is
@@ -55,7 +55,7 @@ type Busy struct {
 	Trying bool
 }
 
-// Outcome is the result of an attempt to send an event.
+// Outcome is the result of an attempt to send an event, for Settle to store.
 type Outcome struct {
 	HookID string
 	Seq    int64 // seq of the event

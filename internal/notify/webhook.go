@@ -181,7 +181,8 @@ func (s *Service) SetWebhook(ctx context.Context, actor ident.Actor, id string, 
 	return s.Webhook(ctx, actor, id)
 }
 
-// DropWebhook deletes one of the actor's webhooks with its waiting events.
+// DropWebhook deletes one of the actor's webhooks with its waiting events; a NotFound fault if the
+// actor has no such webhook.
 func (s *Service) DropWebhook(ctx context.Context, actor ident.Actor, id string) error {
 	if err := checkOwner(actor); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Package openai holds the JSON of the OpenAI chat API in the extent that this portal uses: towards the
-// servers of its agents and models, and at its own /v1. It opens no connections. Decoding accepts every
-// form that clients and servers are known to send, encoding writes the plainest.
+// Package openai holds the JSON of the OpenAI chat API as far as this portal uses it: in requests
+// to the servers of agents and models, and at its own /v1. It opens no connections. Decoding
+// accepts all forms that clients and servers are known to send; encoding writes the most common
+// one.
 package openai
 
 import (
@@ -125,7 +126,7 @@ type Chunk struct {
 	Error *Error `json:"error,omitempty"`
 }
 
-// ChunkChoice is a piece of one answer. FinishReason is empty until the end.
+// ChunkChoice is a piece of one answer. FinishReason is nil except in the last piece.
 type ChunkChoice struct {
 	Index        int     `json:"index"`
 	Delta        Delta   `json:"delta"`
@@ -168,8 +169,8 @@ type Error struct {
 	Code    any    `json:"code"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: some servers send the message
-// alone, as a string.
+// UnmarshalJSON implements json.Unmarshaler. A string becomes the message, because some servers
+// send only that.
 func (e *Error) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/egress"
 )
 
-// ErrGarbage is wrapped by a Reader's error when an event is not a chunk.
+// ErrGarbage is wrapped by the error of Next when an event is not a chunk in JSON.
 var ErrGarbage = errors.New("the stream holds something that is not a chat chunk")
 
 // Reader reads the chunks of a streamed answer. Lines and events are bounded to 1 MiB; the caller must

@@ -20,7 +20,7 @@ func ProvesNamespace(domain string, loopback bool) error {
 		}
 	case !PlainDomain(domain):
 	case domain == "github.io" || strings.HasSuffix(domain, ".github.io"):
-		// A page there proves write access to one repository, not ownership of the account or
+		// A page below github.io proves write access to one repository, not to the account or
 		// organization.
 		return fault.New(fault.Invalid, "github.io domains cannot be used with DNS/HTTP authentication")
 	default:
@@ -29,8 +29,8 @@ func ProvesNamespace(domain string, loopback bool) error {
 	return fault.New(fault.Invalid, "invalid domain format: write a name like example.com, without scheme, port or path")
 }
 
-// PlainDomain reports whether s is a name of at least two labels in lower
-// case, not an address.
+// PlainDomain reports whether s is a domain name in lower case with at least two labels, and
+// neither an address nor a name with a port.
 func PlainDomain(s string) bool {
 	labels := strings.Split(s, ".")
 	if len(s) > 253 || len(labels) < 2 {

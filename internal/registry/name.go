@@ -35,7 +35,7 @@ func Namespace(host string) string {
 // here.
 func (s *Service) Namespace() string { return Namespace(s.cfg.Portal) }
 
-// grant is an actor's right to publish under a name.
+// grant is an actor's right to publish under a name. The zero value is no right.
 type grant struct {
 	site   string // site or account that the quota of new servers counts against
 	domain string // proved domain; empty under the portal's own namespace

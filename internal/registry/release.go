@@ -64,7 +64,7 @@ const (
 	maxServerBytes = 8 << 20
 	// maxServers bounds the servers of one publisher: a registrable domain, or an account.
 	maxServers = hub.MaxAgentsPerOwner
-	// maxReleasePage bounds one page of the list.
+	// maxReleasePage bounds the releases on one page of the list.
 	maxReleasePage = 100
 )
 
@@ -162,9 +162,10 @@ type Directory interface {
 
 // Config describes the portal. Log must be set.
 type Config struct {
-	// Portal is the host (and port, if not the default) of the portal's URL.
+	// Portal is the host of the portal's URL, with the port if it is not the default one.
 	Portal string
-	// Loopback is true when the portal itself is on this machine only.
+	// Loopback is true if the portal's URL has a loopback address, so that only this machine
+	// reaches it.
 	Loopback bool
 	Log      *slog.Logger
 }

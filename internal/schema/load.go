@@ -1,8 +1,8 @@
-// Package schema turns JSON Schema (2020-12, in the extent that tools use it) into form fields and the
-// texts of a form back into JSON, and describes in sentences where a value does not fit. Schemas are
-// untrusted: they are bounded in size, depth and work before use, and references are followed inside
-// the schema only. A constraint that is not understood accepts every value, because the author of the
-// schema checks the value again. The package does not depend on HTTP or HTML.
+// Package schema turns the JSON Schema of a tool's arguments (2020-12, the keywords that tools use)
+// into form fields, turns the texts of a form into JSON, and describes in sentences why a value
+// does not fit. Schemas are untrusted: their size, depth and cost are bounded, and references are
+// followed only inside the schema. A constraint that is not supported accepts every value, because
+// the author of the schema checks its arguments again. The package does not depend on HTTP or HTML.
 package schema
 
 import (
@@ -198,8 +198,8 @@ func Check(raw json.RawMessage) error {
 	return nil
 }
 
-// remoteRef finds a $ref that leads out of the schema. Under properties and the like, $ref is a name
-// and no keyword.
+// remoteRef returns the first $ref that leads out of the schema, "" for none. names is true inside
+// properties and similar objects, where $ref is the name of a property and not a keyword.
 func remoteRef(v any, names bool) string {
 	switch v := v.(type) {
 	case *object:

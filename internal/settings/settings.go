@@ -49,7 +49,8 @@ type Config struct {
 	Gossip string
 	// RemoteAgents replaces the network of portals. Only tests set it.
 	RemoteAgents hub.Network
-	// Conformance adds the behaviour that the official test suites require.
+	// Conformance adds the behaviour that the official test suites of the protocols require. It is
+	// off in normal operation.
 	Conformance bool
 	// MetricsListen is a second listen address that serves metrics without a token; empty for none.
 	MetricsListen string

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// ErrShutdown is the cause of a call's context when the portal stops. The task resumes after the next
-// start, so a driver does not cancel it at the remote agent.
+// ErrShutdown is the cause of the end of a call's context when the portal stops. The task continues
+// after the next start, so a driver must not cancel it at the remote agent.
 var ErrShutdown = errors.New("the portal stops")
 
 // Agent runs tasks. Every kind of agent is reached or executed through this interface, and every
@@ -142,7 +142,7 @@ type Result struct {
 	Direct bool
 }
 
-// Done returns a Completed result with one text part.
+// Done returns a Completed result that consists of one text.
 func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
 }
@@ -167,7 +167,7 @@ type File struct {
 	Size      int64
 }
 
-// Speaker is the author of a message as it may be shown to an agent.
+// Speaker is the author of a message, as far as an agent may see it.
 type Speaker struct {
 	Kind   string // person, guest or agent
 	Handle string

@@ -6,7 +6,7 @@ import "context"
 // to other portals reads it. It travels in the context, like a trace, so that drivers need no parameter
 // for it.
 type Behalf struct {
-	// AgentID is the agent that is called.
+	// AgentID is the id of the agent that the requests go to.
 	AgentID string
 	// Kind is the kind of the asking side: person, guest, agent (called by another agent), or probe for
 	// a request without a caller.

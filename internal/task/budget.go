@@ -35,11 +35,11 @@ const (
 // answer with its own error.
 var ErrBudget = errors.New("the budget is used up")
 
-// IsSet reports whether b sets bounds.
+// IsSet reports whether b has bounds.
 func (b Budget) IsSet() bool { return !b.Until.IsZero() }
 
-// SpendCall returns the budget that is left after one further call with a message of size bytes. It is
-// used where work is passed on. A budget without bounds stays as it is.
+// SpendCall returns the rest of the budget after one more call with a message of size bytes, never
+// below 0. A budget without bounds is returned unchanged.
 func (b Budget) SpendCall(size int) Budget {
 	if !b.IsSet() {
 		return b

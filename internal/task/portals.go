@@ -17,7 +17,7 @@ type Portals interface {
 	TasksAt(ctx context.Context, portalID string) ([]Task, error)
 }
 
-// MaxStopped is the maximum number of tasks of one portal that are stopped in one go.
+// MaxStopped bounds the tasks of one portal that StopPortals stops in one call.
 const MaxStopped = 1000
 
 // StopPortals stops the tasks between this portal and others that the policy no longer allows.

@@ -231,7 +231,7 @@ func (s *Service) stopTask(ctx context.Context, t Task, reason string) error {
 	}
 	err := s.ender.EndTask(ctx, t, Result{State: Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) {
-		return nil // it ended in the meantime
+		return nil // the task ended in the meantime
 	}
 	return err
 }

@@ -19,7 +19,8 @@ type Traced struct {
 	Size int64
 }
 
-// MaxTraced bounds a Head and a Body in bytes, MaxTraces the entries of one call.
+// MaxTraced bounds a Head and a Body in bytes, MaxTraces bounds the entries that are kept of one
+// call.
 const (
 	MaxTraced = 8 << 10
 	MaxTraces = 40
