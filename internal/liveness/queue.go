@@ -25,7 +25,8 @@ type Store interface {
 	// the number of failures in a row. A deleted agent is a NotFound fault.
 	SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error
 	// Due returns agents that are to be probed by now, the longest due first, with their numbers of
-	// failures in a row. Built-in agents are left out, because they run in this process.
+	// failures in a row. Built-in and linked agents are left out, because they have no address to
+	// probe.
 	Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error)
 	// Checkup returns one agent as Due does, whether it is due or not; NotFound if it does not
 	// exist.

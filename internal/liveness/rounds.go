@@ -162,8 +162,8 @@ func (r *rounds) removeVisit(v *visit) {
 	r.settleHost(h)
 }
 
-// settleHost takes a host without waiting visits out of the turn, and drops its state if that says
-// nothing about the host.
+// settleHost takes a host without waiting visits out of the turn, and drops its state unless the
+// host is slow or failing.
 func (r *rounds) settleHost(h *hostQueue) {
 	if len(h.list)+len(h.urgent) == 0 {
 		for i := range r.turn {

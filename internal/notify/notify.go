@@ -84,12 +84,12 @@ type Hook struct {
 
 // Bounds of the data that is stored.
 const (
-	MaxWebhooks = 20   // per account
-	MaxPushes   = 10   // per task
-	MaxWaiting  = 1000 // events per hook
-	MaxAttempts = 50   // shown per webhook
-	maxLabel    = 60   // characters
-	maxReason   = 300  // bytes
+	MaxWebhooks = 20   // webhooks per account
+	MaxPushes   = 10   // push hooks per task
+	MaxWaiting  = 1000 // waiting events per hook; further ones are dropped
+	MaxAttempts = 50   // last attempts that are stored per webhook
+	maxLabel    = 60   // characters of a webhook's label
+	maxReason   = 300  // bytes of a stored reason
 )
 
 // Event is one event that waits to be sent to one hook.

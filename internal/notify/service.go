@@ -15,8 +15,8 @@ type Ports struct {
 	Chat     Conversations
 	Accounts Accounts
 	Sealer   Sealer
-	// Transport sends the requests. It must refuse addresses that this portal may not connect to,
-	// and must not follow redirects.
+	// Transport sends the requests. It must return an error for redirects and for addresses that
+	// this portal may not connect to.
 	Transport http.RoundTripper
 	Push      Pusher
 	// Wake receives a value when new events are waiting. A lost value only delays them.

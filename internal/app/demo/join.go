@@ -86,7 +86,7 @@ func (f *federation) connectPortals(ctx context.Context) {
 			}
 		}
 	}
-	_ = group.Wait() // the functions return nil
+	_ = group.Wait() // the functions return nil; they report errors on stderr
 }
 
 // awaitAgents waits until a search at each portal finds the agents of all portals. It returns their

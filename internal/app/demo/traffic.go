@@ -110,7 +110,7 @@ func (t *traffic) openTalks(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = group.Wait() // the functions return nil
+	_ = group.Wait() // the functions return nil, because errors are ignored
 }
 
 // goOn asks one question from time to time, until ctx ends. Operators do not ask, so that a user
