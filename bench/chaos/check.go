@@ -8,40 +8,41 @@ import (
 	"time"
 )
 
-// outcome is what a client knows of something it asked for.
+// outcome is what a client knows about a request that it made.
 type outcome int
 
 const (
-	// unknown: no answer came, or none that decides. It may have happened
-	// once, or not at all.
+	// unknown: no answer came, or one that decides nothing. The request may have taken effect once, or
+	// not at all.
 	unknown outcome = iota
-	// refused: every attempt was refused, or it was seen not to be there after
-	// a restart. It must not be there.
+	// refused: every attempt was refused, or the effect was absent after a restart. It must never
+	// appear.
 	refused
-	// acked: it was confirmed, or seen on disk after a restart. It must be
-	// there, the same, for ever.
+	// acked: the portal confirmed the request, or the effect was present after a restart. It must stay
+	// unchanged for ever.
 	acked
 )
 
-// op is one message somebody wants to say. Its text is said by nobody else.
+// op is one message that a client tries to post. Its text is unique in the run, so that the message is
+// recognised in a transcript.
 type op struct {
-	sender   string // handle
+	sender   string // handle of the account
 	clientID string
 	text     string
-	// answer is the number that only the answer to this question holds; 0 for
-	// what asks nobody.
+	// answer is a number that only the right answer to this question contains; 0 for a message that
+	// asks no agent.
 	answer int64
 
 	outcome  outcome
-	attempts int // that reached, or may have reached, the portal
-	vague    int // of these, without a deciding answer
+	attempts int // requests that reached the portal, or may have
+	vague    int // attempts that got no answer or one that decides nothing
 	ackedAt  time.Time
 	id       string
 	seq      int64
-	task     string // the question's task, when the portal named it
+	task     string // id of the question's task, "" until the portal names it
 }
 
-// message is an entry of a transcript as the API shows it.
+// message is an entry of a transcript in the form the API returns.
 type message struct {
 	seq       int64
 	id        string
@@ -52,7 +53,7 @@ type message struct {
 	state     string
 }
 
-// stream is what one connection of a live reader was told.
+// stream is the messages that one live connection received.
 type stream struct {
 	how   string // sse or websocket
 	after int64
@@ -66,8 +67,7 @@ type seen struct {
 	at  time.Time
 }
 
-// violation is a broken promise. Kind is one of the words below, which the
-// tests of the checker and the final count go by.
+// violation is a promise of the portal that was broken. kind is one of the constants below.
 type violation struct{ kind, text string }
 
 func (v violation) String() string { return v.kind + ": " + v.text }
@@ -78,15 +78,15 @@ const (
 	gap        = "gap"
 	reordered  = "reordered"
 	changed    = "changed"
-	intruded   = "intruded" // there, though refused or said by nobody
+	intruded   = "intruded" // present although it was refused or never posted
 	unanswered = "unanswered"
-	vanished   = "vanished" // was shown to a live reader, and is gone
-	misread    = "misread"  // a live reader was told something else
+	vanished   = "vanished" // a live reader received it, and it is gone
+	misread    = "misread"  // a live reader received something else
 	misbehaved = "misbehaved"
 )
 
-// check compares what clients and readers of one conversation know with its
-// transcript, which must be settled: nothing is being answered any more.
+// check compares the results of clients and readers of one conversation with its transcript and returns
+// the broken promises. The transcript must be settled: no agent is still answering.
 func check(room string, ops []*op, transcript []message, streams []stream) []violation {
 	var out []violation
 	add := func(kind, format string, args ...any) {
@@ -151,8 +151,8 @@ func check(room string, ops []*op, transcript []message, streams []stream) []vio
 	return out
 }
 
-// checkAnswers demands one completed answer to each question that is there,
-// the right one, and no other answers.
+// checkAnswers requires exactly one answer, completed and right, to each question in the transcript,
+// and no other answers.
 func checkAnswers(ops []*op, said map[*op][]message, answers []message, add func(kind, format string, args ...any)) {
 	byTask := make(map[string]int)
 	byNumber := make(map[int64][]message)
@@ -197,8 +197,8 @@ func checkAnswers(ops []*op, said map[*op][]message, answers []message, add func
 	}
 }
 
-// checkStreams demands that each reader was told the transcript itself, from
-// where it asked on, each message once and in order.
+// checkStreams requires that each stream is a part of the transcript without gaps, duplicates or
+// changes, beginning after the seq that the reader asked for.
 func checkStreams(transcript []message, streams []stream, add func(kind, format string, args ...any)) {
 	bySeq := make(map[int64]string, len(transcript))
 	for _, m := range transcript {
@@ -225,7 +225,7 @@ func checkStreams(transcript []message, streams []stream, add func(kind, format 
 	}
 }
 
-// waiting reports how many questions still wait for an answer.
+// waiting returns the number of questions in the transcript that have no answer yet.
 func waiting(ops []*op, transcript []message) int {
 	byText := make(map[string]bool, len(ops))
 	for _, o := range ops {
@@ -244,8 +244,8 @@ func waiting(ops []*op, transcript []message) int {
 	return n
 }
 
-// learn settles what was unknown by a settled transcript read after a restart:
-// what is there was said, what is not there never will be.
+// learn decides the unknown outcomes by a settled transcript that was read after a restart: a message
+// that is present counts as acked, any other as refused.
 func learn(ops []*op, transcript []message) {
 	byText := make(map[string]message, len(transcript))
 	for _, m := range transcript {
@@ -265,9 +265,9 @@ func learn(ops []*op, transcript []message) {
 	}
 }
 
-// forget takes back what clients and readers learned from the instant of a
-// power cut on: it may be gone. It returns the streams that began before: where
-// a later one took up may have been learned after the cut.
+// forget resets the outcomes that were learned at or after a power cut, because the cut may have
+// removed their effects. It returns the streams that began before the cut: a later one may have resumed
+// from a seq that was learned after it.
 func forget(ops []*op, streams []stream, cut time.Time) []stream {
 	for _, o := range ops {
 		if o.outcome == acked && !o.ackedAt.Before(cut) {
@@ -289,8 +289,8 @@ func forget(ops []*op, streams []stream, cut time.Time) []stream {
 
 var number = regexp.MustCompile(`[0-9](?:[0-9,_'\x{00a0}\x{2009}\x{202f}]*[0-9])?`)
 
-// numbers returns the different whole numbers in a text, however they are
-// grouped.
+// numbers returns the distinct whole numbers in a text. Digits may be grouped by commas, underscores,
+// apostrophes or spaces.
 func numbers(text string) []int64 {
 	var out []int64
 	known := make(map[int64]bool)

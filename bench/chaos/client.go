@@ -17,10 +17,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// maxAnswer bounds what is read of any answer.
+// maxAnswer is the number of bytes that are read of an answer at most.
 const maxAnswer = 8 << 20
 
-// account is somebody with an API token.
+// account is a person with an API token. It is safe for concurrent use.
 type account struct {
 	name, token string
 	http        *http.Client
@@ -33,11 +33,13 @@ func newAccount(name, token string) *account {
 	}}
 }
 
-// errNotSent says that a request did not reach the portal at all.
+// errNotSent is returned when the connection failed, so that the request cannot have reached the
+// portal.
 var errNotSent = errors.New("not sent")
 
-// call makes one request. An error means that no answer came; it is
-// errNotSent when the portal cannot have seen the request.
+// call makes one request and returns the status. An error means that no complete answer came; it is
+// errNotSent when the portal cannot have received the request. out may be nil; a *refusal is filled for
+// every status, anything else for 2xx only.
 func (a *account) call(ctx context.Context, method, address string, in, out any) (status int, err error) {
 	var body io.Reader
 	if in != nil {
@@ -65,7 +67,7 @@ func (a *account) call(ctx context.Context, method, address string, in, out any)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return 0, err // half an answer is none
+		return 0, err // an incomplete answer decides nothing
 	}
 	if e, ok := out.(*refusal); ok {
 		json.Unmarshal(b, e)
@@ -77,7 +79,7 @@ func (a *account) call(ctx context.Context, method, address string, in, out any)
 	return resp.StatusCode, nil
 }
 
-// refusal is an answer of which only the error is of interest.
+// refusal is an answer of which only the error message is used.
 type refusal struct {
 	Name  string `json:"name"`
 	Error struct {
@@ -85,7 +87,7 @@ type refusal struct {
 	} `json:"error"`
 }
 
-// want is call for what must succeed now.
+// want is call for a request that must succeed: any other status is an error.
 func (a *account) want(ctx context.Context, status int, method, address string, in, out any) error {
 	got, err := a.call(ctx, method, address, in, out)
 	if err == nil && got != status {
@@ -101,12 +103,12 @@ func (a *account) want(ctx context.Context, status int, method, address string, 
 	return nil
 }
 
-// errStatus is an answer other than the one that had to come.
+// errStatus is the unexpected status of an answer.
 type errStatus int
 
 func (e errStatus) Error() string { return fmt.Sprintf("answered %d", int(e)) }
 
-// postAnswer is the portal's to a message.
+// postAnswer is the portal's answer to a posted message.
 type postAnswer struct {
 	ID    string `json:"id"`
 	Seq   int64  `json:"seq"`
@@ -143,10 +145,10 @@ func (j messageJSON) message() message {
 	return m
 }
 
-// page is how many messages are asked for at once.
+// page is the number of messages in one request.
 const page = 200
 
-// transcript reads a conversation from the message after on, page by page.
+// transcript returns the messages of a conversation after the seq after, which it reads page by page.
 func (a *account) transcript(ctx context.Context, base, room string, after int64) ([]message, error) {
 	var out []message
 	for {
@@ -170,7 +172,7 @@ func (a *account) transcript(ctx context.Context, base, room string, after int64
 	}
 }
 
-// taskStates lists an account's tasks in a conversation, by id.
+// taskStates returns the state of each of the account's tasks in a conversation, by task id.
 func (a *account) taskStates(ctx context.Context, base, room string) (map[string]string, error) {
 	out := make(map[string]string)
 	cursor := ""
@@ -199,7 +201,8 @@ func (a *account) taskStates(ctx context.Context, base, room string) (map[string
 	return nil, violationf(misbehaved, "the list of tasks of %s does not end", room)
 }
 
-// errEnded is why a live stream ended; code is a socket's.
+// errEnded is the reason why a live stream ended. code is the WebSocket close code, -1 when there is
+// none.
 type errEnded struct {
 	code int
 	err  error
@@ -207,9 +210,9 @@ type errEnded struct {
 
 func (e errEnded) Error() string { return fmt.Sprintf("stream ended: %v", e.err) }
 
-// follow reads a conversation live from the message after on, and calls fn
-// with every durable message until fn returns false or the stream ends, which
-// is an errEnded.
+// follow opens a live stream of a conversation after the seq after, by how: "sse" or "websocket". It
+// calls fn with every stored message until fn returns false; the result is then nil. When the stream
+// ends first, the result is an errEnded.
 func (a *account) follow(ctx context.Context, base, room, how string, after int64, fn func(message) bool) error {
 	address := fmt.Sprintf("%s/api/v1/conversations/%s/live?after=%d", base, room, after)
 	each := func(b []byte) (bool, error) {

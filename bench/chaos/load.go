@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// room is one conversation and everything clients know of it.
+// room is one conversation and the results of all requests that clients made in it.
 type room struct {
 	id, kind string
 	people   []*account
-	asks     bool // calc is in it
-	long     bool // messages are up to longText bytes, this round
+	asks     bool // the built-in calculator is a member, so every message is a question
+	long     bool // messages are up to longText bytes in this round
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	ops      []*op
 	streams  []stream
-	verified int64 // seq up to which the last check has read it
+	verified int64 // last seq that the last check read
 	found    []violation
 }
 
@@ -36,7 +36,7 @@ func (r *room) blameLocked(kind, format string, args ...any) {
 
 func (r *room) name() string { return r.kind + " " + r.id }
 
-// counter numbers what is said, so that every text is unlike any other.
+// counter returns numbers that make each text unique in the run. It is safe for concurrent use.
 type counter struct {
 	mu sync.Mutex
 	n  int64
@@ -49,12 +49,13 @@ func (c *counter) next() int64 {
 	return c.n
 }
 
-// longText is how long messages are in some rounds, so that the database's
-// log fills up and is written back under load.
+// longText is the size of messages in some rounds, in bytes. It is large enough that SQLite's
+// write-ahead log fills up and is checkpointed under load.
 const longText = 30 << 10
 
-// newOp makes something to say. A sum's addends are chosen so that no number
-// in any question is the result of another.
+// newOp creates a message with a new text and adds it to the room. In a room with the calculator the
+// text is a sum, with addends chosen so that no number in any question is the answer to another
+// question.
 func (r *room) newOp(who *account, run string, n int64, rng *rand.Rand) *op {
 	size := 400
 	if r.long {
@@ -71,8 +72,8 @@ func (r *room) newOp(who *account, run string, n int64, rng *rand.Rand) *op {
 	return o
 }
 
-// post sends o once, with its own text or another, and records the answer. It
-// reports the status, 0 for none.
+// post sends o once with the given text, which may differ from o.text, and records the outcome. It
+// returns the status, 0 if no answer came.
 func (r *room) post(ctx context.Context, who *account, base string, o *op, text string) int {
 	var ans postAnswer
 	r.mu.Lock()
@@ -114,7 +115,7 @@ func (r *room) post(ctx context.Context, who *account, base string, o *op, text 
 		if status == 201 && (len(ans.Tasks) == 1) != r.asks {
 			r.blameLocked(misbehaved, "the message %q got %d tasks", o.text, len(ans.Tasks))
 		}
-	default: // refused
+	default: // any other status is a refusal
 		switch {
 		case status != 429 && known:
 			r.blameLocked(misbehaved, "sending client_id %s again was answered %d", o.clientID, status)
@@ -125,13 +126,13 @@ func (r *room) post(ctx context.Context, who *account, base string, o *op, text 
 	return status
 }
 
-// twice sends one new message in two requests at once: both get the same
-// answer, and one of them is the first.
+// twice sends one new message in two requests at once. Both must get the same answer, one with status
+// 201 and one with 200.
 func (r *room) twice(ctx context.Context, who *account, base string, o *op) {
 	var wg sync.WaitGroup
 	var status [2]int
 	r.mu.Lock()
-	o.attempts++ // neither of the two is a new client_id for sure
+	o.attempts++ // post must not expect 201 from either of the two requests
 	r.mu.Unlock()
 	for i := range status {
 		wg.Go(func() { status[i] = r.post(ctx, who, base, o, o.text) })
@@ -148,10 +149,10 @@ func (r *room) twice(ctx context.Context, who *account, base string, o *op) {
 	}
 }
 
-// maxText is the portal's bound of a message.
+// maxText is the portal's limit for the text of a message, in bytes.
 const maxText = 64 << 10
 
-// bad sends something that has to be refused, in one of several ways.
+// bad posts one of several kinds of invalid messages, which the portal must refuse.
 func (r *room) bad(ctx context.Context, who, stranger *account, base, run string, n int64, rng *rand.Rand) {
 	text := fmt.Sprintf("refused %d of %s", n, run)
 	id := fmt.Sprintf("%s-bad-%d", run, n)
@@ -166,7 +167,7 @@ func (r *room) bad(ctx context.Context, who, stranger *account, base, run string
 		text += "\x00"
 		body["text"] = text
 	case 3:
-		who = stranger // not in this conversation
+		who = stranger // stranger is not a member
 	case 4:
 		body["parts"] = []map[string]string{{"text": text}}
 	case 5:
@@ -182,7 +183,7 @@ func (r *room) bad(ctx context.Context, who, stranger *account, base, run string
 	}
 }
 
-// pick returns an acknowledged message of the sender, or nil.
+// pick returns a random acknowledged message of the sender, or nil if a few tries find none.
 func (r *room) pick(who *account, rng *rand.Rand) *op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +198,7 @@ func (r *room) pick(who *account, rng *rand.Rand) *op {
 	return nil
 }
 
-// work posts into r until ctx ends.
+// work makes requests in r until ctx ends: mostly new messages, some repeated, doubled or invalid ones.
 func (r *room) work(ctx context.Context, who, stranger *account, base, run string, count *counter, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		switch d := rng.IntN(100); {
@@ -233,9 +234,9 @@ func (r *room) work(ctx context.Context, who, stranger *account, base, run strin
 	}
 }
 
-// watch follows r live until ctx ends, leaving and coming back now and then
-// from where it was. A socket that the portal closes says 1012; one that
-// breaks, because the portal was killed, says nothing.
+// watch reads r live until ctx ends. At random it disconnects and resumes after the last seq it read.
+// The portal closes a WebSocket with code 1012 when it stops; when it is killed the connection breaks
+// without a close code.
 func (r *room) watch(ctx context.Context, who *account, base, how string, after int64, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		s := stream{how: how, after: after, began: time.Now()}
@@ -257,19 +258,19 @@ func (r *room) watch(ctx context.Context, who *account, base, how string, after 
 		}
 		r.mu.Unlock()
 		if !left {
-			return // the portal is gone
+			return // the portal has ended
 		}
 	}
 }
 
-// agent is a registration somebody asked for.
+// agent is an agent that a client tried to register.
 type agent struct {
 	name    string
 	outcome outcome
 	at      time.Time
 }
 
-// register asks for an agent whose endpoint nobody serves.
+// register tries to register an agent. Its endpoint has no server, because the agent is never called.
 func register(ctx context.Context, who *account, base, name string) (agent, error) {
 	a := agent{name: name}
 	var ans refusal

@@ -1,20 +1,18 @@
-// Chaos shows that nothing a portal acknowledged is lost. It runs the real
-// binary, lets several people talk on it, takes it down at a random moment,
-// starts it again on what is left, and compares what everybody knows with
-// what is there. It sees the portal only from outside: over HTTP, by the
-// commands of the binary and by signals; it imports nothing of it.
+// Chaos shows that a portal loses nothing that it acknowledged. It runs the real binary, lets several
+// people and an agent exchange messages, ends the portal at a random moment, starts it again on the
+// remaining data, and compares the acknowledged requests with the data. It uses the portal from outside
+// only: over HTTP, by the commands of the binary and by signals; it imports no package of the portal.
 //
 //	chaos kill  -rounds N -seed S -binary PATH [-data DIR]
 //	chaos power -rounds N -seed S -binary PATH -powerloss PATH
 //
-// kill ends the process with SIGKILL, now and then with SIGTERM (which has to
-// drain), now and then twice. power runs it on a folder of bench/powerloss and
-// goes on with what a power cut would have left of it: with what was fsynced
-// alone, or with some of the rest besides.
+// Mode kill ends the process with SIGKILL, sometimes with SIGTERM (then the portal must drain),
+// sometimes twice. Mode power runs the portal on a folder of bench/powerloss and continues with the
+// data that a power cut would have left: the data that was flushed with fsync alone, or that and some
+// of the rest.
 //
-// The checks are in check.go. Every failure prints the command that tries the
-// same again and ends with status 1; timing is the machine's, so that a seed
-// repeats what is done, not when exactly it ends.
+// The checks are in check.go. Every failure prints the command that repeats the run, and the program
+// ends with status 1. A seed repeats the same actions, but not their exact timing.
 package main
 
 import (
@@ -53,8 +51,8 @@ func main() {
 	}
 }
 
-// errBroken is the end of a run in which a promise was broken; it has been
-// printed.
+// errBroken is the result of a run in which the portal broke a promise. The violations are printed
+// already.
 var errBroken = errors.New("a promise was broken")
 
 func parse(args []string) (config, error) {
@@ -108,7 +106,7 @@ func parse(args []string) (config, error) {
 	return c, nil
 }
 
-// again is the command that repeats the first rounds of c.
+// again returns the command line that repeats the first rounds of c.
 func (c config) again(rounds int) string {
 	s := fmt.Sprintf("chaos -seed %d %s -rounds %d -binary %s", c.seed, c.mode, rounds, c.binary)
 	if c.mode == "power" {
@@ -169,12 +167,14 @@ func run(args []string, out io.Writer) error {
 	return err
 }
 
-// source is the randomness of one round.
+// source returns the random numbers of the current round, which depend on the seed and the round only,
+// so that a later round can be repeated without the earlier ones.
 func (w *world) source() *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.seed, uint64(w.stats.rounds)))
 }
 
-// restart starts the portal after it was taken down, and takes the time.
+// restart starts the portal on data and records the slowest start. A start that takes longer than the
+// configured limit is a violation.
 func (w *world) restart(data string) (*portal, error) {
 	p, err := startReady(w.cfg.binary, data, w.log)
 	if err != nil {
@@ -217,7 +217,7 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 		if rng.IntN(6) == 0 {
 			what = "SIGTERM"
 			w.stats.terms++
-			err = p.stop() // the load goes on while it drains
+			err = p.stop() // clients keep sending while the portal drains
 		} else {
 			w.stats.kills++
 			p.kill()
@@ -230,7 +230,7 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 			return nil, err
 		}
 		if rng.IntN(4) == 0 {
-			// Once more, while it starts.
+			// Kill the portal a second time, during its start.
 			half, _, err := start(w.cfg.binary, w.data, w.log)
 			if err != nil {
 				return nil, err
@@ -252,7 +252,7 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 		}
 		w.again(p.url, rng)
 	}
-	// What was said again just now is looked at, too.
+	// Check the messages that were sent again after the last round, too.
 	if found := w.check(p.url, w.source(), false); len(found) > 0 {
 		return found, nil
 	}
@@ -263,7 +263,7 @@ func (w *world) killRounds(out io.Writer) ([]violation, error) {
 }
 
 func (w *world) powerRounds(out io.Writer) (found []violation, err error) {
-	from := "" // nothing is on the disk at first
+	from := "" // the first portal begins with an empty disk
 	if !w.cfg.fresh {
 		p, err := startReady(w.cfg.binary, w.data, w.log)
 		if err != nil {
@@ -283,7 +283,7 @@ func (w *world) powerRounds(out io.Writer) (found []violation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		kept := image + "-as-cut" // the portal changes the image
+		kept := image + "-as-cut" // the portal changes the image, so keep a copy for a failed run
 		if err := copyFolder(image, kept); err != nil {
 			return nil, err
 		}
@@ -299,7 +299,7 @@ func (w *world) powerRounds(out io.Writer) (found []violation, err error) {
 			found = w.check(p.url, rng, false)
 		}
 		if rng.IntN(3) > 0 {
-			p.kill() // its log goes on growing in the next round
+			p.kill() // the portal of the next round then begins with a longer write-ahead log
 		} else {
 			err = p.stop()
 		}
@@ -318,8 +318,8 @@ func (w *world) powerRounds(out io.Writer) (found []violation, err error) {
 	return nil, nil
 }
 
-// firstStarts cuts the power while a portal makes its folder, and soon after:
-// the next start finds its way whatever is there.
+// firstStarts cuts the power while a portal creates its data folder, or soon after. The next start must
+// succeed with whatever is left.
 func (w *world) firstStarts() error {
 	rng := w.source()
 	for n := range min(10, w.cfg.rounds) {
@@ -333,7 +333,7 @@ func (w *world) firstStarts() error {
 			return err
 		}
 		if n%2 == 0 {
-			select { // just when it is ready
+			select { // every second cut comes right after the portal is ready
 			case <-ready:
 			case <-p.exited:
 			case <-time.After(readyTimeout):
@@ -366,8 +366,9 @@ func (w *world) firstStarts() error {
 	return nil
 }
 
-// cutOnce runs a portal on a folder that loses its power, and leaves in image
-// what remains.
+// cutOnce runs a portal on a copy of the folder from (empty if ""), cuts the power under load, and
+// writes the remaining data to image. It returns a description of the cut for the report and the number
+// of messages acknowledged before the load.
 func (w *world) cutOnce(from, image string) (what string, before int, err error) {
 	f, err := mountPower(w.cfg.powerloss, from, w.work)
 	if err != nil {

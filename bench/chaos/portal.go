@@ -19,22 +19,21 @@ import (
 
 const (
 	readyTimeout   = 20 * time.Second
-	drainTimeout   = 10 * time.Second // the contract's
+	drainTimeout   = 10 * time.Second // the drain time that the portal promises
 	commandTimeout = 60 * time.Second
 )
 
-// portal is one run of the binary on a data folder.
+// portal is one process of the binary on a data folder. The caller must end it with kill or stop.
 type portal struct {
 	cmd     *exec.Cmd
 	url     string
-	took    time.Duration // from start to "ready"
-	exited  chan struct{} // closed when it has ended
-	err     error         // how, once exited is closed
+	took    time.Duration // from the start of the process until it printed "ready"
+	exited  chan struct{} // closed when the process has ended
+	err     error         // exit status as an error, valid once exited is closed
 	logPath string
 }
 
-// environ is this process's environment without anything that configures a
-// portal.
+// environ returns this process's environment without the variables that configure a portal.
 func environ() []string {
 	var out []string
 	for _, e := range os.Environ() {
@@ -45,8 +44,8 @@ func environ() []string {
 	return out
 }
 
-// start begins a portal; its log is appended to logPath. Whoever starts it
-// ends it with kill or stop.
+// start starts a portal and appends its log to logPath. The channel receives the portal's URL once it
+// is ready. The caller must call kill or stop.
 func start(binary, data, logPath string) (*portal, <-chan string, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,7 +80,8 @@ func start(binary, data, logPath string) (*portal, <-chan string, error) {
 	return p, ready, nil
 }
 
-// startReady starts a portal and waits until it says that it is ready.
+// startReady starts a portal and waits up to readyTimeout until it is ready. A portal that ends or
+// takes longer is a violation.
 func startReady(binary, data, logPath string) (*portal, error) {
 	began := time.Now()
 	p, ready, err := start(binary, data, logPath)
@@ -111,13 +111,14 @@ func startReady(binary, data, logPath string) (*portal, error) {
 	return p, nil
 }
 
-// kill ends the process as nothing else does: it gets no chance to write.
+// kill ends the process with SIGKILL, so that it cannot write anything more.
 func (p *portal) kill() {
 	p.cmd.Process.Signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// stop asks the portal to end, and says what is wrong with how it does.
+// stop sends SIGTERM and waits for the end. It is a violation if the portal takes longer than it
+// promises or exits with an error.
 func (p *portal) stop() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -132,7 +133,7 @@ func (p *portal) stop() error {
 	return nil
 }
 
-// tail is the end of a log, on one line.
+// tail returns the log since the last start, at most 2,000 bytes of it, as one line.
 func tail(path string) string {
 	b, _ := os.ReadFile(path)
 	if i := bytes.LastIndex(b, []byte("--- start")); i >= 0 {
@@ -146,7 +147,7 @@ func tail(path string) string {
 
 var logTrouble = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error|level=ERROR).*$`)
 
-// troubles returns the lines of a portal's log that must not be there.
+// troubles returns up to 20 lines of a portal's log that report a crash or an error.
 func troubles(logPath string) []string {
 	b, _ := os.ReadFile(logPath)
 	var out []string
@@ -156,7 +157,8 @@ func troubles(logPath string) []string {
 	return out
 }
 
-// command runs the binary once and returns what it printed.
+// command runs the binary with args and returns its standard output; the error includes its standard
+// error.
 func command(binary, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
@@ -170,7 +172,7 @@ func command(binary, stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// verify lets the portal's own command look at a folder no portal runs on.
+// verify runs the portal's verify command on a data folder, on which no portal may be running.
 func verify(binary, data string) error {
 	out, err := command(binary, "", "verify", "--data", data)
 	if err == nil && !strings.Contains(out, " is whole") {
@@ -182,7 +184,7 @@ func verify(binary, data string) error {
 	return nil
 }
 
-// powerFolder is a mounted folder that can lose its power: bench/powerloss.
+// powerFolder is a folder mounted by the program bench/powerloss, which can simulate a power cut.
 type powerFolder struct {
 	at    string
 	cmd   *exec.Cmd
@@ -191,8 +193,8 @@ type powerFolder struct {
 	done  chan error
 }
 
-// mountPower mounts the files of from, which may be "", on a new folder below
-// work.
+// mountPower mounts a new folder below work with the files of the folder from, or without files if from
+// is "". The caller must call close.
 func mountPower(binary, from, work string) (*powerFolder, error) {
 	at, err := os.MkdirTemp(work, "mount-")
 	if err != nil {
@@ -244,7 +246,8 @@ func (f *powerFolder) line() (string, error) {
 	}
 }
 
-// cut writes into image what a power cut now would leave.
+// cut writes to image the files that a power cut at this moment would leave. Data that was not flushed
+// survives with probability keep. It returns the number of lost bytes.
 func (f *powerFolder) cut(image string, keep float64, seed uint64) (lostBytes int64, err error) {
 	if _, err := fmt.Fprintf(f.in, "cut %s %g %d\n", image, keep, seed); err != nil {
 		return 0, err
@@ -260,7 +263,7 @@ func (f *powerFolder) cut(image string, keep float64, seed uint64) (lostBytes in
 	return lostBytes, nil
 }
 
-// close unmounts; nobody may use the folder any more.
+// close unmounts the folder. The caller must have ended the processes that use it.
 func (f *powerFolder) close() {
 	f.in.Close()
 	select {
@@ -273,7 +276,7 @@ func (f *powerFolder) close() {
 	os.Remove(f.at)
 }
 
-// copyFolder copies the regular files of a flat folder.
+// copyFolder copies the regular files of a folder without subfolders.
 func copyFolder(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -297,7 +300,7 @@ func copyFolder(from, to string) error {
 	return nil
 }
 
-// failure is a violation as an error.
+// failure is a violation in the form of an error.
 type failure struct{ violation }
 
 func (f failure) Error() string { return f.String() }

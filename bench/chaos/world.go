@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// generation is after how many rounds conversations are left alone and
-	// new ones begun, so that reading them all stays cheap.
+	// generation is the number of rounds after which new conversations replace the old ones, so that
+	// reading all of them in each round stays fast.
 	generation = 10
-	// settleTimeout bounds how long questions may wait after a restart.
+	// settleTimeout is the longest time that questions may stay without an answer after a restart.
 	settleTimeout = 30 * time.Second
 	checkTimeout  = 90 * time.Second
-	// resends is how many old client_ids are sent again after each restart.
+	// resends is the number of earlier messages that are sent again, with the same client_id, after
+	// each restart.
 	resends = 20
 )
 
-// world is a portal's data, the people on it, and what they know.
+// world is one run: the portal's data, the accounts, and the results of all their requests.
 type world struct {
 	cfg   config
-	run   string // in every text, so that runs never meet
-	data  string // the folder the next portal runs on
-	work  string // for everything else
+	run   string // part of every text, so that texts of two runs differ
+	data  string // data folder of the next portal
+	work  string // folder for the log, images and mounts
 	log   string
 	count counter
 
 	people        []*account
 	rooms, olds   []*room
-	mu            sync.Mutex // guards the two below while there is load
-	agents        []agent    // registered by people[0]
+	mu            sync.Mutex // guards the next two fields while the load runs
+	agents        []agent    // all registered by people[0]
 	conversations []conversation
 
 	stats stats
@@ -50,8 +51,8 @@ type conversation struct {
 type stats struct {
 	rounds, kills, terms, cuts int
 	agents                     int
-	reacked, learned           int // messages said again; of unknown outcome
-	seen                       int // by live readers
+	reacked, learned           int // acknowledged messages sent again; outcomes that were unknown
+	seen                       int // messages received by live readers
 	answers                    int
 	lostBytes                  int64
 	slowest                    time.Duration
@@ -75,8 +76,8 @@ func newWorld(cfg config) (*world, error) {
 	return w, nil
 }
 
-// populate makes accounts and tokens on the folder, where a portal runs: what
-// the commands say is done counts as acknowledged.
+// populate creates accounts and tokens by commands on the folder of a running portal. Success of a
+// command counts as acknowledged.
 func (w *world) populate(data string) error {
 	for _, name := range []string{"ann", "bob", "cat", "dan"} {
 		if _, err := command(w.cfg.binary, "correct horse battery "+name+"\n", "user", "add", name, "--password-stdin", "--data", data); err != nil {
@@ -92,8 +93,8 @@ func (w *world) populate(data string) error {
 	return nil
 }
 
-// newRooms begins a generation of conversations: notes to oneself, questions
-// to calc, two people, two people and calc.
+// newRooms creates new conversations: of one person, of one person with the calculator, of two people,
+// and of two people with the calculator. The previous conversations become old ones.
 func (w *world) newRooms(ctx context.Context, base string) error {
 	w.olds = append(w.olds, w.rooms...)
 	w.rooms = nil
@@ -122,8 +123,7 @@ func (w *world) newRooms(ctx context.Context, base string) error {
 	return nil
 }
 
-// load lets everybody work until the returned function is called, which waits
-// for them.
+// load starts all clients and returns a function that stops them and waits for them.
 func (w *world) load(base string, rng *rand.Rand) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func (w *world) load(base string, rng *rand.Rand) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// others registers agents and begins conversations meanwhile.
+// others registers agents and creates conversations while other clients post messages, until ctx ends.
 func (w *world) others(ctx context.Context, base string, rng *rand.Rand) {
 	for range 4 {
 		select {
@@ -198,7 +198,7 @@ func (w *world) others(ctx context.Context, base string, rng *rand.Rand) {
 	}
 }
 
-// position is how far the last reader of r got.
+// position returns the last seq that the last reader of r received.
 func (r *room) position() int64 {
 	if len(r.streams) == 0 {
 		return r.verified
@@ -210,7 +210,7 @@ func (r *room) position() int64 {
 	return s.after
 }
 
-// forget takes back what was learned after a power cut.
+// forget resets everything that clients learned at or after a power cut.
 func (w *world) forget(cut time.Time) {
 	for _, r := range w.rooms {
 		r.streams = forget(r.ops, r.streams, cut)
@@ -229,8 +229,8 @@ func (w *world) forget(cut time.Time) {
 	w.conversations = kept
 }
 
-// check looks at everything after a restart; everywhere is for the end of a
-// run, when also what is long past is read again.
+// check compares the data with the results of all clients after a restart. It checks the current
+// conversations and one older one, or all older ones when everywhere is set, at the end of a run.
 func (w *world) check(base string, rng *rand.Rand, everywhere bool) []violation {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
@@ -266,7 +266,8 @@ func (w *world) check(base string, rng *rand.Rand, everywhere bool) []violation 
 	return append(out, w.checkOthers(ctx, base, rng, everywhere)...)
 }
 
-// checkRoom waits until nothing is being answered in r and compares.
+// checkRoom waits until no question in r is unanswered, compares the transcript with the results of the
+// clients, and records violations in r.
 func (w *world) checkRoom(ctx context.Context, r *room, who *account, base, how string) error {
 	before, err := who.transcript(ctx, base, r.id, 0)
 	if errors.Is(err, errStatus(404)) || errors.Is(err, errStatus(401)) {
@@ -292,7 +293,7 @@ func (w *world) checkRoom(ctx context.Context, r *room, who *account, base, how 
 		switch {
 		case late && waiting(r.ops, now) == 0:
 			r.blame(misread, "a %s reader after %d was told only %d messages in %s; the transcript ends at %d", how, s.after, len(s.seen), settleTimeout, len(now))
-		case late: // checkAnswers names them
+		case late: // checkAnswers reports the questions without an answer
 		case err != nil:
 			return err
 		}
@@ -366,14 +367,14 @@ func (w *world) checkRoom(ctx context.Context, r *room, who *account, base, how 
 	return nil
 }
 
-// note changes the figures; rooms are checked at once.
+// note changes the statistics. Several conversations are checked at once, so it locks mu.
 func (w *world) note(f func(*stats)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(&w.stats)
 }
 
-// sampled is how many older agents and conversations are looked at each time.
+// sampled is the expected number of older agents and conversations that each check reads.
 const sampled = 5
 
 func (w *world) checkOthers(ctx context.Context, base string, rng *rand.Rand, everywhere bool) []violation {
@@ -431,8 +432,8 @@ func (w *world) checkOthers(ctx context.Context, base string, rng *rand.Rand, ev
 	return out
 }
 
-// again sends old client_ids once more, also those of messages that did not
-// make it: these are said now.
+// again sends earlier messages once more with the same client_id. A message that was not stored before
+// is stored now.
 func (w *world) again(base string, rng *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
@@ -442,7 +443,7 @@ func (w *world) again(base string, rng *rand.Rand) {
 			continue
 		}
 		o := r.ops[rng.IntN(len(r.ops))]
-		if o.attempts == 0 { // one of those that must be refused
+		if o.attempts == 0 { // a message of bad, which must never be accepted
 			continue
 		}
 		for _, a := range r.people {
@@ -459,7 +460,7 @@ func (w *world) again(base string, rng *rand.Rand) {
 	}
 }
 
-// acknowledged counts the messages that were confirmed so far.
+// acknowledged returns the number of messages acknowledged so far.
 func (w *world) acknowledged() int {
 	n := 0
 	for _, r := range append(append([]*room(nil), w.rooms...), w.olds...) {

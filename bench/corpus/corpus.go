@@ -1,6 +1,6 @@
-// Package corpus makes what benchmarks fill portals and floors with: the same
-// number gives the same agent, so that both sides of a comparison hold the
-// same words. It knows nothing of how anything is measured.
+// Package corpus generates the agents, texts and searches with which benchmarks fill a portal and the
+// floor that it is compared with. The same number always gives the same agent, so that both hold the
+// same words. The package measures nothing itself.
 package corpus
 
 import (
@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// words is the vocabulary, the frequent ones first: few are everywhere, most
-// are seldom.
+// words is the vocabulary, sorted by frequency: the first words occur in nearly every agent, most words
+// in few.
 var words = vocabulary(strings.Fields(`answers text data agent questions code search plans reports images calendar language maps prices
 music weather news recipes travel invoices contracts tests logs tickets mail summaries tables charts forms notes
 drafts reviews translations measurements units dates sums percentages tariffs timetables routes hotels flights trains
@@ -24,7 +24,7 @@ premiums loans bonds shares funds audits ledgers budgets taxes customs parcels w
 ships ports tides currents storms clouds glaciers deserts forests meadows orchards vineyards dairies bakeries kitchens
 ovens spices grains pulses salads soups sauces desserts teas coffees juices wines cheeses breads cakes sweets`), 20_000)
 
-// vocabulary adds made words until there are n.
+// vocabulary appends generated words to list until it has n.
 func vocabulary(list []string, n int) []string {
 	syllables := strings.Fields("ba ce di fo gu la me ni po ru sa te vi zo bra cle dri flo gru pla sme tri")
 	for i := len(list); i < n; i++ {
@@ -37,7 +37,8 @@ func vocabulary(list []string, n int) []string {
 	return list
 }
 
-// word picks one, the first ones most often.
+// word picks a word at random. The power of four makes the first words of the vocabulary the most
+// frequent.
 func word(r *rand.Rand) string {
 	u := r.Float64()
 	return words[int(u*u*u*u*float64(len(words)))]
@@ -52,13 +53,13 @@ func sentence(r *rand.Rand, n int) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Query is the i-th thing somebody searches for: two words.
+// Query returns the i-th search: two words. The same i always gives the same words.
 func Query(i int) string {
 	r := rand.New(rand.NewPCG(uint64(i), 7))
 	return word(r) + " " + word(r)
 }
 
-// Text is the i-th thing somebody says, about size bytes long.
+// Text returns the i-th message text, about size bytes long. The same i always gives the same text.
 func Text(i, size int) string {
 	r := rand.New(rand.NewPCG(uint64(i), 8))
 	var b strings.Builder
@@ -70,8 +71,8 @@ func Text(i, size int) string {
 	return b.String()
 }
 
-// Agent is the i-th agent, public and alive. Its verdict lies in the future:
-// no portal checks it, so that a benchmark calls nobody.
+// Agent returns the i-th agent, public and alive. Its liveness was checked in the year 2100, so that no
+// portal probes it and a benchmark makes no outgoing requests. The same i always gives the same agent.
 func Agent(i int) hub.Agent {
 	r := rand.New(rand.NewPCG(uint64(i), 9))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

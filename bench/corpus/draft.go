@@ -8,11 +8,11 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Commonest is a word that nearly every agent has.
+// Commonest returns the most frequent word of the vocabulary, which nearly every agent has.
 func Commonest() string { return words[0] }
 
-// Hard is the i-th of a mix of searches that is not easy: one to four words as
-// texts have them, so that the frequent ones come often and together.
+// Hard returns the i-th expensive search: one to four words with the frequencies that texts have, so
+// that frequent words occur often and together.
 func Hard(i int) string {
 	r := rand.New(rand.NewPCG(uint64(i), 10))
 	s := word(r)
@@ -22,9 +22,8 @@ func Hard(i int) string {
 	return s
 }
 
-// Rough is the i-th search by somebody who types as people do: half a word, a
-// misspelt one, a phrase, an exclusion; every other with a filter, as the
-// parameters of an address.
+// Rough returns the i-th search as people type it: with half a word, a misspelt word, a phrase or an
+// excluded word. Every second search also has a kind to filter by; kind is "" for the others.
 func Rough(i int) (text, kind string) {
 	r := rand.New(rand.NewPCG(uint64(i), 11))
 	w, more := word(r), word(r)
@@ -33,7 +32,8 @@ func Rough(i int) (text, kind string) {
 		text = more + " " + w[:len(w)-len(w)/3]
 	case 1:
 		k := 1 + r.IntN(len(w)-2)
-		text = w[:k] + w[k+1:k+2] + w[k:k+1] + w[k+min(2, len(w)-k):] // two letters in the wrong order
+		// The misspelt word has two letters in the wrong order.
+		text = w[:k] + w[k+1:k+2] + w[k:k+1] + w[k+min(2, len(w)-k):]
 	case 2:
 		text = `"` + w + " " + more + `"`
 	case 3:
@@ -45,7 +45,7 @@ func Rough(i int) (text, kind string) {
 	return text, kind
 }
 
-// draft is the body of a registration.
+// draft is the JSON body of a request that registers an agent.
 type draft struct {
 	Name        string      `json:"name"`
 	Title       string      `json:"title"`
@@ -54,17 +54,18 @@ type draft struct {
 	Skills      []hub.Skill `json:"skills"`
 }
 
-// Draft is the i-th agent as somebody registers it under a name, as JSON. Its
-// kind is one that dials in: no portal asks at an address for it.
+// Draft returns the i-th agent as the JSON body of its registration under a name. Its kind is link,
+// whose agents connect to the portal themselves, so that the portal makes no requests to an address.
 func Draft(name string, i int) []byte {
 	a := Agent(i)
-	for k := range a.Skills { // an id may come once
+	for k := range a.Skills { // The portal refuses two skills with the same id.
 		a.Skills[k].ID += fmt.Sprintf("-%d", k)
 	}
 	return (draft{name, a.Title, a.Description, hub.Link, a.Skills}).json()
 }
 
-// Strange is such an agent without a word that Hard, Rough or Query ask for.
+// Strange returns a registration like Draft, but with none of the words that Hard, Rough and Query
+// search for.
 func Strange(name string, i int) []byte {
 	r := rand.New(rand.NewPCG(uint64(i), 12))
 	word := func() string { return fmt.Sprintf("xq%05d", r.IntN(50_000)) }
@@ -85,7 +86,7 @@ func Strange(name string, i int) []byte {
 func (d draft) json() []byte {
 	b, err := json.Marshal(d)
 	if err != nil {
-		panic(err) // texts and lists of them
+		panic(err) // cannot happen: a draft has only texts and lists of texts
 	}
 	return b
 }

@@ -15,11 +15,11 @@ import (
 	"agentsite/templates"
 )
 
-// chatPage is the portal's page of a room's newest 50 messages, or of the 50
-// before one. All but the messages is prepared before, and each message is
-// rendered once.
+// chatPage serves the portal's page of a conversation: its newest 50 messages, or the 50 before the
+// message in the query. Everything except the messages is prepared before the first request, and each
+// message is rendered only once.
 func (s *rooms) chatPage() http.HandlerFunc {
-	var rendered sync.Map // templates.SafeHTML by room and seq
+	var rendered sync.Map // templates.SafeHTML by room and seq, because a message never changes
 	p := frame
 	p.Title, p.Path, p.User = "bench", "/chat/floor", &templates.User{Name: "person-1"}
 	of := templates.ConversationView{Title: "bench", Me: "person-1", MeKind: "person", Role: "owner", End: true, CanWrite: true, CanInvite: true, Past: "all", MaxFile: 25 << 20,

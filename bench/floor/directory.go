@@ -19,11 +19,11 @@ const directorySchema = `
 CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, spec TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE versions (agent TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (agent, version)) STRICT, WITHOUT ROWID;`
 
-// maxImport is how many agents of an import share a transaction.
+// maxImport is the number of imported agents that share one transaction.
 const maxImport = 1000
 
-// directory registers agents: their rows by one writing connection, their
-// words in the plain index.
+// directory registers agents: it stores their rows over one writing connection and adds their words to
+// the index in memory. It is safe for concurrent use until close.
 type directory struct {
 	db             *sqlx.DB
 	conn           *sqlx.Conn
@@ -33,10 +33,10 @@ type directory struct {
 	done           chan struct{}
 }
 
-// entries are agents on their way to the disk.
+// entries is a group of agents that wait for the same transaction. err is valid once done is closed.
 type entries struct {
 	list []hub.Agent
-	spec []string // of each, as JSON
+	spec []string // the JSON of each agent in list
 	err  error
 	done chan struct{}
 }
@@ -71,7 +71,8 @@ func (d *directory) close() {
 	d.db.Close()
 }
 
-// writer commits whatever waits as one transaction.
+// writer commits all waiting entries, at most maxBatch, as one transaction, so that they share one
+// flush to the disk.
 func (d *directory) writer() {
 	defer close(d.done)
 	ctx := context.Background()
@@ -114,7 +115,7 @@ func (d *directory) writer() {
 	}
 }
 
-// registration is an agent as it is sent.
+// registration is the JSON body that registers an agent.
 type registration struct {
 	Name        string      `json:"name"`
 	Title       string      `json:"title"`
@@ -136,7 +137,7 @@ func (d *directory) keep(o *entries) error {
 	return nil
 }
 
-// take reads an agent as JSON into entries.
+// take parses one agent from JSON and appends it.
 func (o *entries) take(body []byte) error {
 	var in registration
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -147,7 +148,7 @@ func (o *entries) take(body []byte) error {
 	return nil
 }
 
-// register stores one agent and answers when a search would find it.
+// register stores one agent. It answers after the commit, when a search finds the agent.
 func (d *directory) register(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var o entries
@@ -167,7 +168,7 @@ func (d *directory) register(w http.ResponseWriter, r *http.Request) {
 	}{o.list[0].Name, 1})
 }
 
-// load stores an agent a line, a thousand in a transaction.
+// load stores the agents of a request with one JSON object a line, maxImport in a transaction.
 func (d *directory) load(w http.ResponseWriter, r *http.Request) {
 	in := bufio.NewScanner(r.Body)
 	in.Buffer(nil, 256<<10)
@@ -199,7 +200,8 @@ func (d *directory) load(w http.ResponseWriter, r *http.Request) {
 	}{n})
 }
 
-// search finds 20 agents by their words.
+// search answers with the 20 best agents for the words of the parameter q, and the number of agents
+// that have any of them.
 func (d *directory) search(w http.ResponseWriter, r *http.Request) {
 	list, total := d.words.best(r.URL.Query().Get("q"), 20)
 	answer(w, http.StatusOK, struct {

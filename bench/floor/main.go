@@ -92,11 +92,11 @@ func run() error {
 	return nil
 }
 
-// listed is the number of agents that the first page is made of; the others are
-// only found by a search.
+// listed is the number of agents from which the page of the directory is prepared; only a search finds
+// the others.
 const listed = 10_000
 
-// found is one result, with the fields that a list of results shows.
+// found is one search result, with the same fields as a result of the portal.
 type found struct {
 	Name        string   `json:"name"`
 	Title       string   `json:"title"`

@@ -23,7 +23,7 @@ func render(w http.ResponseWriter, r *http.Request, c templ.Component) {
 	w.Write(buf.Bytes())
 }
 
-// frame is the page around a list or a conversation.
+// frame is the fixed part of a page around a list or a conversation.
 var frame = templates.Page{Title: "Agents", Path: "/agents", PortalName: "floor", PortalHandle: "floor.example", CanSignUp: true, Version: "floor"}
 
 func cardOf(a *hub.Agent) templates.AgentCard {
@@ -37,8 +37,8 @@ func cardOf(a *hub.Agent) templates.AgentCard {
 	return c
 }
 
-// agentsPage is the portal's page with its look and 20 cards, but without
-// filters, search or checks: its values are prepared before the request.
+// agentsPage serves the portal's page of 20 agents without filters, search or checks of rights: all its
+// values are prepared before the first request, which only renders them.
 func agentsPage(found hub.Page) http.HandlerFunc {
 	v := templates.AgentsView{Total: found.Total}
 	for _, r := range found.Results {
@@ -47,7 +47,7 @@ func agentsPage(found hub.Page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { render(w, r, templates.Agents(frame, v)) }
 }
 
-// browsePage is that page for a signed-in user, with facets.
+// browsePage serves the same page as agentsPage for a signed-in user, with facets.
 func browsePage(found hub.Page) http.HandlerFunc {
 	p := frame
 	p.User, p.Feed = &templates.User{Name: "person-0"}, "/agents/feed?"

@@ -12,17 +12,18 @@ import (
 	"github.com/coder/websocket"
 	"github.com/go-chi/chi/v5"
 	"github.com/jmoiron/sqlx"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
 const schema = `
 CREATE TABLE rooms (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL, updated_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE messages (room TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (room, seq)) STRICT, WITHOUT ROWID;`
 
-// maxBatch is how many messages share a commit.
+// maxBatch is the number of waiting messages that share one commit.
 const maxBatch = 256
 
-// rooms keeps messages: one writing connection, a pool that reads.
+// rooms stores messages over one writing connection, reads them over a pool, and sends new ones to the
+// connected readers.
 type rooms struct {
 	write, read            *sqlx.DB
 	conn                   *sqlx.Conn
@@ -34,7 +35,7 @@ type rooms struct {
 	readers map[string][]chan []byte
 }
 
-// op is a message on its way to the disk.
+// op is a message that waits for its commit. seq and err are valid once done is closed.
 type op struct {
 	room, id, text string
 	at, seq        int64
@@ -87,7 +88,8 @@ func (s *rooms) close() {
 	s.write.Close()
 }
 
-// writer commits whatever waits as one transaction.
+// writer commits all waiting messages, at most maxBatch, as one transaction, so that they share one
+// flush to the disk.
 func (s *rooms) writer() {
 	defer close(s.done)
 	ctx := context.Background()
@@ -127,7 +129,7 @@ func (s *rooms) writer() {
 	}
 }
 
-// message is one, as it is kept and sent.
+// message is a message in the database and on the WebSocket.
 type message struct {
 	Seq  int64  `json:"seq" db:"seq"`
 	ID   string `json:"id" db:"id"`
@@ -160,7 +162,7 @@ func (s *rooms) post(w http.ResponseWriter, r *http.Request) {
 	for _, c := range s.readers[o.room] {
 		select {
 		case c <- frame:
-		default: // the comparison fails when one is missing
+		default: // Dropping is safe: the benchmark fails when a reader misses a message.
 		}
 	}
 	s.mu.Unlock()
@@ -170,7 +172,8 @@ func (s *rooms) post(w http.ResponseWriter, r *http.Request) {
 	}{o.id, o.seq})
 }
 
-// before reads 50 messages of a room, newest first.
+// before reads 50 messages of a room, newest first: those before the seq in the parameter before, or
+// the newest ones without it.
 func (s *rooms) before(r *http.Request, room string) ([]message, error) {
 	before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"agentsite/internal/hub"
 )
 
-// words is the plain index in the process: for each word its agents and their
-// weights. A search adds the weights up and keeps the best. It has whole words
-// only: no facets, no correction of typing errors, no explanation.
+// words is a full-text index in memory: for each word the agents that have it, with their weights. A
+// search adds up the weights and keeps the best agents. The index knows whole words only: no facets, no
+// correction of typing errors, no explanation of results. It is safe for concurrent use.
 type words struct {
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards lists and agents
 	lists  map[string][]posting
 	agents []found
-	sums   sync.Pool // of *sums
+	sums   sync.Pool // of *sums, reused so that a search allocates little
 }
 
-// posting is one agent that has a word.
+// posting says that an agent has a word.
 type posting struct {
 	agent  uint32
-	weight float32 // BM25 without the rarity of the word
+	weight float32 // BM25 without the factor for the rarity of the word
 }
 
-// sums is the working memory of a search.
+// sums is the working memory of a search: the score of each agent, and the agents whose score is not 0.
 type sums struct {
 	score []float32
 	hit   []uint32
@@ -71,7 +71,8 @@ func (x *words) put(a *hub.Agent) {
 	}
 }
 
-// best returns the n agents that fit the words best and the number that fit any.
+// best returns the n best agents for the words of text, best first, and the number of agents that have
+// any of the words.
 func (x *words) best(text string, n int) (list []found, total int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -125,10 +126,10 @@ func (x *words) best(text string, n int) (list []found, total int) {
 	return list, total
 }
 
-// top keeps the n best postings.
+// top keeps the n postings with the highest weights.
 type top struct {
 	n     int
-	least float32 // lowest weight in list, once it has n
+	least float32 // lowest weight in list once it has n postings, 0 before
 	list  []posting
 }
 

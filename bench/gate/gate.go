@@ -15,14 +15,13 @@ import (
 // gate runs `go test` and decides about failures by rules.go.
 type gate struct {
 	dir string // of the module; "" is the current one
-	// flakyFile holds the names of flaky tests of earlier runs of the same gate,
-	// one a line; they count toward maxRepeated, and new ones are added. ""
-	// stands for none.
+	// flakyFile is the file with the names of flaky tests of earlier runs of the same gate, one a line;
+	// they count toward maxRepeated, and new ones are appended. With "" no names are kept.
 	flakyFile   string
 	out, errout io.Writer
 }
 
-// failure is a test of the top level that failed.
+// failure identifies a failed top-level test.
 type failure struct{ pkg, test string }
 
 func (f failure) String() string { return f.pkg + "." + f.test }
@@ -60,8 +59,8 @@ func (g *gate) run(ctx context.Context, args []string) error {
 	return g.remember(flaky)
 }
 
-// goTest runs `go test -json` once. It returns an error if that failed without
-// a package that did.
+// goTest runs `go test -json` once and parses its output. It returns an error if the command failed
+// although no package did.
 func (g *gate) goTest(ctx context.Context, args []string) (*report, error) {
 	cmd := command(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Dir, cmd.Stderr = g.dir, g.errout
@@ -119,7 +118,7 @@ func (g *gate) repeat(ctx context.Context, first *report, args []string) ([]fail
 	flags, _ := splitArgs(args)
 	for _, f := range failures {
 		fmt.Fprintf(g.out, "again, alone: %s\n", f)
-		// Of a flag that is given twice the last one counts.
+		// When a flag is given twice, go test uses the last one.
 		again, err := g.goTest(ctx, append(append([]string{}, flags...), "-run=^"+f.test+"$", "-count=1", f.pkg))
 		if err != nil {
 			return nil, err
@@ -158,7 +157,7 @@ func failuresOf(r *report) (failures []failure, final []string) {
 	return failures, final
 }
 
-// remembered returns the number of flaky tests of earlier runs.
+// remembered returns the number of flaky tests of earlier runs, 0 when there is no file.
 func (g *gate) remembered() (int, error) {
 	if g.flakyFile == "" {
 		return 0, nil
@@ -170,7 +169,7 @@ func (g *gate) remembered() (int, error) {
 	return strings.Count(string(text), "\n"), nil
 }
 
-// remember adds flaky tests to the file.
+// remember appends the names of flaky tests to flakyFile.
 func (g *gate) remember(flaky []failure) error {
 	if g.flakyFile == "" || len(flaky) == 0 {
 		return nil

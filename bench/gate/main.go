@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// errFailed is the result of a run in which tests failed: everything about it
-// is printed already.
+// errFailed is the result of a run in which tests failed. The failures are printed already, so main
+// prints nothing more.
 var errFailed = errors.New("tests failed")
 
 func main() {

@@ -21,7 +21,7 @@ type event struct {
 type report struct {
 	packages map[string]*suite
 	failed   []*suite // in the order in which they ended
-	passed   int      // packages
+	passed   int      // number of packages
 }
 
 // suite is the outcome of one package.
@@ -56,7 +56,7 @@ func readReport(in io.Reader, out io.Writer) (*report, error) {
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil || e.Action == "" {
-				fmt.Fprint(out, string(line)) // not of test2json
+				fmt.Fprint(out, string(line)) // a line that test2json did not write, such as a build error
 			} else {
 				r.add(e, out)
 			}
@@ -125,7 +125,8 @@ func (s *suite) addTest(e event) {
 	}
 }
 
-// text is the output of all tests that did not pass, then that of the package.
+// text returns the output of all tests of the package that did not pass, followed by the output of the
+// package itself.
 func (s *suite) text() string {
 	var b strings.Builder
 	for _, t := range s.begun {

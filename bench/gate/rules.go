@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxRepeated is the number of failed tests up to which each is run again
-// alone. More failures at once are no accident.
+// maxRepeated is the number of failed tests up to which each is run again alone. With more failures at
+// once an accident is unlikely, so none is repeated.
 const maxRepeated = 3
 
 // A rule describes failures that are never run again, because one occurrence
@@ -14,21 +14,21 @@ const maxRepeated = 3
 // the package, or by the name of the test.
 type rule struct {
 	reason   string
-	output   *regexp.Regexp // nil: not judged by the output
+	output   *regexp.Regexp // nil: the rule does not look at the output
 	packages []string
-	tests    *regexp.Regexp // nil: not judged by the name
+	tests    *regexp.Regexp // nil: the rule does not look at the name
 }
 
-// rules is the whole list, and the first match gives the reason. The output of
-// a package counts for each of its tests, because a race or a leak is often
-// reported beside the test that caused it.
+// rules lists all rules; the first that matches gives the reason. The output of a package counts for
+// each of its tests, because a race or a leak is often reported in the output of another test than the
+// one that caused it.
 var rules = []rule{
 	{
 		reason: "data race",
 		output: regexp.MustCompile(`WARNING: DATA RACE|race detected during execution of test`),
 	},
 	{
-		// By goleak.VerifyTestMain, goleak.VerifyNone and testing/synctest.
+		// These lines are printed by goleak.VerifyTestMain, goleak.VerifyNone and testing/synctest.
 		reason: "leaked goroutines",
 		output: regexp.MustCompile(`goleak: Errors on successful test run|found unexpected goroutines|` +
 			`blocked goroutines remain`),

@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// steady runs the tests of packages many times in shuffled order, beside busy
-// processes and in every second round with GOMAXPROCS=1, to find the tests that
-// sometimes fail. Every test binary is built once.
+// steady runs the tests of packages many times in shuffled order, on a machine that other processes
+// keep busy, and in every second round with GOMAXPROCS=1, to find the tests that sometimes fail. Every
+// test binary is built once.
 type steady struct {
 	rounds   int
 	full     bool
 	busy     int // processes that compete with the tests
 	seed     int64
 	timeout  time.Duration
-	dir      string // for the output of test binaries that failed
+	dir      string // folder for the output of test binaries that failed
 	packages []string
 	out      io.Writer
 }
@@ -34,10 +34,10 @@ type steady struct {
 // processor is shared with the busy processes.
 const steadyTimeout = 20 * time.Minute
 
-// testBinary is the compiled test of a package.
+// testBinary is the compiled test of a package: its import path, its source folder, and the binary.
 type testBinary struct{ pkg, dir, file string }
 
-// run returns errFailed if any test failed in any round.
+// run builds the tests and runs all rounds. It returns errFailed if any test failed in any round.
 func (s *steady) run(ctx context.Context) error {
 	if s.seed == 0 {
 		s.seed = time.Now().Unix()
@@ -132,7 +132,7 @@ func (s *steady) round(ctx context.Context, round int, seed int64, limit string,
 		cmd := command(ctx, b.file, fmt.Sprintf("-test.shuffle=%d", seed), "-test.paniconexit0",
 			"-test.timeout="+s.timeout.String())
 		cmd.Dir = b.dir
-		cmd.Env = cmd.Environ() // with PWD
+		cmd.Env = cmd.Environ() // sets PWD to cmd.Dir, as go test does
 		if limit != "" {
 			cmd.Env = append(cmd.Env, limit)
 		}
@@ -159,12 +159,14 @@ func (s *steady) round(ctx context.Context, round int, seed int64, limit string,
 }
 
 var (
-	failedLine  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-	runningLine = regexp.MustCompile(`(?m)^\t+(Test\S+) \([^)]+\)$`) // of a test that timed out
+	failedLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	// runningLine matches a line in the list of running tests that package testing prints after a
+	// timeout.
+	runningLine = regexp.MustCompile(`(?m)^\t+(Test\S+) \([^)]+\)$`)
 )
 
-// failedNames returns the tests that failed by the output of a test binary,
-// leaving out those that failed by a subtest alone; "?" if none is named.
+// failedNames returns the failed tests named in the output of a test binary, without those that failed
+// only because of a subtest. It returns "?" if the output names none.
 func failedNames(output string) []string {
 	var names []string
 	matches := failedLine.FindAllStringSubmatch(output, -1)
@@ -211,7 +213,8 @@ func startBusy(n int) (end func(), err error) {
 		}
 	}
 	for range n {
-		// Its process group keeps it from being interrupted with the others.
+		// The process group of its own keeps the busy process from being interrupted together with the
+		// tests.
 		cmd := command(context.Background(), self, "busy")
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 		input, err := cmd.StdinPipe()
@@ -224,13 +227,13 @@ func startBusy(n int) (end func(), err error) {
 		}
 		ends = append(ends, func() {
 			input.Close()
-			_ = cmd.Wait() // it has no result
+			_ = cmd.Wait() // The exit status means nothing: the process is ended by closing its input.
 		})
 	}
 	return end, nil
 }
 
-// spin keeps a processor busy until in ends.
+// spin uses one processor fully until it reads the end of in.
 func spin(in io.Reader) {
 	var ended atomic.Bool
 	go func() {

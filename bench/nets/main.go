@@ -1,7 +1,7 @@
-// Command nets runs a network of portals, each a process in a network
-// namespace of its own: they find each other, are killed, parted, healed and
-// restarted, one of them is behind an old proxy, and one of their neighbours
-// lies. It needs root and the program ip, and leaves nothing behind.
+// Command nets runs a network of portals, each a process in a network namespace of its own. The portals
+// find each other, are killed, restarted, and separated into two halves that are joined again; one of
+// them is behind an old proxy, and one further portal lies. The program needs root and the command ip;
+// it removes everything it made.
 //
 //	go run ./bench/nets -portals 12 -register 100 -apart 10m
 package main
@@ -43,8 +43,8 @@ func main() {
 	}
 }
 
-// measure runs a plan in a world of its own. When it fails, what the portals
-// logged is printed.
+// measure builds the portal unless binary is given, and runs the plan in new namespaces. When the plan
+// fails, it prints the end of every portal's log.
 func measure(ctx context.Context, binary, level string, p plan, out io.Writer) error {
 	if p.portals < 4 {
 		return errors.New("four portals are the least: two for each half")
@@ -56,7 +56,7 @@ func measure(ctx context.Context, binary, level string, p plan, out io.Writer) e
 	defer remove()
 	if binary == "" {
 		binary = filepath.Join(dir, "agentsite")
-		// Built as the tests are, so that most of it is there already.
+		// Without build flags, as the tests are built, so that most packages are in the build cache.
 		if b, err := exec.Command("go", "build", "-o", binary, "agentsite").CombinedOutput(); err != nil {
 			return fmt.Errorf("build the portal: %w: %s", err, b)
 		}

@@ -22,31 +22,31 @@ import (
 )
 
 const (
-	inside       = "127.0.0.1:8080" // where a portal listens in its namespace
+	inside       = "127.0.0.1:8080" // address of a portal in its namespace
 	readyTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 )
 
-// portal is one portal in a namespace of its own, behind a proxy that speaks
-// TLS.
+// portal is one portal process in a network namespace of its own, behind a TLS proxy. One goroutine at
+// a time uses it, except for bytes.
 type portal struct {
 	w     *world
 	n     int
-	host  string // also what it is named by everywhere
+	host  string // host name of the portal's address, and its name in messages
 	space string
 	dir   string
 	cmd   *exec.Cmd
 	ended chan struct{}
 	front *http.Server
 	token string
-	up    bool // as far as the test knows
-	// bytes are what it answered to other portals, bodies only.
+	up    bool // false after kill and stop, even if the process ended by itself
+	// bytes is the total size of the answers to other portals, without headers.
 	bytes atomic.Int64
 }
 
 func (p *portal) origin() string { return "https://" + p.host }
 
-// start runs the portal until it is ready.
+// start runs the portal and waits until it prints that it is ready.
 func (p *portal) start() error {
 	trouble, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,7 +56,8 @@ func (p *portal) start() error {
 	args := []string{"netns", "exec", p.space, p.w.binary, "serve", "--data", p.dir, "--listen", inside, "--url", p.origin(), "--accounts", "open",
 		"--trusted-proxies", "127.0.0.1", "--allow-cidr", "10.77.0.0/24", "--log-level", p.w.level}
 	if p.n > 0 {
-		// Everybody knows the one before, so that all hear of all by others.
+		// Each portal joins by the address of the one before it only, so the portals must learn of all
+		// others from each other.
 		args = append(args, "--join", p.w.portals[p.n-1].origin())
 	}
 	p.cmd = exec.Command("ip", args...)
@@ -95,7 +96,7 @@ func (p *portal) start() error {
 
 func (p *portal) log() string { return p.dir + ".log" }
 
-// kill ends it as a crash does.
+// kill ends the process with SIGKILL, as a crash would.
 func (p *portal) kill() {
 	if p.up = false; p.ended != nil {
 		p.cmd.Process.Kill()
@@ -103,7 +104,7 @@ func (p *portal) kill() {
 	}
 }
 
-// stop asks it to end.
+// stop sends SIGTERM and waits up to stopTimeout; after that it kills the process and returns an error.
 func (p *portal) stop() error {
 	p.up = false
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -116,7 +117,7 @@ func (p *portal) stop() error {
 	}
 }
 
-// enrol makes an account there, and a token to act with.
+// enrol creates an account on the portal and an API token, with which api makes its requests.
 func (p *portal) enrol() error {
 	for _, step := range []struct {
 		in   string
@@ -138,8 +139,8 @@ func (p *portal) enrol() error {
 	return nil
 }
 
-// serve puts a proxy before the portal. An old one speaks HTTP/1.1 alone and
-// reads a request whole before it passes it on.
+// serve starts the TLS proxy in front of the portal, or handler instead of one when it is not nil. An
+// old proxy speaks HTTP/1.1 only and reads a whole request before it passes it on.
 func (p *portal) serve(old bool, handler http.Handler) error {
 	if handler == nil {
 		handler = p.proxy(old)
@@ -194,7 +195,7 @@ func (p *portal) proxy(old bool) http.Handler {
 	})
 }
 
-// counted counts what is read.
+// counted is a response body that adds the bytes read from it to n.
 type counted struct {
 	io.ReadCloser
 	n *atomic.Int64
@@ -206,7 +207,7 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// tail is the end of a log.
+// tail returns the last n bytes of a log file, or the error as text.
 func tail(name string, n int64) string {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,5 @@
 package main
 
-// sysSetns is the number of setns(2), which package syscall does not know on
-// every machine.
+// sysSetns is the number of the system call setns(2), which package syscall does not define for every
+// architecture.
 const sysSetns = 268

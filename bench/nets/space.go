@@ -14,21 +14,21 @@ import (
 	"syscall"
 )
 
-// prefix begins the name of every namespace made here; the number of the
-// process that made it follows.
+// prefix begins the name of every namespace made here. The id of the process that made it follows, so
+// that sweep finds the namespaces of processes that have ended.
 const prefix = "agentsite-"
 
-// spaces are network namespaces, one for each portal, in two halves that a
-// cable joins. What joins them is in a namespace of its own, so that nothing
-// is left in this one.
+// spaces are network namespaces, one for each portal. Two bridges join them into two halves, and a
+// cable (a veth pair) joins the halves. The bridges are in a namespace of their own, hub, so that this
+// program's namespace stays unchanged.
 type spaces struct {
 	hub   string
 	names []string
 
-	restore func() // what was changed for all the machine
+	restore func() // undoes raiseNeighbours, nil before it
 }
 
-// able says what keeps namespaces from being made here, "" if nothing does.
+// able returns the reason why namespaces cannot be made on this machine, "" if they can.
 func able() string {
 	if os.Geteuid() != 0 {
 		return "namespaces need root"
@@ -54,7 +54,7 @@ func ip(args ...string) error {
 	return nil
 }
 
-// sweep removes what is left of runs that were killed.
+// sweep removes the namespaces of earlier runs whose process was killed.
 func sweep() {
 	left, _ := filepath.Glob("/run/netns/" + prefix + "*")
 	for _, path := range left {
@@ -71,12 +71,12 @@ func remove(name string) {
 	os.RemoveAll("/etc/netns/" + name)
 }
 
-// address is that of the i-th namespace.
+// address returns the IPv4 address of the i-th namespace, from 0.
 func address(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
 
-// raiseNeighbours lets the kernel remember all pairs of n namespaces: its tables
-// of neighbours are one for all of them, and what is beyond 1,024 is not
-// connected to. It returns what undoes that.
+// raiseNeighbours raises the kernel's limit of neighbour entries so that it can hold an entry for every
+// pair of n namespaces. All namespaces share one table of 1,024 entries, and connections beyond that
+// fail. The caller must call restore, also after an error.
 func raiseNeighbours(n int) (restore func(), err error) {
 	const file = "/proc/sys/net/ipv4/neigh/default/gc_thresh3"
 	if 2*n*n <= 1024 {
@@ -92,8 +92,8 @@ func raiseNeighbours(n int) (restore func(), err error) {
 	return func() { os.WriteFile(file, was, 0) }, os.WriteFile(file, []byte(strconv.Itoa(2*n*n)), 0)
 }
 
-// newSpaces makes n namespaces, each with the names of hosts for all. Whoever
-// makes them ends them with close, whatever the error.
+// newSpaces makes n namespaces; host names resolve in each of them by a hosts file. The caller must
+// call close, also after an error.
 func newSpaces(n int, host func(i int) string) (*spaces, error) {
 	sweep()
 	s := &spaces{hub: fmt.Sprintf("%s%d-hub", prefix, os.Getpid())}
@@ -142,7 +142,7 @@ func newSpaces(n int, host func(i int) string) (*spaces, error) {
 	return s, nil
 }
 
-// half is on which side of the cable the i-th is.
+// half returns the half, 0 or 1, to which the i-th namespace belongs.
 func (s *spaces) half(i int) int {
 	if i < len(s.names)/2 {
 		return 0
@@ -150,7 +150,7 @@ func (s *spaces) half(i int) int {
 	return 1
 }
 
-// cut takes the cable between the halves out, or puts it back.
+// cut disconnects the two halves when on is true, and connects them again when it is false.
 func (s *spaces) cut(on bool) error {
 	state := "up"
 	if on {
@@ -168,8 +168,8 @@ func (s *spaces) close() {
 	}
 }
 
-// within runs fn on a thread in the namespace: sockets that fn makes stay
-// there. fn must not begin goroutines that make some.
+// within runs fn on an OS thread that has entered the namespace. Sockets that fn opens stay in the
+// namespace. fn must not start goroutines that open sockets, because they run on other threads.
 func within(name string, fn func() error) error {
 	there, err := os.Open("/run/netns/" + name)
 	if err != nil {
@@ -188,8 +188,8 @@ func within(name string, fn func() error) error {
 		return err
 	}
 	defer func() {
-		// A thread that cannot go back must not be used for anything else: it
-		// stays locked and ends with the goroutine.
+		// When the thread cannot return to its own namespace, it stays locked: the runtime then ends it
+		// with the goroutine instead of running other goroutines in the wrong namespace.
 		if enter(here) == nil {
 			runtime.UnlockOSThread()
 		}
@@ -204,7 +204,8 @@ func enter(ns *os.File) error {
 	return nil
 }
 
-// listen listens in a namespace.
+// listen opens a TCP listener in the namespace of that name. The listener may be used from any
+// goroutine.
 func listen(name, addr string) (l net.Listener, err error) {
 	err = within(name, func() error {
 		l, err = net.Listen("tcp4", addr)
@@ -213,7 +214,8 @@ func listen(name, addr string) (l net.Listener, err error) {
 	return l, err
 }
 
-// dial connects to an address, without names, from a namespace.
+// dial connects to an IPv4 address from the namespace of that name. addr must not need name resolution,
+// which would run on another thread.
 func dial(ctx context.Context, name, addr string) (c net.Conn, err error) {
 	err = within(name, func() error {
 		c, err = new(net.Dialer).DialContext(ctx, "tcp4", addr)

@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// generous is for what has a bar that is only reported: a busy machine is
-	// no fault of the portals.
+	// generous is the time limit of a step whose result is only reported, so that a busy machine does
+	// not fail the run.
 	generous = 2 * time.Minute
-	healed   = 2 * time.Minute // the bar
+	healed   = 2 * time.Minute // the judged limit for two halves to agree after they are joined
 )
 
-// plan is how much is done.
+// plan holds the sizes of a run.
 type plan struct {
 	portals, register, changes int
-	apart                      time.Duration // at least
-	// short leaves out the steps that wait for timeouts of the portals.
+	apart                      time.Duration // least time for which the halves are separated
+	// short leaves out the steps that wait for timeouts of the portals, for tests.
 	short bool
 }
 
-// halves are words of agents that were registered in one half. None is like
-// another, or a search would take one for the other misspelt.
+// halves are the words of agents that are registered in one half while it is separated. The words are
+// unlike all others here, because a search corrects typing errors and would find agents of a similar
+// word.
 var halves = [2]string{"marzipan", "obsidian"}
 
-// run does all steps and says what it measured.
+// run does all steps in order and prints how long each took. The first failed step ends it.
 func (w *world) run(ctx context.Context, p plan) error {
 	for _, s := range []struct {
 		what string
@@ -59,7 +60,7 @@ func (w *world) run(ctx context.Context, p plan) error {
 	return nil
 }
 
-// begin starts all portals. The second is behind an old proxy.
+// begin starts all portals, the second one behind an old proxy, and waits until all know all agents.
 func (w *world) begin(ctx context.Context, _ plan) error {
 	if err := each(w.portals, func(p *portal) error { return errors.Join(p.serve(p.n == 1, nil), p.start()) }); err != nil {
 		return err
@@ -72,7 +73,8 @@ func (w *world) begin(ctx context.Context, _ plan) error {
 	return err
 }
 
-// spread registers agents, one portal after the other.
+// spread registers agents on the portals in turn and measures how long each takes to be found on all
+// portals.
 func (w *world) spread(ctx context.Context, p plan) error {
 	var took []time.Duration
 	for i := range p.register {
@@ -91,8 +93,8 @@ func (w *world) spread(ctx context.Context, p plan) error {
 	return nil
 }
 
-// call asks an agent behind the old proxy from the other half, and one of the
-// other half from there.
+// call asks the built-in calculator of the portal behind the old proxy from a portal in the other half,
+// and the reverse.
 func (w *world) call(context.Context, plan) error {
 	last, old := w.portals[len(w.portals)-1], w.portals[1]
 	for _, way := range [][2]*portal{{last, old}, {old, last}} {
@@ -109,8 +111,8 @@ func (w *world) call(context.Context, plan) error {
 	return nil
 }
 
-// killOne kills a portal in the middle, by which others have heard of each
-// other. What happens meanwhile is there when it is back.
+// killOne kills a portal in the middle of the chain, from which others learned of each other. An agent
+// registered while it is dead must be found on it after its restart.
 func (w *world) killOne(ctx context.Context, _ plan) error {
 	dead := w.portals[len(w.portals)/2]
 	others := slices.Concat(w.portals[:dead.n], w.portals[dead.n+1:])
@@ -139,8 +141,8 @@ func (w *world) killOne(ctx context.Context, _ plan) error {
 	return err
 }
 
-// partition takes the cable between the halves out. Both go on, say who is
-// silent, and are one again after it.
+// partition disconnects the two halves for at least p.apart. Both must keep working, report the
+// unreachable portals, and agree again after they are joined.
 func (w *world) partition(ctx context.Context, p plan) error {
 	half := [2][]*portal{}
 	for _, p := range w.portals {
@@ -209,7 +211,8 @@ func (w *world) partition(ctx context.Context, p plan) error {
 	if err := w.spaces.cut(false); err != nil {
 		return err
 	}
-	// The same number of agents may be others: the words say which.
+	// Equal numbers of agents do not prove equal agents, so also search for the words of changed and
+	// deleted ones.
 	took, err := until(ctx, "all equal again", healed, func() error {
 		if err := equal(w.portals); err != nil {
 			return err
@@ -230,8 +233,8 @@ func (w *world) partition(ctx context.Context, p plan) error {
 	return nil
 }
 
-// rolling restarts all portals, one after the other, while the others are
-// asked.
+// rolling restarts all portals, one after the other. Meanwhile the others must answer searches
+// completely.
 func (w *world) rolling(ctx context.Context, _ plan) error {
 	total, err := w.portals[0].search("", "")
 	if err != nil {
@@ -270,8 +273,8 @@ func (w *world) rolling(ctx context.Context, _ plan) error {
 	return err
 }
 
-// lies has a portal that is honest at first, then serves what it did not sign,
-// and then says two things under one number.
+// lies adds a portal that is honest at first, then serves records with a wrong signature, and then
+// signs two heads with one number. All portals must quarantine it.
 func (w *world) lies(ctx context.Context, _ plan) error {
 	e := w.evil
 	at := make(map[string]string)

@@ -22,26 +22,26 @@ import (
 	"agentsite/internal/federation"
 )
 
-// look is how often something is asked that is waited for, of up to ten portals;
-// of more it is less often, as those who ask share the processors with them.
+// look is the interval at which conditions on up to ten portals are polled. With more portals pace
+// makes it longer, because polling takes processor time from the portals.
 const look = 25 * time.Millisecond
 
 func pace(portals int) time.Duration { return look * time.Duration(max(portals, 10)) / 10 }
 
-// world is the portals and who looks at them.
+// world is all portals of a run, the namespaces they are in, and the client that asks them.
 type world struct {
 	dir, binary, level string
 	out                io.Writer
 	spaces             *spaces
 	portals            []*portal
-	evil               *portal // its namespace and proxy alone
+	evil               *portal // only its namespace and proxy are used; no process runs
 	ca                 *authority.Authority
 	caFile             string
 	client             *http.Client
 }
 
-// newWorld makes namespaces for n portals and one that lies. Whoever makes it
-// ends it with close, whatever the error.
+// newWorld makes namespaces for n portals and for one that lies; it starts nothing. The caller must
+// call close, also after an error.
 func newWorld(dir, binary, level string, n int, out io.Writer) (*world, error) {
 	w := &world{dir: dir, binary: binary, level: level, out: out}
 	host := func(i int) string { return fmt.Sprintf("p%d.nets.example", i) }
@@ -66,7 +66,8 @@ func newWorld(dir, binary, level string, n int, out io.Writer) (*world, error) {
 			w.portals = append(w.portals, p)
 		}
 	}
-	// The test asks each portal from within its namespace, by its proxy.
+	// Each request is made inside the portal's own namespace, to its proxy, so it works while the
+	// halves are separated.
 	w.client = w.clientBy(func(ctx context.Context, host string) (net.Conn, error) { return dial(ctx, at[host], "127.0.0.1:443") })
 	return w, nil
 }
@@ -97,7 +98,7 @@ func (w *world) close() {
 
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// logs prints the end of every portal's log.
+// logs prints the last 4,000 bytes of every portal's log.
 func (w *world) logs() {
 	for _, p := range w.portals {
 		if b := tail(p.log(), 4000); b != "" {
@@ -106,7 +107,7 @@ func (w *world) logs() {
 	}
 }
 
-// each does something with every portal, a few at once.
+// each calls fn for every portal in the list, for up to four at once, and joins the errors.
 func each(list []*portal, fn func(p *portal) error) error {
 	var (
 		all  sync.WaitGroup
@@ -124,12 +125,13 @@ func each(list []*portal, fn func(p *portal) error) error {
 	return errors.Join(errs...)
 }
 
-// until asks until fn has no error, and returns how long that took.
+// until calls fn at the interval look until it returns nil, and returns how long that took. After
+// within it returns fn's last error, which what introduces.
 func until(ctx context.Context, what string, within time.Duration, fn func() error) (time.Duration, error) {
 	return paced(ctx, look, what, within, fn)
 }
 
-// paced is until with another pace.
+// paced is until with the interval every.
 func paced(ctx context.Context, every time.Duration, what string, within time.Duration, fn func() error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -149,7 +151,8 @@ func paced(ctx context.Context, every time.Duration, what string, within time.Du
 	}
 }
 
-// api asks a portal with its token. out may be nil.
+// api makes a request with the portal's token and parses the answer into out unless that is nil. A
+// status other than 2xx is an error.
 func (p *portal) api(method, path string, body, out any) error {
 	var in io.Reader
 	if body != nil {
@@ -183,7 +186,7 @@ func (p *portal) api(method, path string, body, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// found is the answer to a search.
+// found is the answer of the API to a search.
 type found struct {
 	Total  int `json:"total"`
 	Agents []struct {
@@ -195,7 +198,7 @@ type found struct {
 
 func (p *portal) search(words, scope string) (found, error) {
 	var f found
-	// Built-in agents do not count: each portal finds its own only.
+	// Leave out the built-in kinds: each portal finds only its own.
 	q := url.Values{"limit": {"1"}, "kind": {"a2a,link,mcp,openai,prompt"}}
 	if words != "" {
 		q.Set("q", words)
@@ -206,13 +209,12 @@ func (p *portal) search(words, scope string) (found, error) {
 	return f, p.api("GET", "/api/v1/search?"+q.Encode(), nil, &f)
 }
 
-// register registers an agent, or brings it to that title.
+// register registers an agent, or changes its title if it exists.
 func (p *portal) register(name, title string) error {
 	return p.api("PUT", "/api/v1/agents/"+name, map[string]any{"name": name, "title": title, "description": "Keeps what is said of it.", "kind": "link", "visibility": "public"}, nil)
 }
 
-// finds fails unless the word finds the agents of that many portals, with
-// verified sources.
+// finds returns an error unless a search for word finds exactly n agents, all with verified provenance.
 func (p *portal) finds(word string, n int) error {
 	f, err := p.search(word, "")
 	if err != nil {
@@ -229,8 +231,8 @@ func (p *portal) finds(word string, n int) error {
 	return nil
 }
 
-// allFind waits until all of a list find n agents by a word, and returns how
-// long it took each.
+// allFind waits until every portal in the list finds exactly n agents for the word, and returns how
+// long each took.
 func allFind(ctx context.Context, list []*portal, word string, n int, within time.Duration) ([]time.Duration, error) {
 	took := make([]time.Duration, len(list))
 	errs := make([]error, len(list))
@@ -244,16 +246,17 @@ func allFind(ctx context.Context, list []*portal, word string, n int, within tim
 	return took, errors.Join(errs...)
 }
 
-// allEqual waits until equal does not fail.
+// allEqual waits until equal returns nil, and returns how long that took. The limit grows with the
+// square of the number of portals.
 func allEqual(ctx context.Context, what string, list []*portal) (time.Duration, error) {
-	// Each look asks all of them twice. All say hello to all at first, which takes
-	// the time of a processor that these share.
+	// equal makes two requests to each portal, so its interval is longer. At first every portal shakes
+	// hands with every other one, which takes processor time that all share.
 	n := len(list)
 	return paced(ctx, 4*pace(n), what, max(generous, time.Duration(n*n)*50*time.Millisecond), func() error { return equal(list) })
 }
 
-// equal fails unless every portal of a list has all that each of them has
-// itself, and says that all are current.
+// equal returns an error unless a search on every portal finds the agents of all portals and reports no
+// portal as silent.
 func equal(list []*portal) error {
 	sum := 0
 	for _, p := range list {
@@ -275,7 +278,7 @@ func equal(list []*portal) error {
 	return nil
 }
 
-// bytes is what portals answered each other so far.
+// bytes returns the total size of the portals' answers to each other so far, without headers.
 func (w *world) bytes() (n int64) {
 	for _, p := range w.portals {
 		n += p.bytes.Load()

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"agentsite/internal/record"
 )
 
-// agree waits until the portals hold the same of each other, which is what
-// their directories say, and show it.
+// agree waits until every portal holds and shows exactly the agents in the directories of all portals.
+// It returns an error if that takes longer than w.within, if a portal was quarantined, or if a log has
+// an unexpected error. The text of when says in messages at which point of the run this is.
 func (w *world) agree(ctx context.Context, when string) error {
 	began := time.Now()
 	var differ error
@@ -52,7 +53,7 @@ func (w *world) count(ctx context.Context) int {
 	return n
 }
 
-// differ says where portals are not alike, nil when they are.
+// differ returns an error that names the first difference between the portals, nil when there is none.
 func (w *world) differ(ctx context.Context) error {
 	var totals []int
 	for _, of := range w.portals {
@@ -66,7 +67,7 @@ func (w *world) differ(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("read the replica of %s: %w", at.name, err)
 			}
-			if own == nil { // its own log is what the directory says
+			if own == nil { // The first portal in the list is of itself: its own log must match its directory.
 				if err := alike(want, says(held)); err != nil {
 					return fmt.Errorf("the log of %s and its directory: %w", of.name, err)
 				}
@@ -97,7 +98,7 @@ func (w *world) differ(ctx context.Context) error {
 			return fmt.Errorf("%s finds %d agents where there are %d", w.portals[i].name, n, sum)
 		}
 	}
-	// Shown is what was signed last, not only as many.
+	// Equal totals do not prove that the newest versions are shown, so search for a word of one.
 	for _, of := range w.portals {
 		if err := w.shown(ctx, of); err != nil {
 			return err
@@ -106,7 +107,7 @@ func (w *world) differ(ctx context.Context) error {
 	return nil
 }
 
-// shown looks for an agent that changed lately on all portals.
+// shown searches all portals for one agent of portal of whose description was changed during the run.
 func (w *world) shown(ctx context.Context, of *portal) error {
 	_, want, err := of.truth()
 	if err != nil {
@@ -127,12 +128,12 @@ func (w *world) shown(ctx context.Context, of *portal) error {
 				return fmt.Errorf("%s does not find %q of %s (%s)", at.name, text, of.name, key[:8])
 			}
 		}
-		return nil // one will do: the totals say the rest
+		return nil // One agent is enough: differ has compared the totals.
 	}
 	return nil
 }
 
-// alike compares two maps; all are to be in both.
+// alike returns an error for the first key that only one of the two maps has, or whose values differ.
 func alike(want, is map[string]string) error {
 	for k, v := range want {
 		got, ok := is[k]
@@ -153,7 +154,7 @@ func alike(want, is map[string]string) error {
 	return nil
 }
 
-// entry is an agent that is held: the hash of its record, and what it says.
+// entry is an agent in a replica: the hash of its record, and its name and description.
 type entry struct{ hash, says string }
 
 func says(m map[string]entry) map[string]string {
@@ -172,13 +173,13 @@ func hashes(m map[string]entry) map[string]string {
 	return out
 }
 
-// read opens a database of the portal, which may run, for reading.
+// read opens a database file of the portal read-only. The portal may be running.
 func (p *portal) read(name string) (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+filepath.Join(p.data, name)+"?mode=ro&_busy_timeout=5000")
 }
 
-// truth returns the portal's id, and by key name and description of all agents
-// that its directory has for everybody.
+// truth returns the portal's id and, by agent key in hex, the name and description of each public agent
+// in its directory.
 func (p *portal) truth() (id record.PortalID, all map[string]string, err error) {
 	r, err := p.read("replica.db")
 	if err != nil {
@@ -210,7 +211,8 @@ func (p *portal) truth() (id record.PortalID, all map[string]string, err error) 
 	return id, all, rows.Err()
 }
 
-// held returns by key what the portal holds of one.
+// held returns, by agent key in hex, the agents of another portal that this portal's replica has. It
+// verifies that each record has the hash under which it is stored.
 func (p *portal) held(of record.PortalID) (map[string]entry, error) {
 	db, err := p.read("replica.db")
 	if err != nil {
@@ -241,7 +243,8 @@ func (p *portal) held(of record.PortalID) (map[string]entry, error) {
 	return out, rows.Err()
 }
 
-// quarantined returns whom the portal holds for a liar.
+// quarantined returns the portals that this portal has put under quarantine, each with the conflicting
+// record. The run is honest, so there must be none.
 func (p *portal) quarantined() (out []string, err error) {
 	db, err := p.read("replica.db")
 	if err != nil {
@@ -263,7 +266,8 @@ func (p *portal) quarantined() (out []string, err error) {
 	return out, rows.Err()
 }
 
-// total is how many registered agents the portal finds: each portal has built-in ones of its own.
+// total returns the number of registered agents that the portal's search finds. The built-in kinds are
+// left out, because each portal has its own.
 func (p *portal) total(ctx context.Context) (int, error) {
 	var out struct{ Total int }
 	_, err := p.call(ctx, "GET", "/search?limit=1&kind=a2a,link,mcp,openai,prompt", nil, &out)

@@ -1,16 +1,15 @@
-// Peerchaos shows that portals of one network hold the same of each other
-// whatever befalls them. It runs three real portals, registers agents on them,
-// changes and deletes them all the time, and kills one portal after the other
-// with SIGKILL at random moments. Then one loses its replica, one comes back
-// from a backup that is older than what others hold of it, and one from a copy
-// of its folder.
+// Peerchaos shows that the portals of a network hold the same agents after crashes and restored
+// backups. It runs three real portals, registers, changes and deletes agents on them all the time, and
+// kills one portal after the other with SIGKILL at random moments. Then one portal loses its replica,
+// one is restored from a backup that is older than its records on the other portals, and one is
+// replaced by an older copy of its folder.
 //
 //	peerchaos -binary PATH [-rounds N] [-agents N] [-seed S] [-data DIR]
 //
-// In the end what each portal holds of each must be, record by record, what
-// its directory says, no portal may be quarantined anywhere, and no log may
-// have an error. What failed is printed with the seed, the data is kept, and the
-// status is 1. A seed repeats what is done, not when exactly it hits.
+// At the end, each portal must hold of every other one, record by record, the agents in that portal's
+// directory; no portal may be quarantined anywhere, and no log may have an error. After a failure the
+// program prints the seed, keeps the data and exits with status 1. A seed repeats the same actions, but
+// not their exact timing.
 package main
 
 import (
@@ -54,13 +53,13 @@ func main() {
 	}
 }
 
-// nPortals is how many portals there are.
+// nPortals is the number of portals: the least with which a portal also has records from a third one.
 const nPortals = 3
 
-// world is all portals and what is done to them.
+// world is the run: its portals and the random source that decides about kills.
 type world struct {
 	config
-	rand    *rand.Rand // of the main goroutine
+	rand    *rand.Rand // used by the main goroutine only
 	portals [nPortals]*portal
 	churned sync.WaitGroup
 }
@@ -104,7 +103,7 @@ func run(ctx context.Context, c config) (err error) {
 	return nil
 }
 
-// begin starts the portals; each knows where the one before it is.
+// begin starts the portals. Each one joins the network by the address of the one before it.
 func (w *world) begin(dir string) error {
 	for i := range w.portals {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +135,7 @@ func (w *world) end() {
 	}
 }
 
-// fill registers the agents that are there at first, nearly all on one portal.
+// fill registers the first agents, nearly all on one portal, so that the others have much to replicate.
 func (w *world) fill(_ context.Context, dir string) error {
 	for i, p := range w.portals {
 		n := w.agents
@@ -159,7 +158,7 @@ func (w *world) fill(_ context.Context, dir string) error {
 	return nil
 }
 
-// kills kills portals while agents change.
+// kills kills and restarts one or two portals in each round while agents change.
 func (w *world) kills(ctx context.Context) error {
 	stop := w.churn(ctx)
 	defer stop()
@@ -177,7 +176,7 @@ func (w *world) kills(ctx context.Context) error {
 			if err := p.start(); err != nil {
 				return err
 			}
-			if w.rand.IntN(5) == 0 { // again, while it starts its work
+			if w.rand.IntN(5) == 0 { // sometimes kill it again soon after its start
 				w.pause(300 * time.Millisecond)
 				p.kill()
 				if err := p.start(); err != nil {
@@ -189,19 +188,20 @@ func (w *world) kills(ctx context.Context) error {
 	return nil
 }
 
-// pause waits for a time by chance, up to d.
+// pause sleeps for a random time up to d.
 func (w *world) pause(d time.Duration) {
 	time.Sleep(time.Duration(w.rand.Int64N(int64(d))))
 }
 
-// churn changes agents on all portals until stop is called.
+// churn changes agents on all portals in the background until stop is called, which waits for the
+// goroutines.
 func (w *world) churn(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	for i, p := range w.portals {
 		rnd := rand.New(rand.NewPCG(w.seed, uint64(10+i)))
 		w.churned.Go(func() {
 			for ctx.Err() == nil {
-				if err := p.change(ctx, rnd); err != nil { // it is down
+				if err := p.change(ctx, rnd); err != nil { // the portal is down
 					time.Sleep(50 * time.Millisecond)
 				}
 				time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
@@ -214,15 +214,15 @@ func (w *world) churn(ctx context.Context) (stop func()) {
 	}
 }
 
-// changeFor has agents changed for a while.
+// changeFor changes agents on all portals for the duration d.
 func (w *world) changeFor(ctx context.Context, d time.Duration) {
 	stop := w.churn(ctx)
 	time.Sleep(d)
 	stop()
 }
 
-// losses lets one portal lose its replica, and has others come back from a
-// backup and from a copy of their folder, while agents change.
+// losses removes the replica of one portal, restores another from a backup and replaces the folder of
+// the third by an older copy, while agents change. After each step all portals must agree.
 func (w *world) losses(ctx context.Context, dir string) error {
 	a, b, c := w.portals[0], w.portals[1], w.portals[2]
 	a.kill()

@@ -20,21 +20,22 @@ import (
 
 const readyTimeout = 90 * time.Second
 
-// portal is one portal with its folder, whether it runs or not.
+// portal is one portal and its data folder, whether it is running or not.
 type portal struct {
 	name, binary, addr, data, log, join, token string
 
-	cmd    *exec.Cmd // nil while it does not run
+	cmd    *exec.Cmd // nil while it is not running
 	exited chan struct{}
 
-	// Of whoever changes its agents.
+	// names are the agents registered so far. Only the goroutine that changes agents of this portal
+	// uses the fields below.
 	names []string
 	made  int
 }
 
 func (p *portal) replica() string { return filepath.Join(p.data, "replica.db") }
 
-// found makes the folder, an operator and a token.
+// found creates the data folder with an operator account and an API token.
 func (p *portal) found() error {
 	if _, err := p.command("a long password for tests\n", "user", "add", "op", "--admin", "--password-stdin", "--data", p.data); err != nil {
 		return err
@@ -47,8 +48,7 @@ func (p *portal) found() error {
 	return err
 }
 
-// environ is this process's environment without anything that configures a
-// portal.
+// environ returns this process's environment without the variables that configure a portal.
 func environ() (out []string) {
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "AGENTSITE_") {
@@ -58,7 +58,7 @@ func environ() (out []string) {
 	return out
 }
 
-// command runs the binary once and returns what it printed.
+// command runs the binary with args and returns its standard output; the error includes all output.
 func (p *portal) command(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -71,7 +71,7 @@ func (p *portal) command(stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// start starts the portal and waits until it is ready.
+// start starts the portal and waits until it prints that it is ready.
 func (p *portal) start() error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -116,7 +116,8 @@ func (p *portal) start() error {
 	}
 }
 
-// kill ends the process as nothing else does: it gets no chance to write.
+// kill ends the process with SIGKILL, so that it cannot write anything more. It does nothing when the
+// portal is not running.
 func (p *portal) kill() {
 	if p.cmd == nil {
 		return
@@ -126,7 +127,7 @@ func (p *portal) kill() {
 	p.cmd = nil
 }
 
-// stop asks the portal to end, and waits.
+// stop sends SIGTERM and waits up to 30 s; after that it kills the process and returns an error.
 func (p *portal) stop() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -139,7 +140,8 @@ func (p *portal) stop() error {
 	}
 }
 
-// change registers an agent, changes one, hides one or deletes one.
+// change registers one agent at random, or changes the description or visibility of one, or deletes
+// one.
 func (p *portal) change(ctx context.Context, rnd *rand.Rand) error {
 	pick := func() string { return p.names[rnd.IntN(len(p.names))] }
 	text := fmt.Sprintf("Said %d at last.", rnd.Uint32())
@@ -166,7 +168,8 @@ func (p *portal) change(ctx context.Context, rnd *rand.Rand) error {
 
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 
-// call makes one request of the API.
+// call makes one request to the API and returns its status. It parses a successful answer into out
+// unless that is nil.
 func (p *portal) call(ctx context.Context, method, path string, in, out any) (int, error) {
 	var body io.Reader
 	if in != nil {
@@ -198,7 +201,7 @@ func (p *portal) call(ctx context.Context, method, path string, in, out any) (in
 
 var logTrouble = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error|level=ERROR|quarantined|left something out|moved aside).*$`)
 
-// troubles returns the lines of the log that must not be there.
+// troubles returns up to 10 lines of the portal's log that report a crash, an error or a quarantine.
 func (p *portal) troubles() (out []string) {
 	b, _ := os.ReadFile(p.log)
 	for _, l := range logTrouble.FindAll(b, 10) {
