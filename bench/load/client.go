@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// conn is a keep-alive connection with a cheap client, because the client shares
-// the machine with the server under load.
+// conn is a keep-alive HTTP/1.1 connection. Its client does little work, because it shares the machine
+// with the server that is measured.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -61,7 +61,8 @@ func (c *conn) do(req []byte) (status, size int, err error) {
 	}
 }
 
-// request is the bytes of a request; with a body it is a POST.
+// request returns the bytes of an API request: a POST if body is not "", a GET otherwise. token may be
+// "".
 func request(addr, path, token, body string) []byte {
 	var b bytes.Buffer
 	method := "GET"
@@ -80,7 +81,7 @@ func request(addr, path, token, body string) []byte {
 	return b.Bytes()
 }
 
-// visit is the bytes of a browser's request for a page; cookie may be empty.
+// visit returns the bytes of a browser's request for a page. cookie may be "".
 func visit(addr, path, cookie string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: text/html\r\n", path, addr)
@@ -91,30 +92,30 @@ func visit(addr, path, cookie string) []byte {
 	return b.Bytes()
 }
 
-// load is a number of connections to a server, each of which sends its next
-// request when it has the answer to the last.
+// load describes a load: a number of connections, each of which sends its next request when the answer
+// to the last one is complete.
 type load struct {
 	workers int
-	each    int           // requests of each worker; 0: until during is over
-	during  time.Duration // when each is 0
-	status  int           // that every answer must have
+	each    int           // requests of each connection; 0: as many as fit into during
+	during  time.Duration // used when each is 0
+	status  int           // expected status; any other one fails the run
 	request func(addr string, worker, i int) []byte
-	after   func() error // checks the result at once, before the server rests
+	after   func() error // nil, or a check of the result; it runs before the server rests
 }
 
 // outcome is the result of a load.
 type outcome struct {
 	ops   int
-	size  int // of the last answer
+	size  int // body size of the last answer, in bytes
 	cpu   time.Duration
 	took  time.Duration
-	times []time.Duration // of each request
+	times []time.Duration // latency of each request
 }
 
 func (o outcome) perOp() float64 { return float64(o.cpu.Nanoseconds()) / 1e3 / float64(o.ops) }
 
-// under puts a load on the server. With rest, work that the server puts off is
-// part of its processor time.
+// under runs a load on the server and measures its processor time. With rest it also counts the work
+// that the server does after the last answer.
 func (s *server) under(l load, rest bool) (outcome, error) {
 	conns := make([]*conn, l.workers)
 	for i := range conns {
@@ -124,7 +125,7 @@ func (s *server) under(l load, rest bool) (outcome, error) {
 		}
 		defer c.Close()
 		conns[i] = c
-		// The first request of a connection is not measured.
+		// Open the connection with a request that is not measured.
 		if _, _, err := c.do(request(s.Addr, "/robots.txt", "", "")); err != nil {
 			return outcome{}, err
 		}

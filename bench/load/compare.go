@@ -9,16 +9,16 @@ import (
 	"agentsite/bench/report"
 )
 
-// side is one of the servers that are compared, with its load.
+// side is one of the two servers that are compared, with its load and results.
 type side struct {
 	*server
 	load load
-	rest bool         // work that the server puts off counts
-	end  func() error // after each round, not measured
+	rest bool         // count the work that the server does after the last answer
+	end  func() error // nil, or work after each round that is not measured
 
-	per   []float64 // µs of processor time an operation, by round
+	per   []float64 // µs of processor time per request, one for each round
 	times []time.Duration
-	size  int // of the last answer
+	size  int // body size of the last answer, in bytes
 }
 
 func (s *side) round() (outcome, error) {
@@ -29,8 +29,8 @@ func (s *side) round() (outcome, error) {
 	return o, err
 }
 
-// compare gives a floor and the portal turns and adds the line of the result.
-// The row is judged if the bar, in floors, is not 0 and judged says so.
+// compare runs the floor's and the portal's load in turn and adds a line with the results. bar is the
+// largest permitted ratio of portal to floor; it is only printed unless judged is set.
 func (b *bench) compare(name func() string, floor, portal *side, bar float64, judged bool) error {
 	sides := []*side{floor, portal}
 	rounds, err := proc.Measure(b.Rounds, func() (list [2]outcome, err error) {
@@ -61,7 +61,7 @@ func (b *bench) compare(name func() string, floor, portal *side, bar float64, ju
 	return nil
 }
 
-// get is a request that is always the same.
+// get returns a request function for a load that always sends the same request.
 func get(path, cookie string) func(addr string, worker, i int) []byte {
 	var once sync.Once
 	var req []byte

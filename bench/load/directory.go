@@ -19,32 +19,31 @@ import (
 	"agentsite/store"
 )
 
-// The paths of a search, without its words.
+// Addresses of a search, to which the query is appended.
 const (
 	portalSearch = "/api/v1/search?q="
 	floorSearch  = "/search?q="
 )
 
 const (
-	// searchRate is the number of searches, and of registrations, a second in an
-	// open loop.
+	// searchRate is the rate of searches, and of registrations, per second in an open loop.
 	searchRate = 500
-	// few is the number of agents at which memory is measured first.
+	// few is the number of agents at the first measurement of memory.
 	few = 10_000
-	// owners is the number of accounts that register in turn, so that no limit
-	// of one account is reached.
+	// ownerCount is the number of accounts that register agents in turn, so that no account reaches its
+	// limits.
 	ownerCount = 2000
 )
 
-// big is a portal with many agents and a conversation, and a floor with the
-// same agents.
+// big holds a portal with many agents and one conversation, and a floor with the same agents. Several
+// rows share it.
 type big struct {
 	data          *portal
 	portal, floor *server
-	owners        []string // tokens
-	run           string   // makes the names of this run unique
+	owners        []string // API tokens of the accounts that register
+	run           string   // part of each registered name, so that names of two runs differ
 	next          atomic.Int64
-	small, full   filled // with few agents, and with all
+	small, full   filled // results with few agents, and with all of them
 }
 
 func (b *bench) makeBig() (*big, error) {
@@ -91,24 +90,24 @@ func (x *big) end() {
 	}
 }
 
-// registration is the body of the next registration and its owner's token.
+// registration returns the name, the owner's token and the JSON body of the next registration.
 func (x *big) registration(draft func(name string, i int) []byte) (name, token, body string) {
 	n := x.next.Add(1)
 	name = fmt.Sprintf("r%sx%07d", x.run, n)
 	return name, x.owners[int(n/8)%len(x.owners)], string(draft(name, 2_000_000+int(n)))
 }
 
-// filled is the result of a start with an empty index.
+// filled is the result of a start with an empty index, which the portal fills from its database.
 type filled struct {
 	agents  int
-	took    time.Duration // from the start of the process until a search knows all
+	took    time.Duration // from the start of the process until a search finds all agents
 	cpu     time.Duration
-	answers []time.Duration // of searches meanwhile
-	rss     int64           // after it settled
+	answers []time.Duration // latencies of the searches while the index was filled
+	rss     int64           // resident memory after the settle time, in bytes
 }
 
-// fill starts a portal on a folder of n agents and searches until all are
-// found.
+// fill starts a portal on a folder with n agents, searches until the index has all of them, and
+// measures memory after a settle time. The caller must end the server.
 func (b *bench) fill(dir string, n int, settle time.Duration) (s *server, f filled, err error) {
 	const limit = 3 * time.Minute
 	began := time.Now()
@@ -143,14 +142,15 @@ func (b *bench) fill(dir string, n int, settle time.Duration) (s *server, f fill
 	return s, f, nil
 }
 
-// total is the number of agents that a portal lists.
+// total returns the number of agents that a portal's search finds.
 func total(addr string) (int, error) {
 	var page struct{ Total int }
 	err := fetch("http://"+addr+"/api/v1/search?limit=1", &page)
 	return page.Total, err
 }
 
-// fetch reads an answer as JSON.
+// fetch requests an address and parses the answer from JSON into v. A status other than 200 is an
+// error.
 func fetch(address string, v any) error {
 	resp, err := http.Get(address)
 	if err != nil {
@@ -163,7 +163,7 @@ func fetch(address string, v any) error {
 	return json.NewDecoder(resp.Body).Decode(v)
 }
 
-// checkFound searches for an agent by its name.
+// checkFound searches for an agent by its name and returns an error if the result does not contain it.
 func checkFound(address, name string) error {
 	var page struct {
 		Results []struct {
@@ -182,8 +182,8 @@ func checkFound(address, name string) error {
 	return fmt.Errorf("%s was registered, but %s does not find it", name, address)
 }
 
-// reportAgents reports the fill of the index and the memory. A later issue
-// owns these bars, so they are printed only.
+// reportAgents reports the speed of filling the index and the memory. Its bars are printed but not
+// judged.
 func (b *bench) reportAgents() error {
 	x, err := b.makeBig()
 	if err != nil {
@@ -201,10 +201,10 @@ func (b *bench) reportAgents() error {
 	return nil
 }
 
-// registers compares registrations that are checked, signed, on disk, and found
-// by the next search. Work that the portal puts off is part of their cost.
+// registers compares registrations. When one is answered it is checked, signed, on disk and found by
+// the next search. Work that the portal does later counts too.
 func (b *bench) registers() error {
-	// A round is long enough that work put off until after it is small beside it.
+	// A round is long enough that the work after its last answer is small compared to the whole.
 	if err := b.register(16, b.Pick(25, 125)); err != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func (b *bench) register(workers, each int) error {
 	return b.compare(name, one(x.floor, "/agents", floorSearch, false), one(x.portal, "/api/v1/agents", portalSearch, true), bar, true)
 }
 
-// search compares searches with facets, which a later issue owns, and their
-// latency while agents register.
+// search compares searches with facets, and measures the latency of searches while agents register. Its
+// bars are printed but not judged.
 func (b *bench) search() error {
 	x, err := b.makeBig()
 	if err != nil {
@@ -264,11 +264,11 @@ func (b *bench) search() error {
 	return b.searchWhileRegistering(x)
 }
 
-// latency is the 99th percentile of searches in one round.
+// latency is the 99th percentile of search latencies in one round: alone, and while agents register.
 type latency struct{ quiet, busy time.Duration }
 
-// searchWhileRegistering measures searches in an open loop: alone, and while
-// agents register at the same rate.
+// searchWhileRegistering measures searches at a fixed rate: alone, and while agents register at the
+// same rate.
 func (b *bench) searchWhileRegistering(x *big) error {
 	const (
 		quietBar = 25 * time.Millisecond
@@ -309,7 +309,7 @@ func (b *bench) searchWhileRegistering(x *big) error {
 				return list, err
 			}
 			list[i] = latency{report.Percentile(quiet[0], 0.99), report.Percentile(busy[0], 0.99)}
-			if _, err := s.Rest(); err != nil { // work put off belongs to no later turn
+			if _, err := s.Rest(); err != nil { // deferred work of this turn must not count in the next one
 				return list, err
 			}
 		}
@@ -337,7 +337,7 @@ func (b *bench) searchWhileRegistering(x *big) error {
 	return nil
 }
 
-// imported is the result of one import.
+// imported is the result of one import: agents per second and µs of processor time per agent.
 type imported struct {
 	cpu, speed float64
 }
@@ -378,8 +378,8 @@ func (b *bench) imports() error {
 	return nil
 }
 
-// importInto is one import into a new portal or floor. Work that the portal
-// puts off is part of the processor time, not of the speed.
+// importInto imports n agents into a new portal or floor. Work that the portal does after its answer
+// counts as processor time, but not as duration.
 func (b *bench) importInto(portal bool, body []byte, n int, last string) (r imported, err error) {
 	var (
 		s          *server

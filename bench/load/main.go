@@ -27,15 +27,15 @@ func main() {
 	}
 }
 
-// bench is one run: its settings, the servers that several rows share, and the
-// results.
+// bench is one run: its settings, the servers that several rows share, and the results. One goroutine
+// uses it.
 type bench struct {
 	proc.Bench
 	agents int
-	floor  string // path of the floor's binary
+	floor  string // path of the binary of bench/floor
 
-	big  *big  // made by the first row that needs it
-	rest *rest // made before the first row if row idle is measured
+	big  *big  // nil until the first row that needs it
+	rest *rest // nil unless row idle is measured; then started before the first row, so that it is idle for long
 }
 
 func run(args []string) error {
@@ -74,7 +74,7 @@ func (b *bench) prepare() error {
 	return nil
 }
 
-// startFloor starts the floor on a new folder with a number of agents.
+// startFloor starts the floor on a new folder with that number of agents. The caller must end it.
 func (b *bench) startFloor(agents int) (*server, error) {
 	dir, err := os.MkdirTemp(b.Dir, "floor-data-")
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) startFloor(agents int) (*server, error) {
 	return started(proc.Start("floor", b.floor, "-data", dir, "-agents", fmt.Sprint(agents)))
 }
 
-// startPortal starts the portal on a folder.
+// startPortal starts the portal on a data folder. The caller must end it.
 func (b *bench) startPortal(dir string) (*server, error) { return started(b.Serve(dir)) }
 
 // server is a process under load.

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// pace is an open loop: requests at a rate, each timed from the moment at which
-// it was due.
+// pace is an open loop: requests at a fixed rate, whether the earlier ones are answered or not. The
+// latency of a request is measured from the moment at which it was due, so that a slow server cannot
+// hide its delay.
 type pace struct {
-	rate    int // a second
+	rate    int // requests per second
 	status  int
 	request func(addr string, i int) []byte
 }
 
-// paceWorkers is the number of requests that may be under way at once.
+// paceWorkers is the number of requests that may be unanswered at once.
 const paceWorkers = 32
 
-// at sends requests for a time and returns the time that each took.
+// at sends requests for the duration during and returns their latencies.
 func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 	n := int(during.Seconds() * float64(p.rate))
 	times, fails := make([]time.Duration, n), make([]error, paceWorkers)
@@ -61,7 +62,7 @@ func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 	return times, errors.Join(fails...)
 }
 
-// together runs several paces at once and returns the times of each.
+// together runs several paces at the same time and returns the latencies of each.
 func (s *server) together(during time.Duration, list ...pace) ([][]time.Duration, error) {
 	times, fails := make([][]time.Duration, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup

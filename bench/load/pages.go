@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// pageBar is the cost of a page, in floors: the same page from values that
-	// were prepared before.
+	// pageBar is the largest permitted cost of a page, as a ratio to the floor, which renders the same
+	// page from values prepared before.
 	pageBar = 2
-	// textSize is the length of an ordinary message.
+	// textSize is the length of an ordinary message in bytes.
 	textSize = 120
-	// chatLength is the number of messages in the conversation of row talk.
+	// chatLength is the number of messages in the conversation that row talk reads.
 	chatLength = 20_000
 )
 
-// pages compares the page of 20 agents, for visitors and for a signed-in user.
-// The portal keeps rendered lists for visitors alone.
+// pages compares the page of 20 agents for visitors and for a signed-in user. They differ because the
+// portal caches rendered lists for visitors only.
 func (b *bench) pages() error {
 	x, err := b.makeBig()
 	if err != nil {
@@ -39,14 +39,14 @@ func (b *bench) pages() error {
 	return nil
 }
 
-// talk compares the page of 50 messages of a conversation, at its end and in
-// its middle, after the first visit, which renders the Markdown.
+// talk compares the page of 50 messages of a conversation, at its end and in its middle. The first
+// request, which renders the Markdown, is not measured.
 func (b *bench) talk() error {
 	x, err := b.makeBig()
 	if err != nil {
 		return err
 	}
-	const room = "63" // of the floor
+	const room = "63" // the floor's conversation, one of its 64
 	fill := load{workers: 1, each: 64, status: http.StatusCreated, request: func(addr string, _, i int) []byte {
 		body, _ := json.Marshal(map[string]string{"client_id": fmt.Sprint("talk-", i), "text": corpus.Text(i, textSize)})
 		return request(addr, "/rooms/"+room+"/messages", "", string(body))

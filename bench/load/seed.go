@@ -22,19 +22,19 @@ import (
 	"agentsite/store"
 )
 
-// portal is a data folder, filled before a portal runs on it.
+// portal is a data folder that is filled while no portal runs on it.
 type portal struct {
 	dir    string
 	people []account.Account
-	tokens []string // of people
-	rooms  []string // conversations: room i is of the people 2i and 2i+1
-	// session is the cookie of the last person.
+	tokens []string // API tokens of people
+	rooms  []string // ids of conversations; room i has the members people[2i] and people[2i+1]
+	// session is the session cookie of the last person, as name=value.
 	session string
 	agents  int
 }
 
-// seed fills a new folder through the store: people with a token each, a
-// conversation for each two of them, and agents.
+// seed creates a data folder and fills it through the store: accounts with a token each, a conversation
+// for each pair of accounts, and agents.
 func seed(dir string, people, agents int) (*portal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 	})
 }
 
-// person makes an account and a token with all of its rights.
+// person creates an account and a token with all rights of the account.
 func person(db *store.DB, name string, operator bool) (a account.Account, token string, err error) {
 	a = account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", Operator: operator, CreatedAt: clock.Now()}
 	if err = db.Accounts.CreateAccount(context.Background(), a, ""); err == nil {
@@ -90,7 +90,7 @@ func credential(db *store.DB, a account.Account, kind account.CredentialKind, pr
 		CreatedAt: clock.Now(), UsedAt: clock.Now(), ExpiresAt: clock.Now().Add(24 * time.Hour)})
 }
 
-// list adds agents until there are n, all of the first person.
+// list adds agents until the folder has n. The first person owns all of them.
 func (p *portal) list(db *store.DB, n int) error {
 	const batch = 1000
 	var group errgroup.Group
@@ -109,7 +109,7 @@ func (p *portal) list(db *store.DB, n int) error {
 	return group.Wait()
 }
 
-// owners makes n accounts and returns the token of each.
+// owners creates n accounts and returns the API token of each.
 func owners(db *store.DB, n int) ([]string, error) {
 	tokens := make([]string, n)
 	return tokens, together(n, func(i int) (err error) {
@@ -126,7 +126,8 @@ func (p *portal) with(f func(*store.DB) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
-// together makes n calls, many at once, so that they share commits.
+// together calls f with 0 to n-1, up to 256 calls at once, so that the calls share commits. It stops at
+// the first error.
 func together(n int, f func(i int) error) error {
 	var (
 		wg   sync.WaitGroup
@@ -153,7 +154,7 @@ func together(n int, f func(i int) error) error {
 	return nil
 }
 
-// say puts n messages of about size bytes into a conversation.
+// say appends n messages of about size bytes to a conversation, by its two members in turn.
 func (p *portal) say(db *store.DB, room, n, size int) error {
 	texts := make([]string, 64)
 	for i := range texts {

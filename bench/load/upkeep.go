@@ -13,7 +13,7 @@ import (
 	"agentsite/bench/report"
 )
 
-// starts measures the first start on an empty folder.
+// starts measures how long a portal takes to get ready on an empty folder.
 func (b *bench) starts() error {
 	const (
 		bar    = 50 * time.Millisecond
@@ -41,8 +41,8 @@ func (b *bench) starts() error {
 	return nil
 }
 
-// rest is two portals that rest while other rows are measured: a new one, and
-// one of 100 agents after some load.
+// rest holds two portals that stay idle while other rows are measured: an empty one, and one of 100
+// agents that had some load.
 type rest struct {
 	fresh, used *server
 	since       time.Time
@@ -90,9 +90,10 @@ func (b *bench) beginRest() error {
 	return nil
 }
 
-// idle measures both portals for a minute, at least a minute after the load.
+// idle measures the processor time of both idle portals for a minute, which begins at least a minute
+// after the load.
 func (b *bench) idle() error {
-	const bar = 0.1 // percent of a processor
+	const bar = 0.1 // percent of one processor
 	during := time.Duration(b.Pick(5, 60)) * time.Second
 	time.Sleep(time.Until(b.rest.since.Add(during)))
 	list := []*server{b.rest.fresh, b.rest.used}

@@ -10,41 +10,39 @@ import (
 	"syscall"
 )
 
-// sectorBytes is the unit a real disk writes whole or not at all. A page of
-// a program may be torn between its sectors.
+// sectorBytes is the unit that a real disk writes whole or not at all. A larger page of a database can
+// be half written after a power cut.
 const sectorBytes = 512
 
-// maxFileBytes bounds one file, because files are kept in memory.
+// maxFileBytes is the largest file, because files are kept in memory.
 const maxFileBytes = 1 << 30
 
-// disk is a folder as its users see it, and beside that what would be left of
-// it without power. It knows nothing of FUSE.
+// disk is a folder in two states: as programs see it, and as a power cut would leave it (the safe
+// state). It does not depend on FUSE. It is safe for concurrent use.
 //
-// The rules are POSIX's, the strictest a program may meet: bytes, and the
-// length of a file, are safe after an fsync of that file; a name (created,
-// linked, renamed, removed) is safe after an fsync of the folder it is in. A
-// name moved from one folder to another is never in neither: an fsync of one
-// of the two makes both safe, as every journal does.
+// The rules are those of POSIX, which promise a program the least: the bytes and the length of a file
+// are safe after an fsync of that file; a name (created, linked, renamed or removed) is safe after an
+// fsync of its folder. A file that is moved from one folder to another is always in at least one of
+// them: an fsync of either folder makes the change in both safe, as a journal does.
 type disk struct {
-	mu    sync.Mutex // guards everything below, and the fields of every file
+	mu    sync.Mutex // guards the fields below and the fields of every file
 	root  *file
-	moves [][2]*file // folders with an unsafe move between them
+	moves [][2]*file // pairs of folders with a file moved between them since their last fsync
 	syncs int64
 }
 
-// file is one inode, of a file or a folder. A file's bytes differ from the
-// safe ones at most in the dirty sectors and past the shorter of the two
-// lengths.
+// file is an inode, of a file or a folder. data differs from safe only in the dirty sectors and beyond
+// the shorter of the two lengths.
 type file struct {
-	mode  uint32 // type and permissions
+	mode  uint32 // type and permissions, as in stat(2)
 	links int
 	data  []byte
 	safe  []byte
 	dirty map[int64]struct{}
 
-	// Of a folder:
+	// These fields are set for a folder only.
 	names     map[string]*file
-	safeNames map[string]*file // as of its last fsync
+	safeNames map[string]*file // names at the last fsync of the folder
 }
 
 func newDisk() *disk { return &disk{root: newFile(syscall.S_IFDIR | 0700)} }
@@ -62,7 +60,7 @@ func newFile(mode uint32) *file {
 func (f *file) folder() bool  { return f.mode&syscall.S_IFMT == syscall.S_IFDIR }
 func (f *file) regular() bool { return f.mode&syscall.S_IFMT == syscall.S_IFREG }
 
-// load takes over the files and folders in dir; all of it counts as safe.
+// load reads the files and folders in dir; all of them are safe.
 func (d *disk) load(dir string) error { return d.root.load(dir) }
 
 func (f *file) load(dir string) error {
@@ -90,7 +88,7 @@ func (f *file) load(dir string) error {
 			}
 			child.safe = append([]byte(nil), child.data...)
 		default:
-			continue // a socket is no data
+			continue // a socket or device holds no data
 		}
 		f.names[e.Name()], f.safeNames[e.Name()] = child, child
 	}
@@ -103,7 +101,8 @@ func (d *disk) lookup(dir *file, name string) *file {
 	return dir.names[name]
 }
 
-// create makes a file, folder or special file of the given mode.
+// create creates a file, folder or special file of the given mode. It returns EEXIST if the name
+// exists.
 func (d *disk) create(dir *file, name string, mode uint32) (*file, syscall.Errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +128,7 @@ func (d *disk) link(f, dir *file, name string) syscall.Errno {
 	return 0
 }
 
-// remove takes a name away: unlink, or rmdir when folder is set.
+// remove removes a name: unlink(2), or rmdir(2) when folder is set.
 func (d *disk) remove(dir *file, name string, folder bool) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +156,7 @@ func (d *disk) rename(dir *file, name string, to *file, newName string, noReplac
 	case f == nil:
 		return syscall.ENOENT
 	case f == old:
-		return 0 // two links of one file: POSIX does nothing
+		return 0 // both names are links of the same file: POSIX requires no change
 	case old != nil && noReplace:
 		return syscall.EEXIST
 	case old != nil && old.folder() != f.folder():
@@ -175,7 +174,8 @@ func (d *disk) rename(dir *file, name string, to *file, newName string, noReplac
 	return 0
 }
 
-// syncNames is fsync of a folder.
+// syncNames is fsync(2) of a folder: its names become safe, and those of folders with which it
+// exchanged files.
 func (d *disk) syncNames(dir *file) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -255,15 +255,15 @@ func (d *disk) truncate(f *file, size uint64) syscall.Errno {
 	case int64(size) > int64(len(f.data)):
 		f.grow(int64(size))
 	default:
-		clear(f.data[size:]) // zeros, should it grow again
+		clear(f.data[size:]) // the bytes must read as zeros if the file grows again
 		f.data = f.data[:size]
-		// The rest of the sector that was cut through.
+		// The last sector, of which only a part remains, has changed.
 		f.mark(int64(size), int64(size))
 	}
 	return 0
 }
 
-// sync is fsync of a file.
+// sync is fsync(2) of a file: its bytes and length become safe.
 func (d *disk) sync(f *file) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,14 +281,14 @@ func (f *file) grow(size int64) {
 	f.mark(was, size)
 }
 
-// mark notes the sectors that hold the bytes [from, to) as unsafe.
+// mark marks the sectors that contain the bytes [from, to) as unsafe.
 func (f *file) mark(from, to int64) {
 	for s := from / sectorBytes; s*sectorBytes < max(to, from+1); s++ {
 		f.dirty[s] = struct{}{}
 	}
 }
 
-// copySector copies what f holds in a sector to the same place of to.
+// copySector copies one sector of f's data to the same offset of to, as far as both have it.
 func (f *file) copySector(to []byte, sector int64) {
 	lo := sector * sectorBytes
 	hi := min(lo+sectorBytes, int64(len(f.data)), int64(len(to)))
@@ -297,7 +297,7 @@ func (f *file) copySector(to []byte, sector int64) {
 	}
 }
 
-// resize returns b with the given length; bytes it gains are zero.
+// resize returns b with the given length; additional bytes are zero.
 func resize(b []byte, size int) []byte {
 	if size <= len(b) {
 		return b[:size]
@@ -313,25 +313,25 @@ func resize(b []byte, size int) []byte {
 	return grown
 }
 
-// remains is what a power cut leaves.
+// remains is the content of a folder after a power cut.
 type remains struct {
-	files map[string]left // by path
-	// lost is how many bytes users had written and the cut took, in whole
-	// sectors; forgotten how many names were not as they saw them.
+	files map[string]left // by path relative to the folder
+	// lost is the number of written bytes that the cut removed, in whole sectors; forgotten is the
+	// number of names that differ from those that programs saw.
 	lost, forgotten int64
 	syncs           int64
 }
 
-// left is a file, or a folder.
+// left is a file or folder after a power cut. data is nil for a folder.
 type left struct {
 	mode os.FileMode
 	data []byte
 }
 
-// cut tells what is left when the power goes now. With keep 0 nothing that was
-// not fsynced survives. Otherwise each unsafe sector, each unsafe change of
-// length and all unsafe names together survive with that probability: a disk
-// may write early, in any order. The disk goes on as before.
+// cut returns the files that a power cut at this moment would leave. With keep 0 nothing survives that
+// was not flushed by fsync. Otherwise each unsafe sector, each unsafe change of length, and all unsafe
+// names together survive with probability keep, because a disk may write early and in any order. The
+// disk itself stays unchanged.
 func (d *disk) cut(keep float64, rng *rand.Rand) remains {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -341,8 +341,8 @@ func (d *disk) cut(keep float64, rng *rand.Rand) remains {
 	return out
 }
 
-// folder adds what is left of a folder. It goes through names in order, so
-// that the same luck leaves the same.
+// folder adds the remains of a folder. It visits names in order, so that the same random numbers give
+// the same result.
 func (r *remains) folder(path string, dir *file, unsafeNames bool, luck func() bool) {
 	names, other := dir.safeNames, dir.names
 	if unsafeNames {
@@ -387,12 +387,12 @@ func (r *remains) content(f *file, luck func() bool) []byte {
 	return data
 }
 
-// save writes what is left into a folder, which is made.
+// save creates dir and writes the remains into it.
 func (r remains) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.files)) { // a folder before what is in it
+	for _, name := range slices.Sorted(maps.Keys(r.files)) { // in order, so that a folder is created before its files
 		l, path := r.files[name], filepath.Join(dir, name)
 		if l.mode.IsDir() {
 			if err := os.Mkdir(path, l.mode.Perm()); err != nil {

@@ -1,16 +1,15 @@
-// Powerloss mounts a folder that can lose its power: on request it writes what
-// a power cut at that moment would have left of it, which is what was fsynced
-// and nothing else (or, if asked, what was fsynced and a random part of the
-// rest). It is for tests of programs that promise to lose nothing, knows no
-// such program, and is used by bench/chaos.
+// Powerloss mounts a folder that can simulate a power cut: on request it writes to another folder the
+// data that a power cut at that moment would have left. That is the data flushed by fsync and nothing
+// else or, if asked, that data and a random part of the rest. It is a tool for tests of programs that
+// promise to lose nothing, such as bench/chaos, and does not depend on any of them.
 //
 //	powerloss -mount M [-from DIR]
 //
-// It prints "mounted" and then takes commands on its standard input, one a
-// line, until that ends; then it unmounts. "cut IMAGE [KEEP SEED]" writes the
-// folder IMAGE and answers "cut files=… lost=… forgotten=… syncs=…".
+// It prints "mounted" and then reads commands from its standard input, one a line, until the input
+// ends; then it unmounts. The command "cut IMAGE [KEEP SEED]" writes the folder IMAGE and answers "cut
+// files=… lost=… forgotten=… syncs=…".
 //
-// The folder lives in memory. See README.md for what is modelled.
+// The folder is kept in memory. README.md describes which failures of a disk are modelled.
 package main
 
 import (
@@ -60,7 +59,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	defer unmount(server, *at)
 	fmt.Fprintln(stdout, "mounted")
 
-	// A signal ends it as the end of the input does.
+	// A signal unmounts the folder, like the end of the input.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	done := make(chan error, 1)
@@ -73,7 +72,8 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	}
 }
 
-// serve answers commands until the input ends.
+// serve executes the commands in stdin, one a line, and answers each with one line, until the input
+// ends.
 func serve(d *disk, stdin io.Reader, stdout io.Writer) error {
 	in := bufio.NewScanner(stdin)
 	for in.Scan() {
@@ -110,8 +110,8 @@ func command(d *disk, line string) (string, error) {
 	return fmt.Sprintf("cut files=%d lost=%d forgotten=%d syncs=%d", len(r.files), r.lost, r.forgotten, r.syncs), nil
 }
 
-// unmount waits a moment for users of the folder to be gone, then takes it
-// away from them.
+// unmount waits a moment for programs to close their files, then detaches the folder although it is in
+// use.
 func unmount(server *fuse.Server, at string) {
 	for range 20 {
 		if server.Unmount() == nil {

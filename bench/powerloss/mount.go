@@ -11,16 +11,14 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// node is an inode of the mounted folder. It is made when the kernel asks for
-// it.
+// node is an inode of the mounted folder. It is created when the kernel looks up the name.
 type node struct {
 	fs.Inode
 	m *mountpoint
 	f *file
 }
 
-// mountpoint knows which node stands for which file, so that two names of one
-// file share it.
+// mountpoint maps each file to its node, so that two names of one file share an inode.
 type mountpoint struct {
 	d *disk
 
@@ -46,7 +44,7 @@ var (
 	_ fs.NodeSetattrer = (*node)(nil)
 )
 
-// mount serves d at dir until the server is unmounted.
+// mount mounts d at dir. The caller must unmount the returned server.
 func mount(dir string, d *disk) (*fuse.Server, error) {
 	m := &mountpoint{d: d, nodes: make(map[*file]*node)}
 	return fs.Mount(dir, &node{m: m, f: d.root}, &fs.Options{MountOptions: fuse.MountOptions{
@@ -54,12 +52,12 @@ func mount(dir string, d *disk) (*fuse.Server, error) {
 	}})
 }
 
-// openFlags keeps files in the page cache, without which they could not be
-// mapped shared, as SQLite maps its -shm.
+// openFlags keeps file contents in the page cache. Without that, files could not be mapped as shared
+// memory, which SQLite needs for its -shm file.
 const openFlags = fuse.FOPEN_KEEP_CACHE
 
-// child is the inode of f, below n. The file's type never changes, so reading
-// it needs no lock.
+// child returns the inode of f below n. It reads f's type without a lock, because the type never
+// changes.
 func (n *node) child(ctx context.Context, f *file, out *fuse.EntryOut) *fs.Inode {
 	n.m.d.attr(f, &out.Attr)
 	n.m.mu.Lock()
@@ -112,8 +110,8 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 	return n.make(ctx, name, syscall.S_IFDIR|mode&07777, out)
 }
 
-// Mknod makes what a unix socket is bound to; it is no data and no cut keeps
-// it.
+// Mknod implements fs.NodeMknoder, for unix sockets. A socket holds no data, so it does not survive a
+// cut.
 func (n *node) Mknod(ctx context.Context, name string, mode, _ uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	return n.make(ctx, name, mode, out)
 }
@@ -146,7 +144,7 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.m.d.remove(n.f, name, true)
 }
 
-// renameNoReplace and renameExchange are flags of renameat2(2).
+// renameNoReplace and renameExchange are the flags of renameat2(2) that Rename implements.
 const renameNoReplace, renameExchange = 1, 2
 
 func (n *node) Rename(_ context.Context, name string, parent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
@@ -175,7 +173,7 @@ func (n *node) Write(_ context.Context, _ fs.FileHandle, p []byte, off int64) (u
 	return uint32(len(p)), 0
 }
 
-// Fsync is that of a file or of a folder.
+// Fsync implements fs.NodeFsyncer for files and folders.
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	if n.f.folder() {
 		n.m.d.syncNames(n.f)

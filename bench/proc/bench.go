@@ -12,25 +12,26 @@ import (
 	"agentsite/bench/report"
 )
 
-// Bench is the part that all benchmarks with rows have in common: their flags,
-// a folder for data, the table, and the calibration before and after.
+// Bench is the common part of all benchmarks with rows: the flags, a folder for data, the table, and
+// the calibration of the machine before and after. One goroutine uses it.
 type Bench struct {
 	report.Table
 	Flags  *flag.FlagSet
 	Rounds int
 	Round  time.Duration
 	Quick  bool
-	// Dir is a temporary folder. Portal is the path of the portal's binary.
+	// Dir is a temporary folder that Run creates and removes. Portal is the path of the portal's
+	// binary.
 	Dir, Portal string
-	// Rows are the names of all rows in their order; the ones in Extra run only
-	// when they are named.
+	// Rows are the names of all rows in order. The rows in Extra run only when the flag -rows names
+	// them.
 	Rows, Extra []string
 
 	want string
 	temp string
 }
 
-// Init defines the flags.
+// Init defines the command-line flags. The caller may define more before Run.
 func (b *Bench) Init(name string) {
 	b.Out = os.Stdout
 	b.Flags = flag.NewFlagSet(name, flag.ContinueOnError)
@@ -103,10 +104,10 @@ func (b *Bench) Run(args []string, prepare func() error, row func(name string) e
 	return nil
 }
 
-// Wants says whether a row is to be measured.
+// Wants reports whether the flags select the row.
 func (b *Bench) Wants(row string) bool { return slices.Contains(strings.Split(b.want, ","), row) }
 
-// BuildPortal builds the portal from this tree unless the flags name a binary.
+// BuildPortal builds the portal from this source tree into Dir unless a flag names a binary.
 func (b *Bench) BuildPortal() error {
 	if b.Portal != "" {
 		return nil
@@ -115,15 +116,16 @@ func (b *Bench) BuildPortal() error {
 	return Build(b.Portal, ".")
 }
 
-// Serve starts the portal on a data folder.
+// Serve starts the portal on a data folder, on a free loopback port. The caller must end the process.
 func (b *Bench) Serve(dir string) (*Process, error) { return b.ServeAt("127.0.0.1:0", dir) }
 
-// ServeAt starts the portal on a data folder at an address.
+// ServeAt starts the portal on a data folder at the address listen (host:port). The caller must end the
+// process.
 func (b *Bench) ServeAt(listen, dir string) (*Process, error) {
 	return Start("portal", b.Portal, "serve", "--listen", listen, "--data", dir, "--log-level", "warn")
 }
 
-// Pick is a size that -quick makes smaller.
+// Pick returns quick if the flag -quick is given, else full.
 func (b *Bench) Pick(quick, full int) int {
 	if b.Quick {
 		return quick

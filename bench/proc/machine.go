@@ -14,24 +14,25 @@ import (
 	"time"
 )
 
-// The machine that absolute bars were set on, and how much slower another one
-// may be.
+// Speed of the machine for which the absolute bars were set, and the slowdown up to which they are
+// judged on another machine.
 const (
-	barVerify = 49500 * time.Nanosecond // ed25519, one signature
-	barFsync  = 135 * time.Microsecond  // 4 KiB written and flushed
+	barVerify = 49500 * time.Nanosecond // verification of one ed25519 signature
+	barFsync  = 135 * time.Microsecond  // writing 4 KiB and flushing them
 	tolerance = 1.1
 )
 
-// Calibration is the speed of this machine at a few small jobs.
+// Calibration is the time that this machine takes for a few small jobs.
 type Calibration struct {
-	loop   time.Duration // sha256 of 4 MiB
+	loop   time.Duration // SHA-256 of 4 MiB
 	verify time.Duration
 	fsync  time.Duration
-	trip   time.Duration // loopback TCP there and back
+	trip   time.Duration // one byte to a loopback TCP socket and back
 	load   string
 }
 
-// Calibrate measures the machine; dir is on the disk that is measured.
+// Calibrate measures the machine. It writes a file in dir, which must be on the disk that the benchmark
+// uses.
 func Calibrate(dir string) (c Calibration, err error) {
 	block := make([]byte, 4<<20)
 	c.loop = fastest(15, func() { sha256.Sum256(block) })
@@ -73,7 +74,8 @@ func Calibrate(dir string) (c Calibration, err error) {
 	return c, err
 }
 
-// fastest is the time of f in the run that was disturbed least.
+// fastest runs f n times and returns the shortest time, that of the run that other programs disturbed
+// least.
 func fastest(n int, f func()) time.Duration {
 	best := time.Hour
 	for range n {
@@ -117,8 +119,8 @@ func (c Calibration) String() string {
 		us(c.loop)/1e3, us(c.verify), us(c.fsync), us(c.trip), c.load)
 }
 
-// Slow is the reason why absolute bars cannot be judged in a run between two
-// calibrations, empty if they can.
+// Slow returns the reason why absolute bars cannot be judged in a run between the two calibrations, ""
+// if they can.
 func Slow(first, last Calibration) string {
 	if d := float64(last.loop)/float64(first.loop) - 1; max(d, -d) > tolerance-1 {
 		return fmt.Sprintf("the speed of the machine changed by %.0f %%", d*100)
@@ -137,14 +139,14 @@ func Slow(first, last Calibration) string {
 	return ""
 }
 
-// OpenFiles lets this process and those it starts hold n open files, or as many
-// as the system allows, and returns how many.
+// OpenFiles raises the limit of open files of this process and its children to n, or as far as the
+// system allows, and returns the new limit.
 func OpenFiles(n uint64) (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return 0, err
 	}
-	if l.Max < n { // only root may raise it
+	if l.Max < n { // only root may raise the hard limit
 		if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}) == nil {
 			return n, nil
 		}

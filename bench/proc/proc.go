@@ -1,7 +1,6 @@
-// Package proc is the frame of the benchmarks: it runs the programs under load
-// as processes of their own, reads their use of processor and memory from the
-// kernel, repeats rounds that other programs disturbed, and calibrates the
-// machine.
+// Package proc runs benchmarks: it starts the programs under load as processes of their own, reads
+// their processor time and memory from the kernel, repeats rounds that other programs disturbed, and
+// calibrates the machine.
 package proc
 
 import (
@@ -18,24 +17,25 @@ import (
 )
 
 const (
-	// readyTimeout is long: a slow start is a figure, not an error.
+	// readyTimeout is longer than any start should take, because a slow start is a result to report,
+	// not an error.
 	readyTimeout = time.Minute
 	stopTimeout  = 15 * time.Second
 )
 
-// Process is a program that got ready.
+// Process is a program that printed that it is ready. The caller must end it with Stop or Kill.
 type Process struct {
 	Name string
-	Addr string // host:port
-	// Took is how long it took to get ready.
+	Addr string // host:port at which it serves HTTP
+	// Took is the time from the start of the process until it was ready.
 	Took time.Duration
 
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
-// Build makes a stripped binary of a package of this module, as releases are.
-// The working directory must be the module's.
+// Build builds a package of this module without symbols, as releases are built. The working directory
+// must be inside the module.
 func Build(out, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -45,8 +45,8 @@ func Build(out, pkg string) error {
 	return nil
 }
 
-// Start runs a program until it prints "ready http://ADDR". Settings of the
-// portal in the environment are removed. The caller ends it with Stop or Kill.
+// Start starts a program and waits until it prints "ready http://ADDR". Environment variables that
+// configure a portal are removed. The caller must call Stop or Kill.
 func Start(name, program string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(program, args...), exited: make(chan struct{})}
 	for _, e := range os.Environ() {
@@ -89,10 +89,10 @@ func Start(name, program string, args ...string) (*Process, error) {
 	}
 }
 
-// PID is the number of the process.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop asks the process to end, and kills it when it does not.
+// Stop sends SIGTERM, and kills the process if it does not end in time.
 func (p *Process) Stop() {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -102,14 +102,14 @@ func (p *Process) Stop() {
 	}
 }
 
-// Kill ends the process as a crash does. It may be called twice.
+// Kill ends the process with SIGKILL, as a crash would. It may be called twice.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// CPU is the processor time the process has used, to the nanosecond: the
-// kernel's clock of that process, which /proc/PID/stat rounds to 10 ms.
+// CPU returns the processor time that the process has used, in nanoseconds. It reads the kernel's clock
+// of the process, because /proc/PID/stat has a resolution of 10 ms only.
 func (p *Process) CPU() (time.Duration, error) {
 	const cpuclockSched = 2
 	clock := uintptr(uint32(^p.PID()<<3 | cpuclockSched))
@@ -120,7 +120,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// Memory is the resident and the proportional set size in bytes.
+// Memory returns the resident and the proportional set size in bytes.
 func (p *Process) Memory() (rss, pss int64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID()))
 	if err != nil {

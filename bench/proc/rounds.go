@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// maxOthers is the share of the machine that other programs may use in a round
-// that counts.
+// maxOthers is the share of the machine that other programs may use in a round; above it the round does
+// not count.
 const maxOthers = 0.2
 
-// Rounds is the result of Measure.
+// Rounds holds the rounds that count, and how much other programs disturbed them.
 type Rounds[T any] struct {
 	List []T
-	// Others is the median share of the machine that other programs used.
+	// Others is the median share of the machine that other programs used, from 0 to 1.
 	Others float64
-	// Doubt is the reason why these rounds cannot be judged, empty if they can.
+	// Doubt is the reason why these rounds cannot be judged, "" if they can.
 	Doubt string
 }
 
@@ -60,10 +60,11 @@ func measure[T any](n int, usage func() (busy, own, all time.Duration), round fu
 	return r, nil
 }
 
-// Share writes Others.
+// Share returns Others as a percentage.
 func (r Rounds[T]) Share() string { return fmt.Sprintf("%.0f %%", r.Others*100) }
 
-// live are the processes that were started and have not ended.
+// live holds the processes that were started and have not ended, so that usage can tell them from other
+// programs.
 var (
 	liveMu sync.Mutex // guards live
 	live   = make(map[*Process]bool)
@@ -79,10 +80,10 @@ func setLive(p *Process, running bool) {
 	}
 }
 
-// usage is the processor time so far: of the machine, of this process and those
-// it started, and the time of all processors, used or not. Time that the host
-// took from this machine counts as busy. Interrupts do not: the kernel counts
-// the loopback traffic of the bench itself there, and not for its processes.
+// usage returns processor times since boot: busy is that of the machine, own that of this process and
+// of those it started, all the sum over all processors, idle or not. Time that the hypervisor took from
+// this machine counts as busy. Interrupts do not, because the kernel accounts the loopback traffic of
+// the benchmark there and not to its processes.
 func usage() (busy, own, all time.Duration) {
 	const jiffy = 10 * time.Millisecond
 	b, _ := os.ReadFile("/proc/stat")
@@ -92,7 +93,7 @@ func usage() (busy, own, all time.Duration) {
 		var n int64
 		fmt.Sscan(f, &n)
 		if i >= guest {
-			break // is part of user time
+			break // already part of user time
 		}
 		all += time.Duration(n) * jiffy
 		if i != idle && i != iowait && i != irq && i != softirq {
@@ -116,18 +117,19 @@ func usage() (busy, own, all time.Duration) {
 }
 
 const (
-	// restEvery and restBelow define rest: less than a hundredth of a processor.
+	// A process rests while it uses less than restBelow in an interval of restEvery: a hundredth of a
+	// processor.
 	restEvery = 100 * time.Millisecond
 	restBelow = restEvery / 100
-	// restCalm is the number of intervals in a row, because the portal may put
-	// work off by two seconds.
+	// restCalm is the number of resting intervals in a row that Rest waits for, because the portal may
+	// defer work by two seconds.
 	restCalm = 25
-	// restMost bounds the wait.
+	// restMost is the longest time that Rest waits.
 	restMost = 20 * time.Second
 )
 
-// Rest waits until the process rests, so that work it puts off is counted as
-// part of its round, and returns the processor time it has used by then.
+// Rest waits until the process rests, so that the work it deferred counts in the same round, and
+// returns the processor time it has used until then.
 func (p *Process) Rest() (time.Duration, error) {
 	var calm int
 	last, err := p.CPU()

@@ -1,5 +1,5 @@
-// Package report is the table that the benchmarks print: the figures of a floor
-// and of the portal, and the verdict on each bar. It measures nothing itself.
+// Package report prints the table of a benchmark: the figures of the floor and of the portal, and
+// whether each bar is met. It measures nothing.
 package report
 
 import (
@@ -11,35 +11,34 @@ import (
 	"time"
 )
 
-// Line is one row of a table. Its parts are written as they are to be read; a
-// part that was not measured is empty.
+// Line is one row of a table. Its texts are printed unchanged; one that is "" was not measured.
 type Line struct {
 	What string
-	// Floor is the figure that the portal is compared with.
+	// Floor is the figure with which that of the portal is compared.
 	Floor, Portal string
 	Ratio         string
-	// P50 and P99 hold both figures, that of the floor first.
+	// P50 and P99 are latencies of both sides, the floor's first.
 	P50, P99 string
 	// Others is the share of the machine that other programs used.
 	Others string
 	Bar    string
-	// Judged: the run fails if the bar is missed. A bar that is not judged is
-	// printed with its result.
+	// Judged means that the run fails if the bar is missed. Any other bar is only printed with its
+	// result.
 	Judged bool
 	Met    bool
-	// Absolute: the bar is a time or a speed, which holds only on a machine as
-	// fast as the one it was set on.
+	// Absolute means that the bar is a time or a speed, which is judged only on a machine as fast as
+	// the one for which it was set.
 	Absolute bool
-	// Doubt is the reason why this row cannot be judged, such as other programs
-	// that used the machine.
+	// Doubt is the reason why this row cannot be judged, such as the load of other programs; "" if it
+	// can.
 	Doubt string
 }
 
-// Table collects lines. One goroutine uses it.
+// Table collects lines. It is not safe for concurrent use.
 type Table struct {
 	Out io.Writer
-	// Slow is the reason why no absolute bar can be judged, empty if they can.
-	// It is set before Print.
+	// Slow is the reason why no absolute bar can be judged, "" if they can. It must be set before
+	// Print.
 	Slow  string
 	lines []Line
 }
@@ -69,7 +68,7 @@ type column struct {
 	of   func(Line) string
 }
 
-// columns are the possible columns; one that no line fills is left out.
+// columns are all columns in order. Print leaves out a column that no line fills.
 var columns = []column{
 	{"floor", func(l Line) string { return l.Floor }},
 	{"portal", func(l Line) string { return l.Portal }},
@@ -80,7 +79,7 @@ var columns = []column{
 	{"bar", func(l Line) string { return l.Bar }},
 }
 
-// Add adds a line and prints it.
+// Add appends a line and prints it at once, because a run takes minutes.
 func (t *Table) Add(l Line) {
 	t.lines = append(t.lines, l)
 	var b strings.Builder
@@ -93,8 +92,7 @@ func (t *Table) Add(l Line) {
 	fmt.Fprintln(t.Out, strings.TrimSuffix(b.String(), ","))
 }
 
-// Print writes all lines as a Markdown table and returns how many bars were
-// missed.
+// Print writes all lines as a Markdown table and returns the number of judged bars that were missed.
 func (t *Table) Print() (missed int) {
 	show := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return !slices.ContainsFunc(t.lines, func(l Line) bool { return c.of(l) != "" })
@@ -125,10 +123,10 @@ func (t *Table) Print() (missed int) {
 	return missed
 }
 
-// Join writes several figures of one kind.
+// Join returns several figures of one kind as one cell.
 func Join(list ...string) string { return strings.Join(list, " / ") }
 
-// Median is the middle value, 0 of an empty list.
+// Median returns the middle value, 0 for an empty list. It does not change the list.
 func Median[T ~int64 | ~float64](list []T) T {
 	if len(list) == 0 {
 		return 0
@@ -140,7 +138,8 @@ func Median[T ~int64 | ~float64](list []T) T {
 	return s[len(s)/2]
 }
 
-// Percentile is the time within which a share of all ended, 0 of an empty list.
+// Percentile returns the time that the given share (0 to 1) of the times does not exceed, 0 for an
+// empty list.
 func Percentile(times []time.Duration, share float64) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -149,7 +148,7 @@ func Percentile(times []time.Duration, share float64) time.Duration {
 	return s[min(len(s)-1, int(share*float64(len(s))))]
 }
 
-// Spread writes the median of ratios and their range.
+// Spread returns the median of ratios and their range as text.
 func Spread(list []float64) string {
 	if len(list) == 0 {
 		return ""
@@ -157,7 +156,7 @@ func Spread(list []float64) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", Median(list), slices.Min(list), slices.Max(list))
 }
 
-// Ratios divides a by b, round by round; both have the same length.
+// Ratios returns a[i]/b[i] for each round. Both lists must have the same length.
 func Ratios[T ~int64 | ~float64](a, b []T) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -166,10 +165,10 @@ func Ratios[T ~int64 | ~float64](a, b []T) []float64 {
 	return out
 }
 
-// Millis writes a time in milliseconds.
+// Millis returns a time in milliseconds as text.
 func Millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1e3) }
 
-// Micros writes a time that is given in microseconds.
+// Micros returns a time, given in microseconds, as text.
 func Micros(us float64) string {
 	if us < 10 {
 		return fmt.Sprintf("%.2f µs", us)

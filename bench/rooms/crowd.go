@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// crowd is many readers of sockets that cost this side little: the machine is
-// shared with the server under load.
+// crowd is a group of WebSocket readers. They do little work for a frame, because they share the
+// machine with the server that is measured.
 type crowd struct {
 	wg    sync.WaitGroup
 	mu    sync.Mutex // guards conns
 	conns []net.Conn
 }
 
-// place is where a reader connects to.
+// place is the path and the token with which a reader connects.
 type place struct{ path, token string }
 
-// join connects n readers, who hand every text frame to hear; b is valid until
-// it returns.
+// join connects n readers; at gives the place of each. hear is called with every text frame, by one
+// goroutine for each reader; b is valid only until hear returns. If one fails, all are disconnected.
 func join(addr string, n int, at func(i int) place, hear func(i int, b []byte)) (*crowd, error) {
 	c := &crowd{}
 	var wg sync.WaitGroup
@@ -64,7 +64,7 @@ func (c *crowd) leave() {
 	c.wg.Wait()
 }
 
-// dial opens a WebSocket; buffer, when not 0, bounds what the kernel receives.
+// dial opens a WebSocket. buffer limits the kernel's receive buffer in bytes; 0 leaves its default.
 func dial(addr string, p place, buffer int) (net.Conn, *bufio.Reader, error) {
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {
@@ -92,10 +92,10 @@ func dial(addr string, p place, buffer int) (net.Conn, *bufio.Reader, error) {
 	return conn, in, nil
 }
 
-// errClosed is a close frame.
+// errClosed means that the server sent a close frame.
 var errClosed = errors.New("the server closed the socket")
 
-// read takes frames until the connection ends. Pings are answered.
+// read calls hear with each text frame until the connection ends, and answers pings.
 func read(conn net.Conn, in *bufio.Reader, hear func([]byte)) error {
 	var buf []byte
 	for {

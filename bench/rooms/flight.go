@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// most is how many messages one measurement may hold.
+// most is the largest number of messages in one measurement.
 const most = 1 << 17
 
-// flight follows numbered messages from their sending to every reader.
+// flight follows numbered messages from their sending until every reader has them, and counts the
+// latencies. It is safe for concurrent use.
 type flight struct {
 	sent  [most]atomic.Int64
 	left  [most]atomic.Int32
@@ -24,7 +25,8 @@ type flight struct {
 	times histogram
 }
 
-// begin numbers a message that so many readers are to see.
+// begin returns the number of a new message that the given number of readers must receive. The message
+// counts as sent now.
 func (f *flight) begin(readers int) int64 {
 	k := f.next.Add(1)
 	if k >= most {
@@ -36,7 +38,7 @@ func (f *flight) begin(readers int) int64 {
 	return k
 }
 
-// await waits until a message was seen by all.
+// await waits up to 30 s until all readers have received message k.
 func (f *flight) await(k int64) error {
 	select {
 	case <-f.seen[k]:
@@ -48,10 +50,10 @@ func (f *flight) await(k int64) error {
 
 var marker = []byte(`m#`)
 
-// mark is how a message carries its number.
+// mark returns the text that identifies message k, of 10 bytes.
 func mark(k int64) string { return fmt.Sprintf("m#%08d", k) }
 
-// hear notes the last numbered message in what a reader was sent.
+// hear records the arrival of all numbered messages in a frame that a reader received.
 func (f *flight) hear(b []byte) {
 	for {
 		at := bytes.Index(b, marker)
@@ -64,7 +66,7 @@ func (f *flight) hear(b []byte) {
 		}
 		b = b[at+10:]
 		if k <= 0 || k >= most || f.sent[k].Load() == 0 {
-			continue // of an earlier measurement
+			continue // a message of an earlier measurement
 		}
 		f.times.add(time.Now().UnixNano() - f.sent[k].Load())
 		if f.left[k].Add(-1) == 0 {
@@ -73,7 +75,7 @@ func (f *flight) hear(b []byte) {
 	}
 }
 
-// histogram counts durations to 3 %.
+// histogram counts durations with a resolution of 3 %. It is safe for concurrent use.
 type histogram [64 * 32]atomic.Int64
 
 func (h *histogram) add(ns int64) {
@@ -97,7 +99,7 @@ func (h *histogram) percentile(p float64) time.Duration {
 	return 0
 }
 
-// poster sends messages.
+// poster posts messages over keep-alive connections. It is safe for concurrent use.
 type poster struct {
 	client *http.Client
 	base   string
@@ -130,14 +132,14 @@ func (p *poster) post(path, token, body string) error {
 
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
-// outcome is what a load showed.
+// outcome is the result of a load.
 type outcome struct {
 	cpu      time.Duration
 	messages int
 }
 
-// load keeps so many messages under way for a while: each is sent once the
-// one before was seen by all of its readers.
+// load keeps the given number of messages under way for the duration: each is sent when all readers
+// have received the one before it.
 func (s *server) load(f *flight, under int, during time.Duration, readers int, send func(worker int, k int64) error) (outcome, error) {
 	before, err := s.CPU()
 	if err != nil {

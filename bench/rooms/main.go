@@ -27,10 +27,10 @@ func main() {
 	}
 }
 
-// bench is one run.
+// bench is one run: its settings, the portal's data and the results.
 type bench struct {
 	proc.Bench
-	floor string // path of bench/floor
+	floor string // path of the binary of bench/floor
 	data  *data
 }
 
@@ -64,7 +64,7 @@ func (b *bench) prepare() (err error) {
 	return nil
 }
 
-// readers is the number of readers of the large room.
+// readers returns the number of readers of the large room.
 func (b *bench) readers() int { return b.Pick(200, 1000) }
 
 // server is a process under load.
@@ -77,10 +77,10 @@ func started(p *proc.Process, err error) (*server, error) {
 	return &server{p}, nil
 }
 
-// portal starts the portal on its data.
+// portal starts the portal on its data. The caller must end it.
 func (b *bench) portal() (*server, error) { return started(b.Serve(b.data.dir)) }
 
-// broadcast starts the floor without storage.
+// broadcast starts the floor without storage. The caller must end it.
 func (b *bench) broadcast() (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *bench) broadcast() (*server, error) {
 	return started(proc.Start("floor", self, "-floor"))
 }
 
-// durable starts the floor that stores messages.
+// durable starts the floor that stores messages, on a new folder. The caller must end it.
 func (b *bench) durable() (*server, error) {
 	dir, err := os.MkdirTemp(b.Dir, "floor-")
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// natsRatio is the cost of a delivery by NATS in the units of the floor, as
-	// measured beside each other: 0.99 µs to 3.2, 1.24 to 3.6. natsAlone is the
-	// same with one message under way: 6.5 µs to 5.2, 7.3 to 5.8.
+	// natsRatio is the processor time of a delivery by NATS as a ratio to the floor, with 32 messages
+	// under way; two measurements gave 0.99 µs to 3.2 and 1.24 to 3.6. natsAlone is the ratio with one
+	// message under way: 6.5 µs to 5.2 and 7.3 to 5.8.
 	natsRatio = 0.31
 	natsAlone = 1.25
-	// maxDelivery is the bar under load, in µs.
+	// maxDelivery is the largest permitted processor time of a delivery under load, in µs.
 	maxDelivery = 1.0
 	maxStall    = 1.2
 	maxSocket   = 40 << 10
 	maxTwo      = 1.7
 )
 
-// side is a server with readers and one kind of load.
+// side is one of the two servers that are compared, with its readers and its load.
 type side struct {
 	*server
 	crowd   *crowd
 	readers int
-	now     atomic.Pointer[flight] // the messages that readers wait for
+	now     atomic.Pointer[flight] // messages that the readers wait for
 	send    func(worker int, k int64) error
 }
 
@@ -41,9 +41,9 @@ func (s *side) hear(_ int, b []byte) {
 	}
 }
 
-// turn is the result of one turn of a side.
+// turn is the result of one measurement of a side.
 type turn struct {
-	per float64 // µs of processor time a delivery
+	per float64 // µs of processor time per delivery
 	p99 time.Duration
 }
 
@@ -64,16 +64,16 @@ func (s *side) end() {
 	s.Kill()
 }
 
-// compared is the result of floor and portal in turns.
+// compared holds the results of the floor and the portal, round by round.
 type compared struct {
-	per    [2][]float64 // floor, portal
+	per    [2][]float64 // of the floor and of the portal
 	p99    [2][]time.Duration
 	ratio  []float64
 	others string
 	doubt  string
 }
 
-// compare gives both sides turns.
+// compare measures both sides in turn, with the given number of messages under way.
 func (b *bench) compare(under int, during time.Duration, floor, portal *side) (c compared, err error) {
 	rounds, err := proc.Measure(b.Rounds, func() (list [2]turn, err error) {
 		for i, s := range []*side{floor, portal} {
@@ -92,17 +92,17 @@ func (b *bench) compare(under int, during time.Duration, floor, portal *side) (c
 	return c, err
 }
 
-// line is the row of a comparison whose median ratio may be at most bar.
+// line returns the row of a comparison. Its bar is the largest permitted median of the ratios.
 func (c compared) line(name string, bar float64) report.Line {
 	return report.Line{What: name, Floor: report.Micros(report.Median(c.per[0])), Portal: report.Micros(report.Median(c.per[1])), Ratio: report.Spread(c.ratio),
 		P99: report.Join(report.Millis(report.Median(c.p99[0])), report.Millis(report.Median(c.p99[1]))), Others: c.others, Doubt: c.doubt,
 		Bar: fmt.Sprintf("≤ %.2f×", bar), Judged: true, Met: report.Median(c.ratio) <= bar}
 }
 
-// text is the text of a message with its number, 200 bytes long.
+// text returns the text of message k, 200 bytes long.
 func text(k int64) string { return mark(k) + strings.Repeat(" word", 38) }
 
-// draft is the body of a request that sends it.
+// draft returns the JSON body of the request that posts message k.
 func draft(k int64) string { return draftOf(text(k)) }
 
 func draftOf(text string) string {
@@ -113,7 +113,7 @@ func draftOf(text string) string {
 	return string(b)
 }
 
-// full is a portal with readers in the large room.
+// full starts a portal with that number of readers in the large room. The caller must call end.
 func (b *bench) full(readers int) (*side, error) {
 	s, err := b.portal()
 	if err != nil {
@@ -129,7 +129,8 @@ func (b *bench) full(readers int) (*side, error) {
 	return p, nil
 }
 
-// frame is the portal's frame for a message.
+// frame posts one message to a portal and returns the WebSocket frame that a reader receives, so that
+// the floor can send the same bytes.
 func (b *bench) frame(s *server) ([]byte, error) {
 	got := make(chan []byte, 1)
 	c, err := join(s.Addr, 1, func(int) place { return b.data.live(b.data.rooms[0], 0) }, func(_ int, b []byte) {
@@ -157,8 +158,8 @@ func (b *bench) frame(s *server) ([]byte, error) {
 	}
 }
 
-// fans compares the cost of a delivery in one room, that of the message
-// included, with one message under way and with 32.
+// fans compares the processor time of a delivery in one room, including its share of the message, with
+// one and with 32 messages under way.
 func (b *bench) fans() error {
 	readers := b.readers()
 	portal, err := b.full(readers)
@@ -199,8 +200,8 @@ func (b *bench) fans() error {
 	return nil
 }
 
-// stall compares the latency of all readers with and without one more, which
-// reads nothing.
+// stall compares the latency of all readers with and without a further reader that never reads from its
+// socket.
 func (b *bench) stall() error {
 	portal, err := b.full(b.readers())
 	if err != nil {
@@ -230,7 +231,8 @@ func (b *bench) stall() error {
 	return nil
 }
 
-// stalled is the p99 of a turn.
+// stalled returns the 99th percentile of latencies in one turn. With with, a further reader that never
+// reads is connected.
 func (b *bench) stalled(portal *side, post *poster, with bool) (time.Duration, error) {
 	if with {
 		conn, _, err := dial(portal.Addr, b.data.live(b.data.big, 0), 4096)
@@ -247,13 +249,14 @@ func (b *bench) stalled(portal *side, post *poster, with bool) (time.Duration, e
 		}
 		return f.await(k)
 	}
-	// The first messages fill the kernel's buffers of the stalled reader.
+	// The first messages fill the kernel's buffers of the stalled reader, so that the portal then has
+	// to drop or queue.
 	for f := new(flight); f.next.Load() < 24; {
 		if err := say(f, strings.Repeat(" word", 3200)); err != nil {
 			return 0, err
 		}
 	}
-	time.Sleep(time.Second) // until the portal has indexed their words
+	time.Sleep(time.Second) // let the portal finish indexing the long messages
 	f, tick := new(flight), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for until := time.Now().Add(b.Round * 3 / 4); time.Now().Before(until); <-tick.C {
@@ -264,7 +267,7 @@ func (b *bench) stalled(portal *side, post *poster, with bool) (time.Duration, e
 	return f.times.percentile(0.99), nil
 }
 
-// idle measures the memory of a socket without traffic.
+// idle measures the memory of a WebSocket without traffic.
 func (b *bench) idle() error {
 	n := b.readers()
 	grown := func(s *server, at func(int) place) (int64, error) {
@@ -305,7 +308,7 @@ func (b *bench) idle() error {
 	return nil
 }
 
-// two compares a message that is on disk and delivered to the other person.
+// two compares the cost of a message that is on disk and delivered to the other of two members.
 func (b *bench) two() error {
 	s, err := b.portal()
 	if err != nil {
@@ -329,7 +332,7 @@ func (b *bench) two() error {
 	if floor.crowd, err = join(s.Addr, 1, func(int) place { return place{path: "/rooms/1/live"} }, floor.hear); err != nil {
 		return err
 	}
-	// Rounds of a second stay below the limit of messages of one account.
+	// A longer round would reach the portal's limit of messages of one account.
 	c, err := b.compare(1, min(b.Round, time.Second), floor, portal)
 	if err != nil {
 		return err

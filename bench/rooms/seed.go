@@ -15,17 +15,17 @@ import (
 	"agentsite/store"
 )
 
-// crew is how many people there are, each with a token: no one of them meets
-// the limits of how much one person may say.
+// crew is the number of accounts, each with a token. With so many in turn none reaches the limit of
+// messages of one account.
 const crew = 16
 
-// data is a portal's folder that was filled before the portal runs on it.
+// data is a data folder that is filled while no portal runs on it.
 type data struct {
 	dir    string
 	people []account.Account
 	tokens []string
-	big    string   // a room of all
-	rooms  []string // of two people each: of i and i+1
+	big    string   // id of the conversation with all accounts as members
+	rooms  []string // ids of conversations of two: rooms[i] has the accounts i and i+1 as members
 }
 
 func seed(dir string, rooms int) (d *data, err error) {
@@ -75,7 +75,7 @@ func seed(dir string, rooms int) (d *data, err error) {
 	return d, nil
 }
 
-// live is where reader i of a room listens.
+// live returns the place of reader i of a room.
 func (d *data) live(room string, i int) place {
 	return place{"/api/v1/conversations/" + room + "/live?after=1000000000", d.tokens[i%crew]}
 }
