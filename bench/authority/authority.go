@@ -1,5 +1,5 @@
-// Package authority signs certificates for servers of a bench, which only its
-// own clients believe.
+// Package authority is a certificate authority for the servers of a benchmark. Only the benchmark's own
+// clients trust it.
 package authority
 
 import (
@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// Authority is one whose certificates hold for a day. It is safe for concurrent
-// use.
+// Authority signs certificates that are valid for a day. It is safe for concurrent use.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// New returns an authority with a key of its own.
+// New returns an authority with a new key.
 func New() (*Authority, error) {
 	now := time.Now()
 	tmpl := &x509.Certificate{Subject: pkix.Name{CommonName: "agentsite bench"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
@@ -36,27 +35,28 @@ func New() (*Authority, error) {
 	return a, err
 }
 
-// Pool is what a client believes that believes the authority alone.
+// Pool returns a pool that trusts this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// PEM is the authority's own certificate, as files of them have it.
+// PEM returns the authority's own certificate, for a program that reads trusted certificates from a
+// file.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Certificate returns one for a server of that name, with a new key.
+// Certificate returns a certificate for the host name with a new key.
 func (a *Authority) Certificate(host string) (tls.Certificate, error) {
 	der, key, err := a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// sign makes a key and a certificate of it, signed by the authority or, before
-// there is one, by the key itself.
+// sign creates a key and a certificate for it. The authority signs the certificate; before the
+// authority has one, the new key signs its own.
 func (a *Authority) sign(tmpl *x509.Certificate) ([]byte, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	maxGet = 1.2 // ms of processor time
-	// clients call at once in the rounds of row get.
+	maxGet = 1.2 // largest permitted processor time, in ms
+	// clients is the number of clients that call at once in the rounds of row get.
 	clients = 16
-	// muteShare is the share of nodes that fall silent.
+	// muteShare is the share of nodes that stop answering.
 	muteShare = 0.3
-	// callTimeout ends a call that a user would have given up.
+	// callTimeout is the time after which a user would have given up.
 	callTimeout = 30 * time.Second
 )
 
-// gets is the result of a round of row get.
+// gets is the result of one round of row get.
 type gets struct {
-	cpu    float64 // ms each
-	speed  float64 // a second
+	cpu    float64 // ms of processor time per get, over all nodes
+	speed  float64 // gets per second
 	failed int64
 }
 
-// get measures the cost of a get with all nodes up, and then that all is found
-// while some nodes are mute.
+// get measures the processor time of a get while all nodes are up, and then whether all values are
+// found while some nodes do not answer.
 func (b *bench) get(ctx context.Context) error {
 	net, err := b.build(ctx, nil)
 	if err != nil {
@@ -72,11 +72,11 @@ func (b *bench) get(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// result is that of calls one after the other.
+// result is the result of a series of calls, one after the other.
 type result struct {
 	n, found int
 	times    []time.Duration
-	err      error // of one of those that failed
+	err      error // error of one of the failed calls, nil if none failed
 }
 
 func series(ctx context.Context, n int, call func(ctx context.Context, i int) error) (r result) {
@@ -108,7 +108,7 @@ func (b *bench) addSeries(name string, r result) {
 	b.Add(l)
 }
 
-// rush has clients get values from random nodes for a while.
+// rush has all clients get values from random nodes for the duration during.
 func (o *network) rush(ctx context.Context, during time.Duration, keys int) (g gets, err error) {
 	var wg sync.WaitGroup
 	var done, failed atomic.Int64
@@ -128,12 +128,12 @@ func (o *network) rush(ctx context.Context, during time.Duration, keys int) (g g
 	wg.Wait()
 	n := float64(max(done.Load(), 1))
 	g.speed, g.failed = n/time.Since(began).Seconds(), failed.Load()
-	sleep(ctx, 500*time.Millisecond) // a get may go on after its first value
+	sleep(ctx, 500*time.Millisecond) // a get may continue in the background after its first value
 	g.cpu = (cpu() - used).Seconds() * 1e3 / n
 	return g, ctx.Err()
 }
 
-// sleep waits until the time is over or the run ends.
+// sleep waits for the duration d or until the run ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

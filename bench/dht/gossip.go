@@ -17,19 +17,19 @@ import (
 	"agentsite/peering/gossip"
 )
 
-// The bars of a portal without work.
+// Limits and times for portals without work.
 const (
-	idleCPU  = 2.0  // ms of processor time a second
-	idleWire = 4000 // bytes a second, in and out, with TLS and headers
-	// Portals that meet for the first time are busy for some minutes.
+	idleCPU  = 2.0  // ms of processor time per second
+	idleWire = 4000 // bytes per second, in and out, with TLS and headers
+	// Portals that meet for the first time have more work for some minutes, so these are not measured.
 	youngFor = 5 * time.Minute
 	idleFor  = 5 * time.Minute
 )
 
-// pool is the gossip of a portal.
+// pool is the gossip of one portal.
 type pool struct {
 	*gossip.Gossip
-	lost atomic.Int64 // members that were called dead
+	lost atomic.Int64 // number of times that a member was declared dead
 }
 
 // Standing implements federation.Gossip.
@@ -37,7 +37,7 @@ func (g *pool) Standing() federation.GossipStanding {
 	return federation.GossipStanding(g.Gossip.Standing())
 }
 
-// gossips adds gossip to a portal, as internal/app does.
+// gossips adds gossip to a portal, connected as internal/app does it.
 func (p *portal) gossips() (err error) {
 	p.pool = &pool{}
 	g := p.pool
@@ -91,7 +91,8 @@ func (p *portal) gossips() (err error) {
 	return err
 }
 
-// pooled builds a network whose portals gossip, and waits until each sees all.
+// pooled builds a network whose portals gossip, and waits until each portal sees all others. The caller
+// must close it.
 func (b *bench) pooled(ctx context.Context) (*network, error) {
 	const most = 5 * time.Minute
 	o, err := b.build(ctx, func(p *portal, door *peer.Door) error {
@@ -120,8 +121,8 @@ func (b *bench) pooled(ctx context.Context) (*network, error) {
 	return o, nil
 }
 
-// idle measures portals without work. The bytes are those of the whole loopback,
-// so other programs must not use it: see the package comment.
+// idle measures portals without work. It counts the bytes of the whole loopback interface, so other
+// programs must not use it: see the package comment.
 func (b *bench) idle(ctx context.Context) error {
 	o, err := b.pooled(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (b *bench) idle(ctx context.Context) error {
 	spent1, wire1, dht1, gossip1, lost1 := count()
 	each := long.Seconds() * float64(len(o.nodes))
 	ms := (spent1 - spent0).Seconds() * 1e3 / each
-	bytes := 2 * float64(wire1-wire0) / each // sent by one, received by another
+	bytes := 2 * float64(wire1-wire0) / each // each byte is sent by one portal and received by another
 	b.Add(report.Line{What: fmt.Sprintf("%d portals without work for %s, after %s: gossip and tables, CPU of each", len(o.nodes), long, young),
 		Portal: fmt.Sprintf("%.2f ms/s", ms), Bar: fmt.Sprintf("≤ %.0f ms/s", idleCPU), Judged: !b.Quick, Absolute: true, Met: ms <= idleCPU})
 	b.Add(report.Line{What: "the same: bytes of each, in and out, with TLS and headers", Portal: fmt.Sprintf("%.2f kB/s", bytes/1000),

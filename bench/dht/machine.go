@@ -10,16 +10,17 @@ import (
 	"unsafe"
 )
 
-// cpu is the processor time of this process.
+// cpu returns the processor time that this process has used.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // cannot happen for the own process
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// loopback is the number of bytes sent over it, with all headers.
+// loopback returns the number of bytes sent over the loopback interface, with all headers, since it
+// came up.
 func loopback() int64 {
 	b, err := os.ReadFile("/proc/self/net/dev")
 	if err != nil {
@@ -35,7 +36,7 @@ func loopback() int64 {
 	return 0
 }
 
-// loopbackUp brings up the loopback of a new network namespace.
+// loopbackUp brings up the loopback interface, which is down in a new network namespace.
 func loopbackUp() error {
 	if lo, err := net.InterfaceByName("lo"); err == nil && lo.Flags&net.FlagUp != 0 {
 		return nil

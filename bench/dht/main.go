@@ -45,19 +45,19 @@ func main() {
 	}
 }
 
-// bench is one run.
+// bench is one run: its settings and its results.
 type bench struct {
 	proc.Bench
 	seed    uint64
-	portals int // of rows get and idle
-	// Of the simulator:
+	portals int // number of portals in rows get and idle
+	// Settings of the simulator:
 	sizes    string
 	nodes    []int
 	lookups  int
 	churnFor time.Duration
 	settled  bool
 
-	files uint64 // that may be open
+	files uint64 // number of files that may be open
 }
 
 func run(ctx context.Context, args []string) error {
@@ -107,7 +107,7 @@ func (b *bench) prepare() (err error) {
 	if b.Quick {
 		b.portals, b.lookups, b.churnFor = 30, min(b.lookups, 1000), min(b.churnFor, time.Hour)
 	}
-	// 100 nodes have some 20,000 ends of connections.
+	// 100 nodes have about 20,000 sockets, because both ends of each connection are in this process.
 	b.files, err = proc.OpenFiles(1 << 17)
 	return err
 }

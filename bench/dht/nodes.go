@@ -37,23 +37,23 @@ import (
 	"agentsite/store/replica"
 )
 
-// network is portals of one network, made of the product's own parts, without
+// network is portals of one network in this process, built from the product's packages without
 // directory and pages.
 type network struct {
 	dir    string
-	idle   int // connections that a portal keeps open
+	idle   int // idle connections that a portal keeps
 	ca     *authority.Authority
 	nodes  []*portal
-	opened atomic.Int64 // connections so far
+	opened atomic.Int64 // connections opened so far
 }
 
 const networkName = "bench"
 
-// portal is a node. It is federation's Signer and Caller before there is a Self
-// and a Client.
+// portal is one node. It implements federation.Signer and federation.Caller itself, because the overlay
+// needs them before self and client exist.
 type portal struct {
 	host, origin string
-	addr         string // the address that the others see
+	addr         string // client address that the other portals see
 	id           record.PortalID
 	keys         *ident.Keys
 	op           *ident.Operational
@@ -65,21 +65,21 @@ type portal struct {
 	ask          *egress.Client
 	client       *client.Client
 	overlay      *overlay.Overlay
-	pool         *pool // nil without gossip
+	pool         *pool // nil in a network without gossip
 	server       *http.Server
 	stop         context.CancelFunc
 	run          func(loop func(context.Context) error)
-	loops        []func(context.Context) error // that are to run
+	loops        []func(context.Context) error // background loops that start once all portals exist
 	running      sync.WaitGroup
 	mute         atomic.Bool
 }
 
 var discard = slog.New(slog.DiscardHandler)
 
-// build makes the network and lets all nodes join. more, if any, adds to each
-// portal before it serves.
+// build builds the network and lets all nodes join. more, if not nil, is called for each portal before
+// it serves. The caller must call Close.
 func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error) (_ *network, err error) {
-	dir := "/dev/shm" // the disk is not measured
+	dir := "/dev/shm" // a folder in memory, because the disk is not measured
 	if s, err := os.Stat(dir); err != nil || !s.IsDir() {
 		dir = b.Dir
 	}
@@ -121,7 +121,7 @@ func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error)
 			p.run(loop)
 		}
 	}
-	// One after the other: a network does not start in one moment.
+	// The nodes join one after the other, as the nodes of a real network do.
 	for _, p := range o.nodes {
 		p.run(p.watch)
 		for known := 0; known < min(20, len(o.nodes)-1) && ctx.Err() == nil; sleep(ctx, 5*time.Millisecond) {
@@ -132,12 +132,12 @@ func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error)
 	return o, ctx.Err()
 }
 
-// idleConnections is the number of connections that a portal keeps open: that
-// of internal/app, or fewer where the system does not allow as many files.
+// idleConnections returns the number of idle connections that a portal keeps: as in internal/app, or
+// fewer if the system does not allow that many open files.
 func (b *bench) idleConnections() int {
 	const (
 		productIdle = 128
-		others      = 60 // files of a node: databases, a listener, handshakes
+		others      = 60 // files of a node that are no idle connections: databases, a listener, handshakes
 	)
 	most := (int(b.files)/b.portals - others) / 2
 	if most < min(productIdle, b.portals-1) {
@@ -146,8 +146,8 @@ func (b *bench) idleConnections() int {
 	return min(productIdle, most)
 }
 
-// meet makes each portal known to each, as after all handshakes, without the two
-// requests for each of 9,900 pairs.
+// meet makes each portal known to every other one, with the result of all handshakes, because the 9,900
+// pairs would need two requests each.
 func (o *network) meet(ctx context.Context) error {
 	for _, p := range o.nodes {
 		for _, q := range o.nodes {
@@ -164,8 +164,7 @@ func (o *network) meet(ctx context.Context) error {
 	return nil
 }
 
-// warmUp fills the tables: each node looks for six random places and twice
-// for its own.
+// warmUp fills the routing tables: each node looks up six random ids and twice its own.
 func (o *network) warmUp(ctx context.Context) {
 	slots := make(chan struct{}, 8)
 	var wg sync.WaitGroup
@@ -186,7 +185,7 @@ func (o *network) warmUp(ctx context.Context) {
 	}
 }
 
-// open opens the files of a portal.
+// open creates the keys and databases of a portal in dir.
 func (p *portal) open(ctx context.Context, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -205,7 +204,7 @@ func (p *portal) open(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// start makes the portal a node of its network, as internal/app does.
+// start connects the parts of a portal as internal/app does, and serves on l.
 func (p *portal) start(ctx context.Context, o *network, l net.Listener, more func(*portal, *peer.Door) error) (err error) {
 	if p.gate, err = record.NewGate(networkName, p.replica); err != nil {
 		return err
@@ -260,7 +259,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	if err != nil {
 		return err
 	}
-	// The limits of web.Serve, which itself leaves TLS to a proxy before it.
+	// The limits are those of web.Serve, which itself leaves TLS to a proxy in front of the portal.
 	p.server = &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: log.New(nothing{}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 			if s == http.StateNew {
@@ -276,7 +275,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	return nil
 }
 
-// watch makes portals known to the DHT once they are let in.
+// watch adds portals to the DHT when the policy allows them, until ctx ends.
 func (p *portal) watch(ctx context.Context) error {
 	heard := make(map[record.PortalID]bool)
 	for {
@@ -311,7 +310,7 @@ func (p *portal) Do(ctx context.Context, origin string, to record.PortalID, meth
 
 func keyOf(key int) kademlia.ID { return kademlia.ID(record.AgentKey(fmt.Sprintf("agent-%d", key))) }
 
-// sign makes the signed record of an agent of the portal.
+// sign returns the signed record that says that the portal provides an agent.
 func (p *portal) sign(key int) (kademlia.Record, error) {
 	now := clock.Now()
 	_, private, until, err := p.self.Key(now)
@@ -340,7 +339,8 @@ func (o *network) Put(ctx context.Context, node, key int) error {
 	return err
 }
 
-// Get looks for values of a key, for the first one or, with holders 0, for all.
+// Get looks up the values of a key from a node: the first one with holders 1, all with holders 0. It
+// returns an error if there is none.
 func (o *network) Get(ctx context.Context, node, key, holders int) error {
 	values, _, err := o.nodes[node].overlay.Runner().Get(ctx, keyOf(key), holders)
 	if err == nil && len(values) == 0 {
@@ -349,7 +349,7 @@ func (o *network) Get(ctx context.Context, node, key, holders int) error {
 	return err
 }
 
-// Sent is the number of requests of the DHT so far.
+// Sent returns the number of DHT requests of all nodes so far.
 func (o *network) Sent() (n int64) {
 	for _, p := range o.nodes {
 		p.overlay.Runner().ViewNode(func(k *kademlia.Node) { n += k.Tally().Sent })
@@ -357,7 +357,7 @@ func (o *network) Sent() (n int64) {
 	return n
 }
 
-// Close ends all portals and removes their files.
+// Close ends all portals and removes their files. It works on a network that was built in part.
 func (o *network) Close() {
 	var wg sync.WaitGroup
 	for _, p := range o.nodes {

@@ -16,13 +16,13 @@ const (
 	lookupGap  = 5 * time.Millisecond
 )
 
-// addLookups adds a line of lookups. A record that is there must be found, so
-// the share of those found is judged; the other figures are printed.
+// addLookups adds a line for lookups. Every stored record should be found, so the share of found ones
+// is judged; the other figures are printed only.
 func (b *bench) addLookups(name string, got sim.Looks, found float64) {
 	b.Add(report.Line{What: name, Portal: got.String(), Bar: atLeastFound(found), Judged: true, Met: got.Success() >= found})
 }
 
-// addPuts adds a line of stored records, each of which needs copies enough.
+// addPuts adds a line for stored records. Each must have at least 15 copies.
 func (b *bench) addPuts(name string, puts sim.Puts) {
 	const copies = 15
 	b.Add(report.Line{What: name, Portal: puts.String(), Bar: fmt.Sprintf("copies ≥ %d", copies), Judged: true, Met: puts.Fewest >= copies})
@@ -30,10 +30,10 @@ func (b *bench) addPuts(name string, puts sim.Puts) {
 
 func atLeastFound(share float64) string { return fmt.Sprintf("found ≥ %.5g %%", share*100) }
 
-// network makes a network with stored records.
+// network returns a simulated network with 500 stored records.
 func (b *bench) network(n int) (*sim.Net, []kademlia.ID, sim.Puts) {
-	// A small network takes a third less time for half as much memory again. A
-	// large one has 3 GB, so the last one is freed first.
+	// With more garbage, a small network takes a third less time for half as much memory again. A large
+	// one needs 3 GB, so the memory of the last one is returned first.
 	debug.SetGCPercent(200)
 	if n > 20_000 {
 		debug.SetGCPercent(50)
@@ -41,13 +41,13 @@ func (b *bench) network(n int) (*sim.Net, []kademlia.ID, sim.Puts) {
 	}
 	s := sim.New(sim.Config{Nodes: n, Seed: b.seed, Settled: b.settled})
 	if !b.settled {
-		s.Run(time.Hour) // until nodes know the size of the network
+		s.Run(time.Hour) // long enough for nodes to estimate the size of the network
 	}
 	keys, puts := s.Store(500, 20*time.Millisecond, recordLife)
 	return s, keys, puts
 }
 
-// simulate runs one row on a network of its own.
+// simulate runs one row on a new network.
 func (b *bench) simulate(row string, n int) {
 	s, keys, puts := b.network(n)
 	if row == "up" {
@@ -70,7 +70,7 @@ func (b *bench) simulate(row string, n int) {
 	b.addLookups(fmt.Sprintf("%d nodes, %s", n, c.name), s.Look(keys, b.lookups, lookupGap), c.found)
 }
 
-// churn has 500 nodes that come and go.
+// churn measures 500 nodes that join and leave; session is their mean lifetime.
 func (b *bench) churn(session time.Duration, found float64) {
 	s := sim.New(sim.Config{Nodes: 500, Seed: b.seed, Keys: 2})
 	s.Run(30 * time.Minute)
@@ -79,9 +79,8 @@ func (b *bench) churn(session time.Duration, found float64) {
 		Bar: atLeastFound(found), Judged: true, Met: got.Success() >= found})
 }
 
-// apart has 500 nodes, half of which do not reach the others for an hour. Each
-// half finds its own records meanwhile; afterwards all find the records that
-// were stored meanwhile.
+// apart measures 500 nodes of which one half cannot reach the other for an hour. Records stored in one
+// half must be found there meanwhile, and by the other half afterwards.
 func (b *bench) apart() {
 	const (
 		long = time.Hour

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// asIf adds the address of the sender to a request, as a proxy would. All nodes
-// are on one machine, and the portal limits requests by address.
+// asIf adds an X-Forwarded-For header with the portal's own address, as a proxy would. All nodes are on
+// one machine, and a portal limits requests by client address.
 type asIf struct {
 	http.RoundTripper
 	addr string
@@ -22,7 +22,7 @@ func (a asIf) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-// near resolves the names of the portals.
+// near resolves the host names of the portals to loopback.
 type near struct{}
 
 func (near) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -36,8 +36,8 @@ type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 
-// muteListener accepts connections. Once its node is mute, bytes written to them
-// are dropped, those of handshakes too.
+// muteListener accepts connections. Once its node is mute, all bytes written to a connection are
+// dropped, those of TLS handshakes too, as if the node had lost its network.
 type muteListener struct {
 	net.Listener
 	mute *atomic.Bool

@@ -15,47 +15,47 @@ import (
 	"agentsite/bench/report"
 )
 
-// call is one kind of request.
+// call is one kind of request that a side repeats.
 type call struct {
 	path   string
 	header http.Header
 	body   func(worker, i int) string
-	// each, if set, adds headers of one session.
+	// each returns further headers for one session; nil if all sessions have the same.
 	each func(session int) (http.Header, error)
-	// says is a part of every good answer.
+	// says is text that every right answer contains.
 	says string
 }
 
-// side is a server and a kind of call.
+// side is one of the two servers that are compared, with the call that it gets.
 type side struct {
 	*proc.Process
 	call
 	client *http.Client
-	rest   bool // work that the server puts off is part of its processor time
-	turns  int  // so that no request is sent twice
+	rest   bool // count the work that the server does after the last answer
+	turns  int  // part of each request body, so that no body repeats
 }
 
-// turn is the result of one turn.
+// turn is the result of one measurement of a side.
 type turn struct {
-	cpu   float64 // µs a request
-	speed float64 // requests a second
+	cpu   float64 // µs of processor time per request
+	speed float64 // requests per second
 	times []time.Duration
 }
 
-// sessions is the number of sessions on a side, and the most connections at
-// once.
+// sessions is the number of sessions on a side, and the largest number of connections.
 const sessions = 64
 
-// newSide makes a side of a running server; the caller kills the server.
+// newSide returns a side for a running server. The caller must end the server.
 func newSide(p *proc.Process, c call) *side {
 	return &side{Process: p, call: c, client: &http.Client{Timeout: time.Minute,
 		Transport: &http.Transport{MaxIdleConns: 0, MaxIdleConnsPerHost: sessions, DisableCompression: true}}}
 }
 
-// maxAnswer bounds the bytes read of one answer.
+// maxAnswer is the number of bytes that are read of an answer at most.
 const maxAnswer = 1 << 20
 
-// ask sends one request and returns the headers and body of the answer.
+// ask sends one request and returns the headers and body of the answer. A status other than 2xx is an
+// error.
 func (s *side) ask(h http.Header, body string) (http.Header, []byte, error) {
 	req, err := http.NewRequest(http.MethodPost, "http://"+s.Addr+s.path, strings.NewReader(body))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *side) ask(h http.Header, body string) (http.Header, []byte, error) {
 	return res.Header, b, err
 }
 
-// headers are the headers of a session.
+// headers returns the request headers of a session. It may begin the session.
 func (s *side) headers(session int) (http.Header, error) {
 	h := s.header.Clone()
 	if s.each != nil {
@@ -89,8 +89,8 @@ func (s *side) headers(session int) (http.Header, error) {
 	return h, nil
 }
 
-// turn has connections call for a while, each again when it has the answer, in
-// all sessions in turn.
+// turn sends requests over atOnce connections for the duration during, each when the answer to the last
+// is complete, in all sessions in turn. The first wrong answer is an error.
 func (s *side) turn(atOnce int, during time.Duration) (t turn, err error) {
 	heads := make([]http.Header, sessions)
 	for i := range heads {
@@ -133,7 +133,7 @@ func (s *side) turn(atOnce int, during time.Duration) (t turn, err error) {
 	if s.rest {
 		after, err = s.Rest()
 	}
-	for _, fail := range append(fails, err) { // the first is enough to read
+	for _, fail := range append(fails, err) { // one error is enough to report
 		if fail != nil {
 			return t, fail
 		}
@@ -144,15 +144,15 @@ func (s *side) turn(atOnce int, during time.Duration) (t turn, err error) {
 	return t, nil
 }
 
-// compared is the result of sample and portal in turns.
+// compared holds the results of the sample and the portal, round by round.
 type compared struct {
-	cpu, speed [2][]float64 // sample, portal
+	cpu, speed [2][]float64 // of the sample and of the portal
 	times      [2][]time.Duration
 	others     string
 	doubt      string
 }
 
-// compare gives the sample and the portal turns.
+// compare measures the sample and the portal in turn.
 func (b *bench) compare(atOnce int, sample, portal *side) (c compared, err error) {
 	portal.rest = true
 	rounds, err := proc.Measure(b.Rounds, func() (list [2]turn, err error) {
@@ -172,7 +172,7 @@ func (b *bench) compare(atOnce int, sample, portal *side) (c compared, err error
 	return c, err
 }
 
-// line is the row of a comparison, without its ratio and bar.
+// line returns the row of a comparison. The caller sets its ratio and bar.
 func (c compared) line(name string) report.Line {
 	figure := func(i int) string {
 		return fmt.Sprintf("%s, %.0f/s", report.Micros(report.Median(c.cpu[i])), report.Median(c.speed[i]))
@@ -183,7 +183,7 @@ func (c compared) line(name string) report.Line {
 	return report.Line{What: name, Floor: figure(0), Portal: figure(1), P50: both(0.5), P99: both(0.99), Others: c.others, Doubt: c.doubt, Judged: true}
 }
 
-// sample starts this program as a sample server.
+// sample starts this program as a sample server in a process of its own. The caller must end it.
 func sample(protocol string) (*proc.Process, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -28,10 +28,10 @@ func main() {
 	}
 }
 
-// bench is one run.
+// bench is one run: its settings and its results.
 type bench struct {
 	proc.Bench
-	people      int // accounts that call in turn
+	people      int // number of accounts that make the requests in turn
 	connections string
 	atOnce      []int
 }

@@ -11,14 +11,15 @@ import (
 	"agentsite/bench/report"
 )
 
-// The bars, as ratios to the sample.
+// Largest permitted costs, as ratios of the portal to the sample.
 const (
 	maxCPUA2A   = 0.5
 	minSpeedA2A = 2.0
 	maxCPUMCP   = 1.5
 )
 
-// pair starts the sample of a protocol and a portal on a new folder.
+// pair starts the sample of a protocol and a portal on a new folder, and returns an API token of each
+// account. The caller must end both processes.
 func (b *bench) pair(protocol string) (sampled, portal *proc.Process, tokens []string, err error) {
 	dir := filepath.Join(b.Dir, protocol)
 	if tokens, err = seed(dir, b.people); err != nil {
@@ -34,17 +35,17 @@ func (b *bench) pair(protocol string) (sampled, portal *proc.Process, tokens []s
 	return sampled, portal, tokens, nil
 }
 
-// bearer gives each session the token of one of the people.
+// bearer returns a function that gives each session the token of one of the accounts.
 func bearer(tokens []string) func(int) (http.Header, error) {
 	return func(i int) (http.Header, error) {
 		return http.Header{"Authorization": {"Bearer " + tokens[i%len(tokens)]}}, nil
 	}
 }
 
-// question takes the calculator no time, so that the call itself is measured.
+// question is trivial for the calculator, so that its processor time does not count.
 const question = "1 + 1"
 
-// a2a compares a blocking SendMessage that opens a conversation.
+// a2a compares blocking SendMessage requests, each of which begins a conversation.
 func (b *bench) a2a() error {
 	sampled, portal, tokens, err := b.pair("a2a")
 	if err != nil {
@@ -75,11 +76,11 @@ func (b *bench) a2a() error {
 	return nil
 }
 
-// tool is a tool of a server.
+// tool is an MCP tool: the path of its server, its name and its arguments as JSON.
 type tool struct{ path, name, args string }
 
-// mcp compares tools/call in both versions: the tool of the sample greets, that
-// of the portal asks an agent.
+// mcp compares tools/call in both versions of MCP. The sample's tool returns a greeting, the portal's
+// tool asks an agent.
 func (b *bench) mcp() error {
 	sampled, portal, tokens, err := b.pair("mcp")
 	if err != nil {
@@ -90,7 +91,7 @@ func (b *bench) mcp() error {
 	ask := tool{"/mcp", "ask_agent", `{"agent":"calc","text":"` + question + `"}`}
 	for _, era := range []struct {
 		name string
-		path string // of the sample
+		path string // address of the sample's server
 		of   func(p *proc.Process, t tool, each func(int) (http.Header, error)) *side
 	}{{"2026-07-28", "/modern", modern}, {"2025-11-25", "/mcp", legacy}} {
 		theirs, ours := era.of(sampled, tool{era.path, "greet", `{"name":"you"}`}, nil), era.of(portal, ask, bearer(tokens))
@@ -108,7 +109,8 @@ func (b *bench) mcp() error {
 
 const accept = "application/json, text/event-stream"
 
-// modern calls without a session: each request has all that it needs.
+// modern returns a side for the version of MCP without sessions: each request has all that the server
+// needs.
 func modern(p *proc.Process, t tool, each func(int) (http.Header, error)) *side {
 	return newSide(p, call{path: t.path, says: `"content":[`, each: each,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {accept}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {t.name}},
@@ -117,7 +119,7 @@ func modern(p *proc.Process, t tool, each func(int) (http.Header, error)) *side 
 		}})
 }
 
-// legacy calls in sessions that begin before the first round.
+// legacy returns a side for the version of MCP with sessions, which begin before the first round.
 func legacy(p *proc.Process, t tool, each func(int) (http.Header, error)) *side {
 	s := newSide(p, call{path: t.path, says: `"content":[`,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {accept}},

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveSample is a sample server as the SDK of a protocol shows how to write
-// one, with nothing added: to make it slower is to cheat.
+// serveSample runs a sample server, written as the documentation of the protocol's SDK shows. It must
+// not do more than that, because a slower sample would make the portal look better.
 func serveSample(protocol string) error {
 	mux := http.NewServeMux()
 	switch protocol {
@@ -26,7 +26,7 @@ func serveSample(protocol string) error {
 		server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
 		mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "say hi"}, greet)
 		of := func(*http.Request) *mcp.Server { return server }
-		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(of, nil)) // which has sessions, so the legacy versions alone
+		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(of, nil)) // this handler has sessions, so it serves the legacy versions only
 		mux.Handle("/modern", mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}))
 	default:
 		return fmt.Errorf("there is no sample of %q", protocol)
@@ -46,7 +46,7 @@ func serveSample(protocol string) error {
 	return nil
 }
 
-// echo is an agent that says the same again, by a whole task in the SDK's
+// echo is an agent that answers with the text of the message. It makes a complete task in the SDK's
 // store, which is in memory.
 type echo struct{}
 

@@ -14,7 +14,7 @@ import (
 	"agentsite/store"
 )
 
-// seed makes a portal's folder and returns a token of each of so many people.
+// seed creates a data folder with that number of accounts and returns an API token of each.
 func seed(dir string, people int) (tokens []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

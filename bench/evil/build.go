@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// change is one fragment of a file, which must be there once, and what it is
-// where a check can be missing: OFF stands for that it is. With an empty to,
-// from is a condition that is not fulfilled then.
+// change replaces one fragment of a source file, from, by code with a switch for the check in it. from
+// must occur exactly once in the file. In to, OFF stands for an expression that is true when the check
+// is switched off. With to "", from is a condition that is made false by OFF.
 type change struct{ file, from, to string }
 
-// check is a part of the product that keeps a lie from its goal.
+// check is a part of the product that keeps a lie from reaching its goal. Its changes together switch
+// it off.
 type check struct {
 	name    string
 	changes []change
 }
 
-// switches is the package that is added to a build without checks.
+// switches is the package with the switches, which only a build without checks contains.
 const switches = "internal/unchecked"
 
-// with is what the fragment becomes: off is the expression for that the check is
-// missing.
+// with returns the code that replaces the fragment. off is the expression for OFF.
 func (c change) with(off string) string {
 	to := c.to
 	if to == "" {
@@ -47,10 +47,10 @@ func (c change) with(off string) string {
 	return strings.ReplaceAll(to, "OFF", off)
 }
 
-// overlay writes files as they are where these checks can be missing, below dir,
-// and returns the file that tells the go command of them. root is that of the
-// module. The build misses the checks that UNCHECKED names, with bars between
-// them, or all of them at any rate when always.
+// overlay writes copies of the source files in which the checks in list can be switched off to dir, and
+// returns the path of the overlay file for the go command. root is the folder of the module. A program
+// built with it reads the environment variable UNCHECKED, names of checks separated by bars, and
+// switches these off; with always it switches off all.
 func overlay(root, dir string, list []check, always bool) (string, error) {
 	files := make(map[string][]byte)
 	var names []string

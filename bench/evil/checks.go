@@ -34,13 +34,12 @@ const (
 	calls    = "handlers/peer/calls.go"
 )
 
-// not is a condition of a check that the missing check never fulfils: from, which
-// begins with if or case and ends with { or :, with OFF for when it is missing.
+// not returns a change that makes a condition false when its check is switched off. from begins with
+// "if" or "case" and ends with { or a colon.
 func not(file, from string) change { return change{file, from, ""} }
 
-// checks are those that can be taken out: the fragments that they are, and what
-// is left of them when OFF. All of them fit into one build, so no two may
-// overlap.
+// checks lists the checks that can be switched off, each with its fragments of source code. One build
+// has all of them, so no two fragments may overlap.
 var checks = []check{
 	{"request: signature", []change{not(sig, "if !ed25519.Verify(key, base, s.sig) {")}},
 	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),\n			func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),\n			func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
@@ -75,7 +74,7 @@ var checks = []check{
 	{"record: newest", []change{{gate, "	case -1:\n", "	case map[bool]int{false: -1, true: -2}[OFF]:\n"}}},
 	{"record: older epoch", []change{not(gate, "if c.isLogged() && c.Epoch < c.standing.Head.Epoch {")}},
 	{"record: two of one version", []change{not(gate, "if c.isConflict() {")}},
-	// With the reader of agents that may rely on it.
+	// The reader of agents may rely on this check, so it is changed as well.
 	{"record: canonical", []change{not(timely, "if a, ok := body.(*Agent); ok {"), {envelope, "if err := Canonical(r.payload); err != nil {", "if err := Canonical(r.payload); err != nil && !OFF {"}}},
 	{"record: one JSON value", []change{{timely, "	if err := json.Unmarshal(payload, body); err != nil {", "	err := json.Unmarshal(payload, body)\n	if OFF {\n		err = json.NewDecoder(bytes.NewReader(payload)).Decode(body)\n	}\n	if err != nil {"}, {timely, "import (", "import (\n	\"bytes\""}}},
 	{"record: size", []change{not(envelope, "if size > rule.max {"), not(envelope, "if len(wire) > MaxWire {")}},

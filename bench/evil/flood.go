@@ -23,27 +23,27 @@ import (
 	"agentsite/internal/testing/evil"
 )
 
-// What a flood is made of. It is made by a process of its own, at a pace that it
-// keeps whoever it is at, so that its own work is the same in what is compared.
+// The size of a flood. A process of its own makes it at a fixed rate, whatever server it goes to, so
+// that its use of the machine is the same in both measurements that are compared.
 const (
-	stormPace    = 3000            // requests a second in all
-	stormWorkers = 32              // connections, each of its own address if there are many
-	stormBegins  = 2 * time.Second // before anything is measured
+	stormPace    = 3000            // requests per second over all connections
+	stormWorkers = 32              // number of connections; in flood "many" each has its own address
+	stormBegins  = 2 * time.Second // before the measurement begins
 	stormFor     = 6 * time.Second
 	stormRounds  = 3
-	askEvery     = 10 * time.Millisecond // of an honest visitor, and of an honest portal
-	// maxRatio is how much longer the slowest hundredth of honest requests may
-	// take while a portal is flooded, compared to the same flood at a server
-	// beside it that refuses at once.
+	askEvery     = 10 * time.Millisecond // interval of the requests of an honest visitor; that of an honest portal is four times as long
+	// maxRatio is the largest permitted ratio of the 99th percentile of honest requests while the
+	// portal is flooded to that while another server on the machine, which refuses at once, gets the
+	// same flood.
 	maxRatio = 2
 )
 
-// kinds of floods: forged signatures in an honest portal's name from one
-// address, and requests that many portals signed, each at an address of its own.
+// kinds are the floods: "one" has forged signatures in an honest portal's name, from one address;
+// "many" has requests signed by many portals, each from its own address.
 var kinds = []string{"one", "many"}
 
-// flood measures what honest ones feel of a flood. It needs a quiet machine: all
-// of it is on this one.
+// flood measures how much a flood slows down honest visitors and portals. Everything runs on this
+// machine, so it needs one without other load.
 func flood(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "flood-*")
 	if err != nil {
@@ -102,7 +102,8 @@ func flood(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a process that prints "ready URL", and returns that.
+// begin starts a process, waits until it prints "ready URL", and returns the URL. The caller must call
+// stop.
 func begin(ctx context.Context, name string, args ...string) (at string, stop func(), err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -126,10 +127,10 @@ func begin(ctx context.Context, name string, args ...string) (at string, stop fu
 	return "", nil, fmt.Errorf("%s is not ready", name)
 }
 
-// felt is how long honest ones waited: visitors, and a portal.
+// felt holds the latencies of honest requests: of visitors and of a portal.
 type felt struct {
 	took [2][]time.Duration
-	said string // of the last flood
+	said string // summary line of the last flood
 }
 
 type honest struct {
@@ -158,7 +159,7 @@ func newHonest(ctx context.Context, at string) (*honest, error) {
 		return nil, err
 	}
 	h.head = "/peering/v1/portals/" + who.Portal + "/head"
-	for range 100 { // it is signed soon after the start
+	for range 100 { // the head is signed soon after the start, so wait for it
 		a, err := h.portal.Ask(ctx, at, evil.Request{Path: h.head})
 		if err != nil || a.Status == http.StatusOK {
 			return h, err
@@ -168,14 +169,14 @@ func newHonest(ctx context.Context, at string) (*honest, error) {
 	return h, errors.New("the portal has no head")
 }
 
-// clientAt is a client that comes from an address.
+// clientAt returns an HTTP client whose connections come from the IP address addr.
 func clientAt(addr string) *http.Client {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 64}}
 }
 
-// measure asks as a visitor and as a portal, each by itself, and notes how long
-// they wait.
+// measure makes requests as a visitor and as a portal at the same time for the duration d, each when
+// the last one is answered, and appends their latencies to f.
 func (h *honest) measure(ctx context.Context, d time.Duration, f *felt) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -203,7 +204,7 @@ func (h *honest) measure(ctx context.Context, d time.Duration, f *felt) error {
 	var wg sync.WaitGroup
 	for n, ask := range asks {
 		wg.Go(func() {
-			tick := time.NewTicker(askEvery * time.Duration(1+3*n)) // a portal may ask 50 times a second
+			tick := time.NewTicker(askEvery * time.Duration(1+3*n)) // the limit for a portal is 50 requests per second
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				began := time.Now()
@@ -219,7 +220,7 @@ func (h *honest) measure(ctx context.Context, d time.Duration, f *felt) error {
 	return errors.Join(errs...)
 }
 
-// endure measures while a process floods.
+// endure measures honest requests to the portal while a process floods the server to.
 func (h *honest) endure(ctx context.Context, self, kind, portal, to string, f *felt) error {
 	cmd := exec.CommandContext(ctx, self, "-storm", kind, "-portal", portal, "-to", to, "-as", h.portal.KeyID(h.portal.Op))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -244,7 +245,7 @@ func (h *honest) endure(ctx context.Context, self, kind, portal, to string, f *f
 	return err
 }
 
-// serveSink answers everybody that it is too much.
+// serveSink runs a server that refuses every request at once with status 429.
 func serveSink(ctx context.Context) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -262,7 +263,8 @@ func serveSink(ctx context.Context) error {
 	return srv.Serve(l)
 }
 
-// storm floods a server with requests that are made for a portal.
+// storm floods the server to with requests that are signed for the portal. as is the key id of an
+// honest portal, which flood "one" claims.
 func storm(ctx context.Context, kind, portal, to, as string) error {
 	var liars []*evil.Portal
 	n := 1
@@ -317,8 +319,8 @@ func storm(ctx context.Context, kind, portal, to, as string) error {
 	return nil
 }
 
-// lie sends one request of a flood: the signature is of another key than it
-// says when all are in an honest portal's name.
+// lie sends one request of a flood and returns its status. In flood "one" the request names the key as
+// but is signed with another key.
 func lie(ctx context.Context, c *http.Client, p *evil.Portal, portal, to, kind, as string) (int, error) {
 	q := evil.Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)}
 	if kind == "one" {

@@ -1,16 +1,15 @@
-// Command evil shows that the lies of internal/testing/evil are stopped by the checks
-// that are meant to stop them. It tells all of them to the product, which must
-// refuse them, and then each of them to a product that misses just the checks
-// that the lie names: its goal must be seen reached then. A check that misses
-// is a condition that is never fulfilled; those that stop a lie each alone are
-// missing together.
+// Command evil shows that each lie in internal/testing/evil is stopped by the checks that the lie
+// names. It tells all lies to the product, which must refuse them. Then it tells each lie to a build of
+// the product without the checks that the lie names, where the lie must reach its goal. A check is
+// switched off by making its condition false. When each of several checks stops a lie alone, all of
+// them are switched off together.
 //
 //	go run ./bench/evil [-only NAME,…] [-apart] [-depth] [-product=false] [-list] [-flood]
 //
-// Nothing of the tree is changed: go test -overlay reads the changed files from
-// elsewhere. All checks can be missing in one build, and its environment says
-// which are, so it is compiled once; -apart compiles it for each anew, without
-// the fragments that are about others.
+// The source tree is not changed: go test -overlay reads the changed files from a temporary folder. One
+// build contains switches for all checks, and an environment variable selects the checks that are off,
+// so it is compiled once. With -apart it is compiled for each set of checks, with the changes of these
+// only.
 package main
 
 import (
@@ -74,7 +73,7 @@ type options struct {
 	apart, product, depth bool
 }
 
-// chosen reports whether a lie is to be told.
+// chosen reports whether the options select the lie.
 func (o options) chosen(l evil.Lie) bool {
 	begins := func(name string) bool {
 		return slices.ContainsFunc(o.only, func(s string) bool { return strings.HasPrefix(name, s) })
@@ -82,7 +81,7 @@ func (o options) chosen(l evil.Lie) bool {
 	return o.only == nil || begins(l.Name) || slices.ContainsFunc(l.Stops, begins)
 }
 
-// lot is the lies that the same checks stop.
+// lot is the lies that are stopped by the same checks.
 type lot struct {
 	checks []string
 	lies   []evil.Lie
@@ -96,8 +95,8 @@ func (l lot) names() []string {
 	return out
 }
 
-// lots are the lies to tell, by what stops them, without those that nothing
-// shows.
+// lots returns the selected lies in groups by the checks that stop them, without the lies whose checks
+// cannot be shown.
 func (o options) lots() (list []lot) {
 	for _, l := range evil.All() {
 		if !o.chosen(l) || l.Unshown != "" {
@@ -163,8 +162,8 @@ func run(ctx context.Context, o options) error {
 	return t.print(o)
 }
 
-// build compiles the tests of the lies, without checks if there are any, and
-// returns the program.
+// build compiles the tests of the lies and returns the path of the program. The checks in without can
+// be switched off in it, or are off in any case when always is set.
 func build(ctx context.Context, dir string, without []check, always bool) (string, error) {
 	args := []string{"test", "-c", "-vet=off", "-o", filepath.Join(dir, "evil.test")}
 	if without != nil {
@@ -183,7 +182,7 @@ func build(ctx context.Context, dir string, without []check, always bool) (strin
 	return filepath.Join(dir, "evil.test"), nil
 }
 
-// execute runs the compiled tests that match, with lies and an environment.
+// execute runs the compiled tests whose names match, for the given lies only, and returns their output.
 func execute(ctx context.Context, bin, match string, lies []string, env ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()

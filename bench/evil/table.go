@@ -9,15 +9,15 @@ import (
 	"agentsite/internal/testing/evil"
 )
 
-// table is what became of the lies, by their names.
+// table holds the results of all lies by their names.
 type table struct {
 	refused, won map[string]bool
-	why          map[string]string // it did not succeed
-	// needless are checks that are named besides what does stop a lie.
+	why          map[string]string // reason why a lie failed although its checks were off
+	// needless holds the checks that do not stop the lie for which they are listed.
 	needless []string
 }
 
-// lines returns the rest of the lines that begin so.
+// lines returns the lines of out that begin with begin, without that beginning.
 func lines(out, begin string) (list []string) {
 	for line := range strings.Lines(out) {
 		if rest, ok := strings.CutPrefix(line, begin); ok {
@@ -27,7 +27,7 @@ func lines(out, begin string) (list []string) {
 	return list
 }
 
-// tellAll tells all lies to the product.
+// tellAll tells all selected lies to the unchanged product and records the refused ones.
 func (t *table) tellAll(ctx context.Context, o options, dir string) error {
 	bin, err := build(ctx, dir, nil, false)
 	if err != nil {
@@ -52,7 +52,8 @@ func (t *table) tellAll(ctx context.Context, o options, dir string) error {
 	return nil
 }
 
-// tell tells the lies of a lot to a product without what stops them.
+// tell tells the lies of a lot to a product without the checks that stop them, and records the lies
+// that succeed.
 func (t *table) tell(ctx context.Context, bin string, l lot) error {
 	out, err := execute(ctx, bin, "TestLies_Unchecked", l.names(), "EVIL_UNCHECKED=yes", "UNCHECKED="+strings.Join(l.checks, "|"))
 	if err != nil {
@@ -69,8 +70,8 @@ func (t *table) tell(ctx context.Context, bin string, l lot) error {
 	return nil
 }
 
-// each tells the lies that several checks stop to products that have one of
-// these, which must stop them.
+// each tests that every check stops its lies alone: it tells a lie that several checks stop to products
+// that have just one of these. The lie must fail in each.
 func (t *table) each(ctx context.Context, bin string, lots []lot) error {
 	for _, l := range lots {
 		for i, has := range l.checks {
@@ -91,7 +92,7 @@ func (t *table) each(ctx context.Context, bin string, lots []lot) error {
 	return nil
 }
 
-// said is what a test said of a lie, or how it ended.
+// said returns the message of a test about a lie, or the end of the output if there is none.
 func said(out, name string) string {
 	for _, line := range lines(out, "NOT HERE: ") {
 		if rest, ok := strings.CutPrefix(line, name+": "); ok {
@@ -107,11 +108,11 @@ func said(out, name string) string {
 	return strings.Join(strings.Fields(rest), " ")
 }
 
-// row is a class of the table.
+// row is the counts of one class of lies.
 type row struct{ lies, refused, won, unshown int }
 
-// print prints how many lies of each class were refused, and how many succeeded
-// without what stops them.
+// print prints the table by classes, and returns an error if a lie was not refused or a check does not
+// stop its lies.
 func (t *table) print(o options) error {
 	rows := make(map[string]*row)
 	var classes []string

@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// engine returns the ids of the ten best agents for a text.
+// engine is a search engine. top returns the ids of the ten best agents for a text, best first.
 type engine struct {
 	name string
 	top  func(text string) ([]string, error)
@@ -21,7 +21,7 @@ type engine struct {
 
 const depth = 10
 
-// ours is the index of the portal.
+// ours returns the portal's own index of the agents.
 func ours(agents []hub.Agent) engine {
 	x := index.New()
 	for _, a := range agents {
@@ -40,18 +40,19 @@ func ours(agents []hub.Agent) engine {
 	}}
 }
 
-// weights are those of the portal's own fields, which do FTS5 good as well.
+// weights are the weights of the columns for bm25. They are those of the fields in the portal's index,
+// which improve the results of FTS5 as well.
 const weights = "8, 6, 4, 4, 1.5, 1"
 
-// fts5 fills an SQLite table and returns the ways to ask it: all words, then
-// any for the places left; any word; and both with the last word as a prefix
-// too. The caller must close the database.
+// fts5 fills an SQLite table and returns engines for four kinds of queries: agents with all words, then
+// those with any word; agents with any word; and both again with the last word also as a prefix. The
+// caller must close the database.
 func fts5(agents []hub.Agent) (*sql.DB, []engine, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, nil, err
 	}
-	db.SetMaxOpenConns(1) // each connection has a memory of its own
+	db.SetMaxOpenConns(1) // each connection would have a database in memory of its own
 	if err := load(db, agents); err != nil {
 		db.Close()
 		return nil, nil, fmt.Errorf("fill fts5: %w", err)

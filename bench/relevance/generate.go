@@ -10,13 +10,15 @@ import (
 	"agentsite/internal/hub"
 )
 
-// does is what an agent is for: the generator knows, and judges by it.
+// does is the task for which an agent is made. Its values are indexes into the vocabulary. The
+// generator knows them, so relevance follows from them and not from words.
 type does struct {
-	function, domain int // domain -1: anything
+	function, domain int // domain -1: the agent works in every domain
 	language         string
 }
 
-// judged is a set of agents with queries and what each query asks for.
+// judged is a set of agents and queries, with the task of each agent and the task that each query asks
+// for.
 type judged struct {
 	vocabulary *vocabulary
 	agents     []hub.Agent
@@ -27,20 +29,20 @@ type judged struct {
 type query struct {
 	kind string
 	text string
-	want does // function -1: anything
+	want does // function -1: any function
 }
 
-// kinds of queries, in the order of the report.
+// queryKinds are the kinds of queries, in the order of the report.
 var queryKinds = []string{"keywords", "question", "paraphrase", "misspelt", "unfinished", "language", "topic"}
 
-// Sizes of a set.
+// Sizes of a set of agents and queries.
 const (
-	perPair    = 9  // agents of a function and a domain, before some are left out
+	perPair    = 9  // most agents for each pair of function and domain
 	perKind    = 40 // queries of each kind
-	generalist = 12 // agents of each function for anything
+	generalist = 12 // agents of each function that work in every domain
 )
 
-// build makes the set of a vocabulary and a seed.
+// build generates the set for a vocabulary. The same seed gives the same set.
 func build(v *vocabulary, seed uint64) *judged {
 	r := rand.New(rand.NewPCG(seed, 17))
 	j := &judged{vocabulary: v}
@@ -63,7 +65,7 @@ func build(v *vocabulary, seed uint64) *judged {
 		j.agents[a], j.agents[b] = j.agents[b], j.agents[a]
 		j.does[a], j.does[b] = j.does[b], j.does[a]
 	})
-	for i := range j.agents { // no order tells which is which
+	for i := range j.agents { // ids after the shuffle, so that their order says nothing about the tasks
 		j.agents[i].ID = fmt.Sprintf("01J%023d", i)
 	}
 	for _, kind := range queryKinds {
@@ -79,8 +81,8 @@ func build(v *vocabulary, seed uint64) *judged {
 
 func pick(r *rand.Rand, list []string) string { return list[r.IntN(len(list))] }
 
-// often picks the first of a list half of the time: one way to say a thing is
-// the common one.
+// often returns the first of the list half of the time, because one way to say a thing is the common
+// one.
 func often(r *rand.Rand, list []string) string {
 	if r.IntN(2) == 0 {
 		return list[0]
@@ -88,7 +90,7 @@ func often(r *rand.Rand, list []string) string {
 	return pick(r, list)
 }
 
-// language is empty for half of the agents.
+// language returns the language of an agent, "" for half of them.
 func (j *judged) language(r *rand.Rand) string {
 	if r.IntN(2) == 0 {
 		return ""
@@ -102,8 +104,8 @@ func fill(template, verb, noun, domain string) string {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// agent writes one agent as its owner might: naming itself after what it does,
-// half of it, or nothing of it; using some of the words and not others.
+// agent adds an agent with texts as its owner might write them: its name says all of its task, half of
+// it, or nothing; its texts use some of the words for the task and not others.
 func (j *judged) agent(r *rand.Rand, is does) {
 	v := j.vocabulary
 	f := v.functions[is.function]
@@ -132,8 +134,8 @@ func (j *judged) agent(r *rand.Rand, is does) {
 	case 3:
 		a.Name, a.Title = fmt.Sprintf("%s-%s-%d", slug(brand), slug(strings.Fields(thing())[0]), n), brand+" for "+thing()
 	}
-	// Two sentences say it, with different words as a rule; others say nothing
-	// or speak of something else.
+	// Two sentences describe the task, mostly with different words. Others have no information or
+	// mention another task.
 	text := []string{fill(pick(r, v.about), often(r, f.verbs), often(r, f.nouns), thing()), fill(pick(r, v.about), pick(r, f.verbs), pick(r, f.nouns), pick(r, things))}
 	for range r.IntN(3) {
 		text = append(text, pick(r, v.filler))
@@ -174,12 +176,12 @@ func (j *judged) tag(language string) string {
 	return j.vocabulary.languages[i][1]
 }
 
-// query makes a query of a kind.
+// query returns a random query of a kind.
 func (j *judged) query(r *rand.Rand, kind string) query {
 	v := j.vocabulary
 	want := does{r.IntN(len(v.functions)), r.IntN(len(v.domains)), ""}
 	f, d := v.functions[want.function], v.domains[want.domain]
-	keywords := v.keywords[:len(v.keywords)-1] // the last is the domain alone
+	keywords := v.keywords[:len(v.keywords)-1] // the last template has the domain only
 	q := query{kind: kind, want: want}
 	switch kind {
 	case "keywords":
@@ -206,7 +208,7 @@ func (j *judged) query(r *rand.Rand, kind string) query {
 	return q
 }
 
-// misspell makes one slip in the longest word.
+// misspell makes one typing error in the longest word.
 func misspell(r *rand.Rand, text string) string {
 	words := strings.Fields(text)
 	longest := 0
@@ -231,8 +233,8 @@ func misspell(r *rand.Rand, text string) string {
 	return strings.Join(words, " ")
 }
 
-// grade judges one agent: 3 is what was asked for, 2 will mostly do, 1 is
-// near, 0 is something else.
+// grade returns the relevance of an agent for a query: 3 is exactly the requested task, 2 mostly, 1
+// related, 0 irrelevant.
 func (j *judged) grade(q *query, is does) int {
 	v := j.vocabulary
 	near := func(a, b int) bool { return a >= 0 && b >= 0 && v.domains[a].area == v.domains[b].area }
@@ -256,14 +258,14 @@ func (j *judged) grade(q *query, is does) int {
 	case is.domain == q.want.domain, same && near(is.domain, q.want.domain):
 		grade = 1
 	}
-	// Who asks for a language is helped half without it.
+	// An agent that does the task in another language has one grade less.
 	if q.want.language != "" && is.language != q.want.language && grade > 0 {
 		grade--
 	}
 	return grade
 }
 
-// answerable reports whether some agent is just what a query asks for.
+// answerable reports whether at least one agent has grade 3 for the query.
 func (j *judged) answerable(q query) bool {
 	return slices.ContainsFunc(j.does, func(is does) bool { return j.grade(&q, is) == 3 })
 }

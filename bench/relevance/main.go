@@ -1,9 +1,8 @@
-// Command relevance judges how well the search finds what people mean. It
-// makes two sets of agents by templates, with paraphrases and distractors,
-// and queries as people type them; what is relevant follows from what each
-// agent was made to do, never from words. One set is for tuning, the other,
-// of other functions, domains and sentences, for the figures: nDCG@10 of the
-// portal's index beside that of SQLite's FTS5 with bm25.
+// Command relevance measures how well the search finds the agents that people mean. It generates two
+// sets of agents from templates, with paraphrases and distractors, and queries as people type them. The
+// relevance of an agent follows from the task for which it was generated, never from its words. One set
+// is for tuning. The other, with other functions, domains and sentences, gives the figures: nDCG@10 of
+// the portal's index and, for comparison, of SQLite's FTS5 with bm25.
 //
 //	go run ./bench/relevance
 package main
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// Seeds of the sets.
+// Seeds of the two sets.
 const (
 	devSeed  = 3
 	heldSeed = 4
@@ -31,7 +30,7 @@ func main() {
 	}
 }
 
-// report prints nDCG@10 of all engines on both sets.
+// report prints nDCG@10 of all engines on both sets, and with verbose also the worst queries.
 func report(w io.Writer, verbose bool) error {
 	for _, set := range []struct {
 		name string

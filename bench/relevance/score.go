@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
-// gain of a grade at a place from 0, as nDCG has it.
+// gain returns the discounted gain of a result with a grade at a place, counted from 0, as nDCG defines
+// it.
 func gain(grade, place int) float64 {
 	return (math.Exp2(float64(grade)) - 1) / math.Log2(float64(place)+2)
 }
 
-// ndcg is the discounted gain of ten results by the greatest possible one.
+// ndcg returns the discounted gain of the first ten results, divided by the greatest possible one. all
+// are the grades of all agents. It is 0 if no agent is relevant.
 func ndcg(got, all []int) float64 {
 	sum := func(grades []int) float64 {
 		s := 0.0
@@ -27,8 +29,8 @@ func ndcg(got, all []int) float64 {
 	return 0
 }
 
-// evaluate returns the mean nDCG@10 of an engine, by kind of query and under
-// "" of all.
+// evaluate returns the mean nDCG@10 of an engine for each kind of query; the key "" is the mean of all
+// queries.
 func evaluate(j *judged, e engine) (map[string]float64, error) {
 	byID := make(map[string]does, len(j.agents))
 	for i, a := range j.agents {

@@ -1,40 +1,38 @@
 package main
 
-// A function is something agents do: ways to say it as a verb and as a noun,
-// the common one first. Functions of one group are near to each other: who
-// wants one may be helped by the other.
+// A function is a task of agents: its names as a verb and as a noun, the common one first. Functions
+// with the same group are related: a person who needs one may be helped by the other.
 type function struct {
 	group string
 	verbs []string
 	nouns []string
 }
 
-// A domain is what agents do it with or for. Domains of one area are near to
-// each other.
+// A domain is the subject or material of a task. Domains with the same area are related.
 type domain struct {
 	area  string
 	names []string
 }
 
-// vocabulary is what one of the two sets of agents and queries is made of.
-// The two share no function, domain, language, brand or sentence.
+// vocabulary is the words and sentences of one of the two sets of agents and queries. The two have no
+// function, domain, language, brand or sentence in common.
 type vocabulary struct {
 	functions []function
 	domains   []domain
-	languages [][2]string // name, tag
+	languages [][2]string // name and language tag
 	brands    []string
-	// Sentences of descriptions; %v is a verb, %n a noun of the function,
-	// %d the domain.
+	// Sentences of descriptions. %v stands for a verb and %n for a noun of the function, %d for the
+	// domain.
 	about []string
-	// Asides mention another function (%v, %n) or domain (%d) that the agent
-	// has nothing to do with.
+	// asides are sentences about another function (%v, %n) or domain (%d), which the agent does not
+	// have.
 	asides []string
 	filler []string
-	// What people type.
+	// Queries as people type them.
 	keywords, questions []string
 }
 
-// dev is for tuning.
+// dev is the vocabulary of the set for tuning.
 var dev = vocabulary{
 	functions: []function{
 		{"language", []string{"translate", "localise", "render into another language"}, []string{"translator", "translation", "localisation"}},
@@ -90,7 +88,7 @@ var dev = vocabulary{
 	questions: []string{"who can %v my %d?", "I need somebody to %v %d", "is there an agent to %v %d", "help me %v these %d please"},
 }
 
-// held is for the figures: nothing is tuned on it.
+// held is the vocabulary of the set for the figures. Nothing may be tuned on it.
 var held = vocabulary{
 	functions: []function{
 		{"sound", []string{"transcribe", "write down", "turn speech into text from"}, []string{"transcription", "speech to text", "dictation"}},

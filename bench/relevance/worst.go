@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// worst prints the queries the portal does worst on, each with its first
-// results: where to look when tuning.
+// worst prints the queries with the lowest nDCG@10 of the portal, each with its first results, to show
+// where tuning may help.
 func worst(w io.Writer, j *judged) error {
 	e := ours(j.agents)
 	type row struct {

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/testing/agenttest"
 )
 
-// broken are the agents that do not work, each in a way of its own.
+// broken returns the agents that do not work, each with a different defect.
 func (d *dock) broken() []suspect {
 	var list []suspect
 	add := func(want hub.Live, s suspect) {
@@ -32,7 +32,7 @@ func (d *dock) broken() []suspect {
 		return suspect{name: name, what: what, kind: hub.MCP, endpoint: "/mcp"}
 	}
 
-	// Nobody is there, or nobody answers.
+	// No server listens, or it never answers.
 	add(hub.Unreachable, d.nobody(a2a("refused", "nobody listens on its port")))
 	add(hub.Unreachable, d.accept(a2a("hangs-up", "every connection is closed at once"), func(net.Conn) {}))
 	add(hub.Unreachable, d.at(openai("silent", "takes the question and never answers"), func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -66,7 +66,7 @@ func (d *dock) broken() []suspect {
 	})
 	add(hub.Unreachable, suspect{name: "dead-behind-card", what: "its card is fine, the address it names is dead", kind: hub.A2A, endpoint: s.URL, asked: c.asked, work: c.worked})
 
-	// Somebody is there and in trouble.
+	// The server works but answers with errors.
 	add(hub.Unreachable, d.at(a2a("fails", "answers everything with HTTP 500"), says(500, "text/plain", "it broke")))
 	add(hub.Unreachable, d.at(a2a("fails-politely", "answers everything with an internal error of JSON-RPC"), rpc(func(string) int { return -32603 })))
 	add(hub.Unreachable, d.at(openai("no-such-model", "does not have the model it is registered with"), func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func (d *dock) broken() []suspect {
 		models(`{"object":"list","data":[{"id":"other"}]}`)(w, r)
 	}))
 
-	// Somebody wants to know who asks.
+	// The server requires a key that the portal does not have.
 	add(hub.NeedsAuth, d.at(a2a("wants-a-key", "answers HTTP 401 to strangers"), keyed("Authorization", "Bearer secret", 401, rpc(noTask))))
 	wrong := a2a("forbidden", "answers HTTP 403 to the key it was registered with")
 	wrong.secret = "expired"
@@ -88,7 +88,7 @@ func (d *dock) broken() []suspect {
 	add(hub.NeedsAuth, d.at(wrong, keyed("Authorization", "Bearer sk-new", 401, models(`{"data":[{"id":"m-1"}]}`))))
 	add(hub.NeedsAuth, d.mcp(suspect{name: "mcp-wants-a-key", what: "a server of tools that nobody gave the key of", kind: hub.MCP}, agenttest.NewMCPServer(d.t, false).WithKey("secret")))
 
-	// Something else lives there.
+	// Another kind of server answers at the address.
 	add(hub.WrongProtocol, d.at(openai("not-found", "HTTP 404 and a web page for everything"), says(404, "text/html", "<html>not here</html>")))
 	add(hub.WrongProtocol, d.at(a2a("moved", "redirects elsewhere"), func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://new.example/", http.StatusPermanentRedirect)
@@ -96,7 +96,8 @@ func (d *dock) broken() []suspect {
 	add(hub.WrongProtocol, d.at(a2a("web-page", "a web page"), says(200, "text/html; charset=utf-8", "<!DOCTYPE html><html><body>Welcome to nginx!</body></html>")))
 	add(hub.WrongProtocol, d.at(mcp("garbage", "bytes that mean nothing"), says(200, "application/json", "\x00\xff{{{ not json \x16\x03\x01")))
 	add(hub.WrongProtocol, d.at(a2a("empty", "HTTP 200 and nothing else"), says(200, "application/json", "")))
-	// What is right for its own protocol; the counters know all of them.
+	// The agent works, but it is registered as another kind. The counters recognise calls of every
+	// protocol.
 	model, agent := agenttest.NewOpenAIServer(d.t).Config.Handler.ServeHTTP, agenttest.NewA2AServer(d.t, "1.0", "JSONRPC").Config.Handler.ServeHTTP
 	at := func(s suspect, path string) suspect { s.endpoint = path; return s }
 	add(hub.WrongProtocol, d.at(at(a2a("model-as-agent", "is an OpenAI server, registered as an A2A agent"), "/echo/v1"), model))
@@ -105,7 +106,7 @@ func (d *dock) broken() []suspect {
 	add(hub.WrongProtocol, d.a2a(a2a("older", "speaks 0.3 and is registered as 1.0"), agenttest.NewA2AServer(d.t, "0.3", "JSONRPC")))
 	add(hub.WrongProtocol, d.at(a2a("knows-no-tasks", "speaks JSON-RPC and knows no method of A2A"), rpc(func(string) int { return -32601 })))
 
-	// Something that wants to do harm.
+	// The server tries to harm the portal that asks it.
 	bomb := new(bytes.Buffer)
 	zip := gzip.NewWriter(bomb)
 	for range 64 {

@@ -24,7 +24,7 @@ import (
 	"agentsite/internal/testing/agenttest"
 )
 
-// dock starts the agents.
+// dock starts the servers of the suspects on loopback and stops them when the test t ends.
 type dock struct {
 	t       testing.TB
 	trusted *x509.CertPool
@@ -38,14 +38,15 @@ func newDock(t testing.TB) *dock {
 	return d
 }
 
-// counter counts requests to a handler, and those that make an agent work,
-// whatever protocol it speaks.
+// counter counts the requests to a handler, and those that would make an agent of any protocol do work.
+// It is safe for concurrent use.
 type counter struct{ all, work atomic.Int64 }
 
 func (c *counter) asked() int  { return int(c.all.Load()) }
 func (c *counter) worked() int { return int(c.work.Load()) }
 
-// labour are the methods and the ends of paths that make an agent work.
+// labourMethods and labourPaths are the JSON-RPC methods and the ends of paths whose requests make an
+// agent do work.
 var (
 	labourMethods = []string{"message/send", "message/stream", "SendMessage", "SendStreamingMessage", "tools/call", "prompts/get", "resources/read"}
 	labourPaths   = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/message:send", "/message:stream"}
@@ -68,7 +69,7 @@ func (c *counter) watch(next http.Handler) http.Handler {
 	})
 }
 
-// serve starts a server that is counted.
+// serve starts a server whose requests are counted.
 func (d *dock) serve(h http.HandlerFunc) (*httptest.Server, *counter) {
 	c := new(counter)
 	s := httptest.NewServer(c.watch(h))
@@ -76,7 +77,8 @@ func (d *dock) serve(h http.HandlerFunc) (*httptest.Server, *counter) {
 	return s, c
 }
 
-// at makes a suspect of a handler.
+// at returns s with the address and counter of a new server for h. Its endpoint becomes a path on that
+// server.
 func (d *dock) at(s suspect, h http.HandlerFunc) suspect {
 	server, c := d.serve(h)
 	s.endpoint = server.URL + s.endpoint
@@ -84,7 +86,7 @@ func (d *dock) at(s suspect, h http.HandlerFunc) suspect {
 	return s
 }
 
-// a2a makes a suspect of an agent on the protocol's own SDK.
+// a2a returns s with the address and counter of an A2A server built on the protocol's SDK.
 func (d *dock) a2a(s suspect, server *agenttest.A2AServer) suspect {
 	if s.endpoint = server.Endpoint(agenttest.Echo) + s.endpoint; s.asked == nil {
 		s.asked = func() int { _, h := server.Messages(); return len(h) }
@@ -107,7 +109,8 @@ func (d *dock) mcp(s suspect, server *agenttest.MCPServer) suspect {
 	return s
 }
 
-// accept makes a suspect of what happens to raw connections.
+// accept returns s with the address of a raw TCP listener, which calls each for every connection, one
+// at a time, and then closes the connection.
 func (d *dock) accept(s suspect, each func(net.Conn)) suspect {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,7 +136,7 @@ func (d *dock) accept(s suspect, each func(net.Conn)) suspect {
 	return s
 }
 
-// nobody makes a suspect of a port that nobody listens on.
+// nobody returns s with the address of a port on which no program listens.
 func (d *dock) nobody(s suspect) suspect {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -146,8 +149,8 @@ func (d *dock) nobody(s suspect) suspect {
 	return s
 }
 
-// secure makes a suspect of a handler behind TLS; with a nil certificate it
-// has the one that is trusted.
+// secure returns s with the address of a TLS server for h. cert nil means the certificate that the
+// portal trusts.
 func (d *dock) secure(s suspect, cert *tls.Certificate, h http.HandlerFunc) suspect {
 	c := new(counter)
 	server := httptest.NewUnstartedServer(c.watch(h))
@@ -162,7 +165,7 @@ func (d *dock) secure(s suspect, cert *tls.Certificate, h http.HandlerFunc) susp
 	return s
 }
 
-// foreign is a certificate of somebody else, by nobody who is trusted.
+// foreign returns a self-signed certificate for another host, which no client trusts.
 func (d *dock) foreign() *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -177,7 +180,7 @@ func (d *dock) foreign() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// says answers everything alike.
+// says returns a handler that gives the same answer to every request.
 func says(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -186,8 +189,8 @@ func says(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// rpc answers JSON-RPC with the error that code says for a method; 0 is a
-// result.
+// rpc returns a JSON-RPC handler. code returns the error code for a method; with 0 the answer is an
+// empty result.
 func rpc(code func(method string) int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
@@ -207,7 +210,8 @@ func rpc(code func(method string) int) http.HandlerFunc {
 	}
 }
 
-// keyed lets in who has the header.
+// keyed returns a handler that calls next for requests with that header, and answers others with
+// status.
 func keyed(header, value string, status int, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(header) != value {

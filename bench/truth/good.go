@@ -17,7 +17,8 @@ import (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// noTask is how a good A2A agent answers a question about a task it never had.
+// noTask returns the JSON-RPC error code with which a good A2A agent answers a question about a task
+// that does not exist.
 func noTask(method string) int {
 	if method == "GetTask" {
 		return -32001
@@ -27,7 +28,7 @@ func noTask(method string) int {
 
 func rpc10() hub.A2AConfig { return hub.A2AConfig{Binding: "JSONRPC", Version: "1.0"} }
 
-// good are the agents that work, some of them in odd ways.
+// good returns the agents that work, some of them in unusual ways.
 func (d *dock) good() []suspect {
 	var list []suspect
 	add := func(s suspect) {
@@ -104,7 +105,7 @@ func (d *dock) good() []suspect {
 	return list
 }
 
-// models is a server whose list of models is body.
+// models returns a server of the OpenAI API whose list of models is body.
 func models(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" {

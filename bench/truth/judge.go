@@ -21,34 +21,35 @@ import (
 	"agentsite/internal/testing/storetest"
 )
 
-// suspect is an agent on trial.
+// suspect is an agent whose liveness the hub must find out, with the right result.
 type suspect struct {
 	name, what string
 	kind       hub.Kind
-	want       hub.Live // what a person would say
+	want       hub.Live // the right liveness, as a person would find it
 	endpoint   string
-	config     any // of the kind; nil to let its address say
+	config     any // settings of the kind; nil if the portal must find them at the address
 	secret     string
-	// asked and work count the requests it got, and those that made it work.
+	// asked returns the number of requests that the agent got, work the number of those that made it do
+	// work.
 	asked, work func() int
 }
 
-// row is a suspect with its verdict.
+// row is a suspect with the hub's results.
 type row struct {
 	suspect
-	first, got   hub.Liveness // when it was registered, and when it was checked
+	first, got   hub.Liveness // liveness at the registration, and at the check after it
 	asks, labour int
 	err          error
 }
 
-// right reports whether both verdicts are what a person would say, with a
-// reason where something is wrong.
+// right reports whether both results are right and a wrong state has a reason.
 func (r row) right() bool {
-	first := r.first.State == r.want || r.first.State == hub.Unknown // it took too long
+	first := r.first.State == r.want || r.first.State == hub.Unknown // the probe at a registration may run out of time
 	return r.err == nil && first && r.got.State == r.want && (r.want == hub.Alive || r.got.Reason != "")
 }
 
-// judge registers every suspect and has it checked.
+// judge registers every suspect in a hub with a real database, has each checked, and returns the
+// results.
 func judge(t testing.TB) []row {
 	d := newDock(t)
 	suspects := append(d.good(), d.broken()...)
@@ -59,7 +60,7 @@ func judge(t testing.TB) []row {
 	}
 	out := egress.New(egress.Config{
 		AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: d.trusted,
-		// A portal waits longer; who will never answer need not be waited for.
+		// A portal waits longer. The limits are short because some suspects never answer.
 		FirstByte: 1500 * time.Millisecond, Idle: 1500 * time.Millisecond, Total: 3 * time.Second,
 	})
 	t.Cleanup(out.CloseIdle)
@@ -119,7 +120,7 @@ func verdicts(ctx context.Context, h *hub.Service, owner ident.Actor, s suspect)
 	return first, a.Liveness, err
 }
 
-// probers and readers ask each kind as a portal does.
+// probers and readers choose the implementation by the kind of agent, as a portal does.
 type probers struct {
 	remote *remote.Prober
 	mcp    *mcp.Prober
@@ -159,7 +160,7 @@ func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 	return r.remote.ReadAs(ctx, t)
 }
 
-// pool trusts the certificate of test servers.
+// pool returns a pool that trusts the given certificates.
 func pool(certs ...*x509.Certificate) *x509.CertPool {
 	p := x509.NewCertPool()
 	for _, c := range certs {
@@ -168,7 +169,8 @@ func pool(certs ...*x509.Certificate) *x509.CertPool {
 	return p
 }
 
-// addresses allows the addresses that a client may call.
+// addresses implements the hub's check of addresses: an agent may have an address that the client may
+// call.
 type addresses struct{ client *egress.Client }
 
 func (a addresses) CheckURL(s string) error {

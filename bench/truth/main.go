@@ -1,11 +1,11 @@
-// Command truth asks whether verdicts are true: it starts 50 agents on
-// loopback, half of them broken in ways that occur, registers them in a hub of
-// their own and compares what the hub says of each with what a person would
-// say who looked at it. Every agent counts how often it was made to work.
+// Command truth tests whether the liveness that a hub reports is right: it starts 50 agents on
+// loopback, half of them broken in ways that occur, registers them in a hub of its own, and compares
+// each reported liveness with the one that a person would find. Every agent counts the requests that
+// made it do work, because a probe must make none.
 //
 //	go run ./bench/truth
 //
-// It ends with status 1 when a verdict is wrong or an agent worked.
+// It ends with status 1 when a liveness is wrong or an agent did work.
 package main
 
 import (
@@ -52,14 +52,14 @@ func report() (err error) {
 	return nil
 }
 
-// shell stands in for a test where there is none, for helpers that want one.
+// shell is a testing.TB for a program that is no test, because the test helpers need one.
 type shell struct {
 	testing.TB
 	cleanups []func()
 	failed   bool
 }
 
-// failure is what Fatal ends with.
+// failure is the value with which Fatal panics, so that main can report the text.
 type failure struct{ text string }
 
 func (f failure) Error() string { return f.text }
@@ -82,7 +82,7 @@ func (s *shell) Error(args ...any) {
 
 func (s *shell) Errorf(format string, args ...any) { s.Error(fmt.Sprintf(format, args...)) }
 
-// TempDir is a folder that end removes.
+// TempDir returns a new folder, which end removes.
 func (s *shell) TempDir() string {
 	dir, err := os.MkdirTemp("", "truth-")
 	if err != nil {
