@@ -26,7 +26,8 @@ func serveSample(protocol string) error {
 		server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
 		mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "say hi"}, greet)
 		of := func(*http.Request) *mcp.Server { return server }
-		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(of, nil)) // this handler has sessions, so it serves the legacy versions only
+		// This handler has sessions, so it serves the legacy versions of MCP only.
+		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(of, nil))
 		mux.Handle("/modern", mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}))
 	default:
 		return fmt.Errorf("there is no sample of %q", protocol)

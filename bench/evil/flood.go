@@ -31,7 +31,7 @@ const (
 	stormBegins  = 2 * time.Second // before the measurement begins
 	stormFor     = 6 * time.Second
 	stormRounds  = 3
-	askEvery     = 10 * time.Millisecond // interval of the requests of an honest visitor; that of an honest portal is four times as long
+	askEvery     = 10 * time.Millisecond // of an honest visitor; an honest portal waits four times as long
 	// maxRatio is the largest permitted ratio of the 99th percentile of honest requests while the
 	// portal is flooded to that while another server on the machine, which refuses at once, gets the
 	// same flood.

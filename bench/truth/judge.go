@@ -44,7 +44,8 @@ type row struct {
 
 // right reports whether both results are right and a wrong state has a reason.
 func (r row) right() bool {
-	first := r.first.State == r.want || r.first.State == hub.Unknown // the probe at a registration may run out of time
+	// The probe at a registration has little time, so its result may be unknown.
+	first := r.first.State == r.want || r.first.State == hub.Unknown
 	return r.err == nil && first && r.got.State == r.want && (r.want == hub.Alive || r.got.Reason != "")
 }
 

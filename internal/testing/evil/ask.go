@@ -20,31 +20,34 @@ import (
 	"agentsite/internal/record"
 )
 
-// Request is what is asked, and how it differs from an honest request.
+// Request is a request of the lying portal and its differences from an honest one. The zero values of
+// Header, Key, Before and After mean no difference.
 type Request struct {
 	Method, Path string
 	Body         []byte
-	Header       http.Header // signed too
-	// Key signs instead of the portal's own.
+	Header       http.Header // further headers, which the signature covers
+	// Key signs the request instead of the portal's operational key.
 	Key ed25519.PrivateKey
-	// Before changes what is signed, After what was.
+	// Before changes the request and the signature parameters before it is signed, After changes the
+	// signed request.
 	Before func(*http.Request, *httpsig.Params)
 	After  func(*http.Request)
 }
 
-// Answer is what was answered.
+// Answer is the answer of a portal to a request.
 type Answer struct {
 	Status int
-	Reason string   // of a refusal
-	Unfit  []string // reasons of records that were refused
+	Reason string   // reason of a refused request, "" if it was accepted
+	Unfit  []string // reasons of the records in the request that were refused
 	Body   []byte
 }
 
-// client follows nobody.
+// client follows no redirects.
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// Make builds a signed request to the portal at an origin.
+// Make builds a signed request to the portal at an origin and applies the differences in q. The method
+// is GET, or POST with a body.
 func (p *Portal) Make(ctx context.Context, origin string, q Request) (*http.Request, error) {
 	var body io.Reader
 	if q.Body != nil {
@@ -89,12 +92,12 @@ func (p *Portal) Make(ctx context.Context, origin string, q Request) (*http.Requ
 	return r, nil
 }
 
-// As names a key of somebody else in the signature of a Request.
+// As returns a Before function that puts the key id of another portal into the signature.
 func As(keyID string) func(*http.Request, *httpsig.Params) {
 	return func(_ *http.Request, p *httpsig.Params) { p.KeyID = keyID }
 }
 
-// KeyID names a key of the portal in a signature.
+// KeyID returns the key id by which signatures of this portal name the key k.
 func (p *Portal) KeyID(k ed25519.PrivateKey) string {
 	return string(p.ID) + "/" + string(record.KeyIDOf(record.PublicOf(k)))
 }
@@ -105,7 +108,7 @@ func nonce() string {
 	return encoding.EncodeToString(b[:])
 }
 
-// Ask asks the portal at an origin.
+// Ask makes a request to the portal at an origin and returns the answer.
 func (p *Portal) Ask(ctx context.Context, origin string, q Request) (Answer, error) {
 	r, err := p.Make(ctx, origin, q)
 	if err != nil {
@@ -114,7 +117,7 @@ func (p *Portal) Ask(ctx context.Context, origin string, q Request) (Answer, err
 	return Send(r)
 }
 
-// Send sends a request and reads its answer.
+// Send sends a request and reads the answer, at most 8 MiB of it. A refusal is no error.
 func Send(r *http.Request) (Answer, error) {
 	res, err := client.Do(r)
 	if err != nil {
@@ -128,11 +131,11 @@ func Send(r *http.Request) (Answer, error) {
 	var v struct {
 		Error struct {
 			Reason string
-			Code   int // of JSON-RPC
+			Code   int // error code of JSON-RPC
 		}
 		Refused []struct{ Reason string }
 	}
-	json.Unmarshal(a.Body, &v) // other answers have neither
+	json.Unmarshal(a.Body, &v) // other answers have none of these fields
 	if a.Reason = v.Error.Reason; a.Reason == "" && v.Error.Code != 0 {
 		a.Reason = fmt.Sprint("rpc ", v.Error.Code)
 	}
@@ -142,19 +145,20 @@ func Send(r *http.Request) (Answer, error) {
 	return a, nil
 }
 
-// Hello says hello with its card and head.
+// Hello makes the request hello with the portal's own card and head.
 func (p *Portal) Hello(ctx context.Context, origin string) (Answer, error) {
 	card, head := p.Current()
 	return p.HelloAs(ctx, origin, card, head, Request{})
 }
 
-// HelloAs says hello with any card and head.
+// HelloAs makes the request hello with the given card and head, which may be false. q adds other
+// differences.
 func (p *Portal) HelloAs(ctx context.Context, origin string, card, head []byte, q Request) (Answer, error) {
 	q.Path, q.Body = "/peering/v1/hello", fmt.Appendf(nil, `{"card":%s,"head":%s}`, card, head)
 	return p.Ask(ctx, origin, q)
 }
 
-// Hint tells of any head.
+// Hint sends a hint with the given head, and with the card unless it is nil.
 func (p *Portal) Hint(ctx context.Context, origin string, card, head []byte) (Answer, error) {
 	body := fmt.Appendf(nil, `{"heads":[{"head":%s}]}`, head)
 	if card != nil {
@@ -163,19 +167,19 @@ func (p *Portal) Hint(ctx context.Context, origin string, card, head []byte) (An
 	return p.Ask(ctx, origin, Request{Path: "/peering/v1/heads/hint", Body: body})
 }
 
-// Tell says its own head.
+// Tell sends a hint with the portal's current head.
 func (p *Portal) Tell(ctx context.Context, origin string) (Answer, error) {
 	_, head := p.Current()
 	return p.Hint(ctx, origin, nil, head)
 }
 
-// Attest tells what it says of others.
+// Attest sends the given records about other portals.
 func (p *Portal) Attest(ctx context.Context, origin string, records ...[]byte) (Answer, error) {
 	return p.Ask(ctx, origin, Request{Path: "/peering/v1/attest", Body: fmt.Appendf(nil, `{"records":[%s]}`, bytes.Join(records, []byte(",")))})
 }
 
-// Flood asks by many at once, until it is told that it is too much or enough,
-// which is asked after each answer, says so. It returns the last answer.
+// Flood repeats the request from q over 16 connections at once, until one is refused with status 429 or
+// enough, which is called after each answer, returns true. It returns the last answer.
 func (p *Portal) Flood(ctx context.Context, origin string, q func() Request, enough func() bool) (last Answer, err error) {
 	const atOnce = 16
 	ctx, cancel := context.WithCancel(ctx)
@@ -207,7 +211,8 @@ func (p *Portal) Flood(ctx context.Context, origin string, q func() Request, eno
 	return last, err
 }
 
-// whole asks everybody's question: who is there.
+// whole returns the card and head that a portal publishes at its well-known address, without a
+// signature.
 func (p *Portal) whole(ctx context.Context, origin string) (card, head []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+"/.well-known/agentsite", nil)
 	if err != nil {
@@ -222,7 +227,7 @@ func (p *Portal) whole(ctx context.Context, origin string) (card, head []byte, e
 	return v.Card, v.Head, err
 }
 
-// heldOf asks a portal for the head it holds of another.
+// heldOf asks a portal for the head that it holds of another portal. It returns nil if it holds none.
 func (p *Portal) heldOf(ctx context.Context, origin string, of record.PortalID) ([]byte, error) {
 	a, err := p.Ask(ctx, origin, Request{Path: "/peering/v1/portals/" + string(of) + "/head"})
 	if err != nil {

@@ -10,44 +10,43 @@ import (
 	"agentsite/internal/clock"
 )
 
-// Goal is what a liar is after. That it was refused in another way than was
-// wanted, or not at all, is no goal: it has to be seen reached.
+// Goal is the state that a lie tries to cause. A wrong refusal alone is no goal: a lie succeeds only
+// when the goal is observed.
 type Goal struct {
-	// What says it, as of a lie that succeeded.
+	// What describes the goal in messages, as if the lie had succeeded.
 	What string
-	// Reached reports whether it is so now.
+	// Reached reports whether the goal is true at this moment.
 	Reached func(ctx context.Context, s *Stage, r Result) (bool, error)
-	// For is how long it must stay so to count. What an honest portal shows
-	// for a moment and takes back is no success, and where the goal is that
-	// something does not happen, time must be given to it.
+	// For is the time for which the goal must stay true. A state that an honest portal shows for a
+	// moment and corrects is no success, and a goal that something does not happen needs time.
 	For time.Duration
 }
 
-// steady is For of what is shown.
+// steady is the value of For for goals about what a portal shows.
 const steady = time.Second
 
-// answered: the request was done as if it were good.
+// The request got a normal answer.
 var answered = Goal{"the request is done", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && r.Reason == "" && len(r.Body) > 0, nil
 }, 0}
 
-// counted: hello was answered, which it is when the card was admitted.
+// The answer to hello has the victim's card, which means that the sent card was admitted.
 var counted = Goal{"the card counts", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && bytes.Contains(r.Body, []byte(`"card"`)), nil
 }, 0}
 
-// taken: the record was taken in, of one or more that were told.
+// The victim accepted all records that were sent.
 var taken = Goal{"what was told is taken in", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && len(r.Unfit) == 0 && bytes.Contains(r.Body, []byte(`"refused"`)), nil
 }, 0}
 
-// held: the victim holds the head and hands it on.
+// The victim stores the head and gives it to other portals.
 var held = Goal{"the victim holds the head and hands it on", func(ctx context.Context, s *Stage, r Result) (bool, error) {
 	of := r.Of
 	if of == "" {
 		of = s.Evil.ID
 	}
-	// It is asked by another: the liar may be kept out by now.
+	// Another portal asks for the head, because the victim may refuse the lying portal by now.
 	if s.witness == nil {
 		s.witness = s.More()
 		if a, err := s.witness.Hello(ctx, s.Victim.Origin()); err != nil || a.Status != http.StatusOK {
@@ -58,69 +57,70 @@ var held = Goal{"the victim holds the head and hands it on", func(ctx context.Co
 	return err == nil && len(r.Told) > 0 && bytes.Equal(head, r.Told), err
 }, 0}
 
-// found: search shows what is not true.
+// The victim's search shows an agent that does not exist.
 var found = Goal{"what it made up is found", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Finds(s.Word), nil
 }, steady}
 
-// kept: what is not true is on the victim's disk.
+// The victim's database contains a false record.
 var kept = Goal{"what it made up is kept", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Keeps(s.Word), nil
 }, steady}
 
-// proved: the liar counts as seen where it is not.
+// The victim believes that the lying portal is at an origin where it is not.
 var proved = Goal{"its origin counts as proved", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Look(s.Evil.ID).Proved, nil
 }, 0}
 
-// convicted: the honest portal is thought to lie.
+// The victim blames the honest portal.
 var convicted = Goal{"an innocent portal is blamed", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	l := s.Victim.Look(s.Honest.ID())
 	return l.State == "quarantined" || len(l.Faults) > 0, nil
 }, 0}
 
-// seen: Tell saw it.
+// seen returns a goal that Tell itself observes and reports in the result.
 func seen(what string) Goal {
 	return Goal{what, func(_ context.Context, _ *Stage, r Result) (bool, error) { return r.Succeeded != "", nil }, 0}
 }
 
-// unblamed: the victim asked and nothing is held against the liar, so its
-// operator does not hear of it.
+// unblamed returns a goal that the victim asked for path and counted no fault, so that its operator
+// does not learn of the lie.
 func unblamed(path string) Goal {
 	return Goal{"nothing is held against it", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 		return s.Evil.Asked(path) > 0 && len(s.Victim.Look(s.Evil.ID).Faults) == 0, nil
 	}, 2 * time.Second}
 }
 
-// readOut: the victim worked through more than it takes: what is held against the
-// liar is what stood in there.
+// readOut returns a goal that the victim counted a fault at the end of an answer, which proves that it
+// read more than it should.
 func readOut(reason string) Goal {
 	return Goal{"the victim works through more than it should take", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 		return s.Victim.Look(s.Evil.ID).Faults[reason] > 0, nil
 	}, 0}
 }
 
-// busied: the victim asks for a path again and again.
+// busied returns a goal that the victim asked for path at least n times.
 func busied(path string, n int) Goal {
 	return Goal{"the victim asks without an end", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 		return s.Evil.Asked(path) >= n, nil
 	}, 0}
 }
 
-// crowded: the victim knows more portals of the liar's making than one may name.
+// The victim knows more invented portals than its limit for one portal allows.
 var crowded = Goal{"the victim looks for hundreds of portals that one made up", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Known(s.Word) > 110, nil
 }, 0}
 
-// believed: two statements of one version were told and nobody minds.
+// believed returns a goal that two different records of one version were sent and neither was refused
+// nor the portal quarantined for the time after.
 func believed(after time.Duration) Goal {
 	return Goal{"two statements of one version stand", func(_ context.Context, s *Stage, r Result) (bool, error) {
 		return r.Status == http.StatusOK && len(r.Unfit) == 0 && s.Victim.Look(s.Evil.ID).State == "active", nil
 	}, after}
 }
 
-// Won waits at most until the goal of a lie is reached, and reports whether it
-// is.
+// Won waits until the goal of a lie is reached, at most for the duration wait and the goal's own time,
+// and reports whether it was.
 func (s *Stage) Won(ctx context.Context, l Lie, r Result, wait time.Duration) (bool, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// shapes are payloads that are not what a payload may be, made of one that is,
-// by the reason they are refused for.
+// shapes are invalid payloads, made from a valid one, each with the reason for which it must be
+// refused.
 var shapes = []struct {
 	name, why string
 	make      func(payload []byte) []byte
@@ -37,7 +37,7 @@ var shapes = []struct {
 	{"something behind", "json", func(p []byte) []byte { return append(p, `{}`...) }},
 }
 
-// heads are statements of a portal that are refused when they are told of.
+// heads returns the lies that are invalid heads, sent as hints.
 func heads() []Lie {
 	var list []Lie
 	add := func(class, name, unfit string, make func(s *Stage) ([]byte, error)) {
@@ -58,7 +58,8 @@ func heads() []Lie {
 			return r, err
 		}})
 	}
-	// changed is a head of which something is not so.
+	// changed adds a lie with a head that f makes false. f returns the key that signs it, nil for the
+	// right one.
 	changed := func(class, name, unfit string, f func(s *Stage, h *record.Head) ed25519.PrivateKey) {
 		add(class, name, unfit, func(s *Stage) ([]byte, error) {
 			h := s.Evil.Head(new(record.Tree))
@@ -98,7 +99,8 @@ func heads() []Lie {
 		payload, err := Payload(s.Evil.Head(new(record.Tree)))
 		return Envelope(record.KeyIDOf(record.PublicOf(s.Evil.Op)), record.TypeHead, payload, ed25519.Sign(s.Evil.Op, record.PAE(s.Network, record.TypeAgent, payload))), err
 	})
-	// rekeyed is a head by a key, told of after a card that changes the keys.
+	// rekeyed adds a lie with a head that is signed by an old key, after a card that replaces or limits
+	// this key.
 	rekeyed := func(name, unfit string, cards ...func(old ed25519.PrivateKey) []record.Key) {
 		list = append(list, Lie{Name: name, Class: keys, Goal: held, Want: Want{Unfit: strings.Split(unfit, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			old, fresh := s.Evil.Op, key()
@@ -182,7 +184,7 @@ func heads() []Lie {
 	const foreign = "foreign"
 	changed(foreign, "head/of another portal", "key", func(s *Stage, h *record.Head) ed25519.PrivateKey {
 		h.Portal = s.Honest.ID()
-		h.Epoch = h.Issued // newer than its own
+		h.Epoch = h.Issued // later than the honest portal's own epoch
 		return nil
 	})
 	add(foreign, "head/of another portal under its key's name", "signature", func(s *Stage) ([]byte, error) {
@@ -288,7 +290,7 @@ func headOf(s *Stage, v Victim) ([]byte, error) {
 	return head, err
 }
 
-// itsOwn: the victim shows a head of its own that it did not sign.
+// The victim publishes a head for itself that it did not sign.
 var itsOwn = Goal{"the victim shows a head that it did not sign", func(_ context.Context, s *Stage, r Result) (bool, error) {
 	head, err := headOf(s, s.Victim)
 	return err == nil && bytes.Equal(head, r.Told), err

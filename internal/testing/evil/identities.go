@@ -14,11 +14,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// identities are portals that say they are somebody or somewhere else.
+// identities returns the lies about who a portal is and at which origin it is.
 func identities() []Lie {
 	var list []Lie
 	const who, where = "identity", "origin"
-	// hello says hello with a card that f changes.
+	// hello adds a lie that makes the request hello with a card that f makes false. f may return the
+	// signed card itself; with nil the changed card is signed as usual.
 	hello := func(class, name, why string, f func(s *Stage, c *record.Card) (sealed []byte, err error)) {
 		list = append(list, Lie{Name: name, Class: class, Goal: counted, Alone: true, Stranger: true, Want: Want{Refusal: strings.Split(why, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			c := s.Evil.Card()
@@ -36,7 +37,7 @@ func identities() []Lie {
 	}
 	hello(who, "hello/card signed by an operational key", "signature", func(s *Stage, c *record.Card) ([]byte, error) { return s.Evil.SignBy(c, s.Evil.Op) })
 	hello(who, "hello/card with another's id", "malformed", func(s *Stage, c *record.Card) ([]byte, error) {
-		c.Portal, c.Epoch = s.Honest.ID(), c.Issued // newer than its own
+		c.Portal, c.Epoch = s.Honest.ID(), c.Issued // later than the honest portal's own epoch
 		return nil, nil
 	})
 	hello(who, "hello/card of another", "malformed", func(s *Stage, _ *record.Card) ([]byte, error) {
@@ -80,10 +81,10 @@ func identities() []Lie {
 	hello(who, "hello/weak root key", "malformed", func(s *Stage, c *record.Card) ([]byte, error) {
 		c.RootPub = record.Public{1}
 		c.Portal = record.PortalOf(c.RootPub)
-		s.Evil.ID = c.Portal // which anybody can say
+		s.Evil.ID = c.Portal // anyone can claim this id, because no secret is needed
 		payload, err := Payload(c)
 		sig := make([]byte, 64)
-		sig[0] = 1 // holds for that key, whatever is signed
+		sig[0] = 1 // with this weak key the signature is valid for every message
 		card := Envelope(record.KeyIDOf(c.RootPub), record.TypeCard, payload, sig)
 		s.Evil.ShowCard(card)
 		return card, err
@@ -126,7 +127,8 @@ func identities() []Lie {
 	hello(where, "hello/http origin", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) { c.Origin = "http://portal.example"; return nil, nil })
 	hello(where, "hello/origin with a user", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) { c.Origin = "https://a@portal.example"; return nil, nil })
 
-	// A portal that is known moves by a hint, which nobody asks back for.
+	// A known portal can change its origin in a hint, which the victim accepts without a request to the
+	// new origin.
 	for name, to := range map[string]func(s *Stage) string{"origin/moves to that of another": func(s *Stage) string { return s.Honest.Origin() }, "origin/moves to that of the victim": func(s *Stage) string { return s.Victim.Origin() }} {
 		list = append(list, Lie{Name: name, Class: where, Goal: underAnother, Alone: true, Want: Want{Held: true}, Heard: gone, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
@@ -153,7 +155,7 @@ func identities() []Lie {
 		}})
 	}
 
-	// unproved: it is heard, but not believed to be where it says.
+	// unproved adds a lie whose hello is accepted, but whose origin must not count as proved.
 	unproved := func(name string, f func(s *Stage)) {
 		list = append(list, Lie{Name: name, Class: where, Goal: proved, Stranger: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			f(s)
@@ -196,7 +198,7 @@ func identities() []Lie {
 			w.Header().Set("Content-Length", "4294967296")
 			fill(w, huge)
 			s.Evil.swallowed.Store(true)
-			panic(http.ErrAbortHandler) // it does not get what was announced
+			panic(http.ErrAbortHandler) // abort, so that the server need not send 4 GiB
 		})
 	})
 	list[len(list)-1].Goal = swallowed
@@ -210,7 +212,8 @@ func identities() []Lie {
 		return Result{Answer: a}, err
 	}})
 
-	// inward are addresses inside the victim's network, which it must not call.
+	// inward adds a lie that makes the victim learn an address inside its own network, which it must
+	// not connect to.
 	inward := func(name string, tell func(ctx context.Context, s *Stage, origin string) error) {
 		list = append(list, Lie{Name: name, Class: "SSRF", Goal: seen("the victim calls an address of its own network"), Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			trap, origin, err := newTrap()
@@ -221,7 +224,8 @@ func identities() []Lie {
 			if err := tell(ctx, s, origin); err != nil {
 				return Result{}, err
 			}
-			// When one that it hears of next is asked, this was.
+			// The victim asks new portals in order. When it asks this later one, it has dealt with the
+			// address.
 			o := s.More()
 			card, head := o.Current()
 			if a, err := s.Evil.Hint(ctx, s.Victim.Origin(), card, head); err != nil || a.Status != http.StatusOK {
@@ -275,42 +279,41 @@ func identities() []Lie {
 
 func first(a, _ []byte) []byte { return a }
 
-// sorted is the keys as a card lists them.
+// sorted returns the keys in the order that a card requires.
 func sorted(keys ...record.Key) []record.Key {
 	slices.SortFunc(keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return keys
 }
 
-// twoCards: the second of two cards of one version counts.
+// The victim accepts the second of two cards with one version.
 var twoCards = Goal{"two cards of one version stand", func(_ context.Context, s *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && s.Victim.Look(s.Evil.ID).State == "active", nil
 }, steady}
 
-// underAnother: the liar's agents are shown as those of a portal that it says it
-// is now.
+// The victim shows the lying portal's agents under the origin of another portal.
 var underAnother = Goal{"its agents are shown under the name of another", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Look(s.Evil.ID).URL != s.Evil.Origin && s.Victim.Finds(s.Bait), nil
 }, steady}
 
-// gone waits until the bait is shown no more.
+// gone waits until the victim's search no longer finds the agent with the bait.
 func gone(s *Stage) error {
 	return s.Until("its agents are shown no more", func() bool { return !s.Victim.Finds(s.Bait) })
 }
 
-// huge is what nobody has to read of an answer, in bytes.
+// huge is a number of bytes that no portal needs to read of one answer.
 const huge = 64 << 20
 
-// swallowed: the victim read all of an answer without an end.
+// The victim read all of an answer of 64 MiB.
 var swallowed = Goal{"the victim reads 64 MiB", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Evil.swallowed.Load(), nil }, 0}
 
-// trap counts who connects to an address that is not on loopback.
+// trap counts the connections to an address that is not on loopback.
 type trap struct {
 	net.Listener
 	hits atomic.Int64
 }
 
-// newTrap listens on an address of this machine in a network that egress does
-// not let portals call.
+// newTrap listens on an address of this machine that portals must not call, and returns its origin. It
+// returns ErrNotHere if the machine has only loopback. The caller must close it.
 func newTrap() (*trap, string, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -9,57 +9,58 @@ import (
 	"agentsite/internal/record"
 )
 
-// Lie is one way in which a portal can be wrong on purpose.
+// Lie is one kind of false statement or request, with the behaviour that a test expects of an honest
+// portal.
 type Lie struct {
-	// Name is unique; Class is its class in SAFETY.md F21 and FEDERATION.md.
+	// Name is unique. Class groups lies of one kind in the tables of bench/evil.
 	Name, Class string
-	// Want is what an honest portal does.
+	// Want is the reaction of an honest portal.
 	Want Want
-	// Goal is what the liar is after.
+	// Goal is the state that the lie tries to cause.
 	Goal Goal
-	// Stops are the checks that keep it from the goal, by the names they have in
-	// bench/evil. Each of them does so alone, so all must be gone for the lie to
-	// succeed. Where there is none, Unshown says why.
+	// Stops are the names of checks in bench/evil that keep the lie from its goal. Each does so alone,
+	// so the lie succeeds only without all of them. If there are none, Unshown says why.
 	Stops   []string
 	Unshown string
-	// Tell tells it to the victim, by s.Evil, which has said hello unless
-	// Stranger.
+	// Tell tells the lie to the victim through s.Evil. Before that the test introduces s.Evil to the
+	// victim with hello, unless Stranger is set.
 	Tell     func(ctx context.Context, s *Stage) (Result, error)
 	Stranger bool
-	// Heard, when set, waits until an honest portal has dealt with it.
+	// Heard waits until an honest portal has processed the lie. It is nil if Tell is enough.
 	Heard func(s *Stage) error
-	// Heavy lies use up what an honest portal shares among all, or much time.
-	// Those that are Alone do harm to the stage when they succeed.
+	// Heavy lies take long or use up limits that all portals share. Alone lies damage the stage when
+	// they succeed, so each needs a new one.
 	Heavy, Alone bool
-	// Patience is how much longer its goal may take than that of others.
+	// Patience is added to the usual time in which the goal may be reached.
 	Patience time.Duration
 }
 
-// Want is how an honest portal deals with a lie. What is empty is not looked
-// at; besides, nothing of what the lie says is ever found or kept.
+// Want is how an honest portal deals with a lie. Empty fields are not checked. In any case no false
+// agent may be found or stored.
 type Want struct {
-	Refusal []string // the request is refused for one of these reasons
-	Unfit   []string // a record in it is
-	Fault   []string // one of these is counted against the liar
-	State   string   // that the liar comes into
-	// Truncated: nothing is held of the liar.
+	Refusal []string // the request is refused with one of these reasons
+	Unfit   []string // a record in the request is refused with one of these reasons
+	Fault   []string // a fault with one of these reasons is counted against the lying portal
+	State   string   // the lying portal gets this state
+	// Truncated means that the lying portal is over quota and none of its agents are stored.
 	Truncated bool
-	// Held: what the liar signed about itself may be kept, unseen, until its
-	// log is whole.
+	// Held means that records which the lying portal signed about itself may be stored, without being
+	// shown, until its log is complete.
 	Held bool
 }
 
-// Result is what came of a lie at once.
+// Result is the immediate result of a lie.
 type Result struct {
 	Answer
-	// Told is the record that was told, and Of whose it says it is.
+	// Told is the false record, and Of the portal that it claims to be about; Of is "" for the lying
+	// portal itself.
 	Told []byte
 	Of   record.PortalID
-	// Succeeded says what Tell saw the lie achieve.
+	// Succeeded describes a success that Tell observed, "" if it observed none.
 	Succeeded string
 }
 
-// Look is how a victim sees a portal.
+// Look is a victim's view of another portal. The zero value is that of an unknown portal.
 type Look struct {
 	Known     bool
 	State     string
@@ -69,57 +70,57 @@ type Look struct {
 	Faults    map[string]int
 }
 
-// Victim is an honest portal, as it is seen from outside and by its operator.
+// Victim is an honest portal under test, with methods that observe it from outside and as its operator.
 type Victim interface {
 	Origin() string
 	ID() record.PortalID
-	// Look says how it sees a portal, by its id.
+	// Look returns the victim's view of a portal.
 	Look(portal record.PortalID) Look
-	// Known counts the portals and addresses it knows that have the word.
+	// Known returns the number of portals and addresses known to the victim that contain the word.
 	Known(word string) int
-	// Finds reports whether its search has an agent with the word.
+	// Finds reports whether the victim's search finds an agent with the word.
 	Finds(word string) bool
-	// Agent is the name of an agent of its own that anybody may use.
+	// Agent returns the name of an agent of the victim that everyone may call.
 	Agent() string
-	// Called reports whether that agent was given the word.
+	// Called reports whether that agent received a message with the word.
 	Called(word string) bool
-	// Keeps reports whether a record on its disk has the word.
+	// Keeps reports whether a record in the victim's database contains the word.
 	Keeps(word string) bool
-	// Restart stops it like a crash and starts it again.
+	// Restart ends the victim as a crash would, and starts it again.
 	Restart()
 }
 
-// Stage is where one lie is told.
+// Stage is the environment in which one lie is told.
 type Stage struct {
 	Network string
 	Evil    *Portal
 	Victim  Victim
-	// Honest is another portal that the victim knows.
+	// Honest is another honest portal, which the victim knows.
 	Honest Victim
-	// Word is in all that must not be believed, and nowhere else. Bait is in
-	// what is true, and found when it was read.
+	// Word is contained in all false statements and nowhere else. Bait is contained in a true statement
+	// beside them; when the victim shows it, the victim has processed both.
 	Word, Bait string
-	// More starts another portal of the liar.
+	// More starts another lying portal, which the stage ends.
 	More func() *Portal
-	// Until waits until ok is true, and fails when it takes too long.
+	// Until waits until ok returns true, or returns an error after a time limit. what names the
+	// condition in the error.
 	Until func(what string, ok func() bool) error
-	// witness asks what the victim says of others.
+	// witness is another portal that asks the victim about the lying portal; nil until it is needed.
 	witness *Portal
 }
 
-// Found waits until the bait is.
+// Found waits until the victim's search finds the bait.
 func (s *Stage) Found() error {
 	return s.Until("the bait is found", func() bool { return s.Victim.Finds(s.Bait) })
 }
 
-// Faulted waits until something is held against the liar.
+// Faulted waits until the victim has counted a fault against the lying portal.
 func (s *Stage) Faulted() error {
 	return s.Until("a fault is counted", func() bool { return len(s.Victim.Look(s.Evil.ID).Faults) > 0 })
 }
 
-// Judge says what an honest portal did otherwise than was wanted, "" when
-// nothing. It waits for what takes its time. Whether the lie reached its goal is
-// another question, which Goal answers.
+// Judge returns the first difference between the victim's reaction and the expected one, "" if there is
+// none. It waits for reactions that take time. It does not test the goal; Won does.
 func (s *Stage) Judge(l Lie, r Result) (wrong string) {
 	w := l.Want
 	switch {
@@ -154,7 +155,7 @@ func (s *Stage) Judge(l Lie, r Result) (wrong string) {
 	return ""
 }
 
-// All returns every lie.
+// All returns every lie, with the checks that stop it.
 func All() []Lie {
 	list := slices.Concat(requests(), heads(), identities(), logs(), words(), calls(), floods())
 	for i := range list {

@@ -15,12 +15,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// ErrNotHere is of a lie that cannot be told on this machine.
+// ErrNotHere is returned by Tell when this machine lacks something that the lie needs.
 var ErrNotHere = errors.New("cannot be told here")
 
 func mustURL(path string) *url.URL { return &url.URL{Path: path} }
 
-// fill writes zeros, and ends the request when they are not read.
+// fill writes about n zero bytes, and aborts the request when the client stops reading.
 func fill(w http.ResponseWriter, n int) {
 	b := make([]byte, 64<<10)
 	for ; n > 0; n -= len(b) {
@@ -30,18 +30,18 @@ func fill(w http.ResponseWriter, n int) {
 	}
 }
 
-// patience is longer than anybody has to wait for an answer.
+// patience is longer than any portal should wait for an answer.
 const patience = 40 * time.Second
 
 func second(_, b []byte) []byte { return b }
 
-// pulled: the victim begins to read what is more than its quota.
+// The victim reads the log although the head says that it is larger than its quota.
 var pulled = Goal{"the victim reads the log of more agents than it takes", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Evil.Asked("/log") > 0 && !s.Victim.Look(s.Evil.ID).Truncated, nil
 }, steady}
 
-// compare has the victim compare heads with the liar: it does so with all that
-// are back after they did not answer, and with few of those that are new.
+// compare makes the victim compare heads with the lying portal. The victim does so with every portal
+// that was unreachable and is back, but with few new ones; so the log fails once first.
 func (s *Stage) compare(ctx context.Context) error {
 	s.Evil.On("/log", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
@@ -64,12 +64,12 @@ func (s *Stage) compare(ctx context.Context) error {
 	})
 }
 
-// logs are answers about the liar's agents that are not what its head says.
+// logs returns the lies whose log or records differ from what the published head says.
 func logs() []Lie {
 	var list []Lie
 	const rec, shape, rest = "record", "answer", "log"
-	// lists puts something that is wrong into a log that is whole besides. The
-	// bait comes with it, so when it is found the lie was read.
+	// lists adds a lie with a wrong entry in a log that is otherwise right. A right agent with the bait
+	// is listed too: when the victim finds it, it has read the log.
 	lists := func(class, name, fault string, put func(s *Stage) error) {
 		w := Want{}
 		if fault != "" {
@@ -92,9 +92,10 @@ func logs() []Lie {
 			return Result{}, nil
 		}})
 	}
-	// goal changes what the last lie is after.
+	// goal replaces the goal of the last lie in the list.
 	goal := func(g Goal) { list[len(list)-1].Goal = g }
-	// agent puts an agent that is not what it should be.
+	// agent adds a lie with an agent in the log that f makes false. f returns the key that signs it,
+	// nil for the right one.
 	agent := func(class, name, fault string, f func(s *Stage, a *record.Agent) ed25519.PrivateKey) {
 		lists(class, name, fault, func(s *Stage) error {
 			a := s.Evil.Agent("lie", s.Word)
@@ -155,7 +156,7 @@ func logs() []Lie {
 
 	const foreign = "foreign"
 	agent(foreign, "agent/of another portal", "portal", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
-		a.Portal, a.Epoch = s.Honest.ID(), a.Issued // newer than what it says itself
+		a.Portal, a.Epoch = s.Honest.ID(), a.Issued // later than the honest portal's own epoch
 		return nil
 	})
 	goal(kept)
@@ -220,7 +221,7 @@ func logs() []Lie {
 		if err := s.Evil.Publish(); err != nil {
 			return Result{}, err
 		}
-		wire, err := s.Evil.Sign(s.Evil.Agent("lie", s.Word)) // behind the head
+		wire, err := s.Evil.Sign(s.Evil.Agent("lie", s.Word)) // its seq is later than that of the head
 		if err != nil {
 			return Result{}, err
 		}
@@ -297,7 +298,7 @@ func logs() []Lie {
 		n := s.Evil.Asked("/log")
 		forged := *old
 		forged.Seq = s.Evil.Header(1).Seq
-		s.Evil.Put(&forged, oldWire) // behind the newer one, and in the tree
+		s.Evil.Put(&forged, oldWire) // after the newer record, and in the tree
 		if err := s.Evil.Publish(); err != nil {
 			return Result{}, err
 		}
@@ -307,20 +308,21 @@ func logs() []Lie {
 		return Result{}, s.Evil.Wait(ctx, "/log", n+1)
 	}})
 
-	// answers gives a log that is none.
+	// answers adds a lie with a wrong answer to the request for the log.
 	answers := func(class, name, fault string, w Want, h func(s *Stage) http.HandlerFunc) {
 		if fault != "" {
 			w.Fault = strings.Split(fault, "|")
 		}
 		list = append(list, Lie{Name: name, Class: class, Goal: unblamed("/log"), Want: w, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			word := s.Word
-			if w.Held { // it is true, and only told in a bad way
+			if w.Held { // the record is true, only its transport is wrong
 				word = s.Bait
 			}
 			if err := s.Evil.List(s.Evil.Agent("lie", word)); err != nil {
 				return Result{}, err
 			}
-			// Who compares heads right now must not get the log as it is.
+			// Until the lie is ready, the request must wait: a victim that compares heads now would get
+			// the right log.
 			var lie http.HandlerFunc
 			ready := make(chan struct{})
 			s.Evil.On("/log", func(w http.ResponseWriter, r *http.Request) {
@@ -379,7 +381,7 @@ func logs() []Lie {
 					return
 				}
 			}
-			fmt.Fprintln(z) // it is a line, and blamed where it is read
+			fmt.Fprintln(z) // an invalid line, so a victim that reads this far counts a fault
 			z.Close()
 		}
 	})
@@ -389,14 +391,14 @@ func logs() []Lie {
 			w.Header().Set("Content-Length", "4294967296")
 			fill(w, huge)
 			s.Evil.swallowed.Store(true)
-			panic(http.ErrAbortHandler) // it does not get what was announced
+			panic(http.ErrAbortHandler) // abort, so that the server need not send 4 GiB
 		}
 	})
 	goal(swallowed)
 	answers(shape, "log/drop by drop", "", Want{}, func(s *Stage) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			s.Evil.mu.Lock()
-			s.Evil.asked["/log"]++ // it is asked, though it never ends
+			s.Evil.asked["/log"]++ // count the request now, because it ends late
 			close(s.Evil.rung)
 			s.Evil.rung = make(chan struct{})
 			s.Evil.mu.Unlock()
@@ -431,7 +433,7 @@ func logs() []Lie {
 	})
 	answers(rest, "log/out of order", "inconsistent", Want{Held: true}, func(s *Stage) http.HandlerFunc {
 		late := s.Evil.Agent("late", s.Word)
-		wire, _ := s.Evil.Sign(late) // a body of its own
+		wire, _ := s.Evil.Sign(late) // an agent that the head does not cover
 		return func(w http.ResponseWriter, r *http.Request) {
 			lines := s.Evil.Log(r)
 			first, _ := s.Evil.Sign(s.Evil.Head(new(record.Tree)))
@@ -439,8 +441,8 @@ func logs() []Lie {
 		}
 	})
 	goal(found)
-	// The head counts an agent that is nowhere, so what is kept waits for another;
-	// at a start the victim shows what it has.
+	// The head covers an agent that no log has, so the victim must not show the agents it has until a
+	// later head. After a restart a victim without the check would show them.
 	list = append(list, Lie{Name: "log/head of a tree that is not there", Class: rest, Goal: found, Want: Want{Held: true}, Heavy: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("lie", s.Word)); err != nil {
 			return Result{}, err
@@ -459,7 +461,7 @@ func logs() []Lie {
 		return Result{}, nil
 	}, Heard: func(s *Stage) error {
 		err := s.Until("its leaves are held against it", func() bool { return s.Victim.Look(s.Evil.ID).Faults["inconsistent"] > 0 })
-		s.Victim.Restart() // which forgets faults
+		s.Victim.Restart() // a restart forgets the counted faults
 		return err
 	}})
 	list = append(list, Lie{Name: "log/50,001 agents", Class: "quota", Goal: pulled, Want: Want{Truncated: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
@@ -479,7 +481,7 @@ func logs() []Lie {
 		return Result{}, err
 	}})
 
-	// compared answers the question which heads it has.
+	// compared adds a lie with a wrong answer to the comparison of heads.
 	compared := func(name, fault string, h func(s *Stage) http.HandlerFunc) {
 		list = append(list, Lie{Name: name, Class: shape, Goal: unblamed("/heads/diff"), Want: Want{Fault: []string{fault}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			s.Evil.On("/heads/diff", h(s))

@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/ident/httpsig"
 )
 
-// without leaves a component out of what is signed.
+// without returns a Before function that removes a component from the signed ones.
 func without(name string) func(*http.Request, *httpsig.Params) {
 	return func(_ *http.Request, p *httpsig.Params) {
 		var list []httpsig.Component
@@ -26,12 +26,12 @@ func without(name string) func(*http.Request, *httpsig.Params) {
 	}
 }
 
-// signed changes what a signature says of itself.
+// signed returns a Before function that changes the signature parameters.
 func signed(f func(*httpsig.Params)) func(*http.Request, *httpsig.Params) {
 	return func(_ *http.Request, p *httpsig.Params) { f(p) }
 }
 
-// requests are those that are not what they seem.
+// requests returns the lies that are requests with a wrong signature, time or body.
 func requests() []Lie {
 	var list []Lie
 	add := func(class, name string, why []string, make func(s *Stage) Request) {
@@ -63,7 +63,7 @@ func requests() []Lie {
 	after(sig, "request/altered signature", "signature", func(r *http.Request) {
 		v := []byte(r.Header.Get("Signature"))
 		if v[12]++; !strings.ContainsRune("BCDEFGHIJKLMNOPQRSTUVWXYZbcdefghijklmnopqrstuvwxyz123456789", rune(v[12])) {
-			v[12] = 'A' // of the letters of base64, and never the one it was
+			v[12] = 'A' // the result is a letter of base64 and differs from the old one
 		}
 		r.Header.Set("Signature", string(v))
 	})
@@ -201,7 +201,7 @@ func requests() []Lie {
 	return list
 }
 
-// swap exchanges the body of a request.
+// swap replaces the body of a signed request, which its digest then does not match.
 func swap(r *http.Request, body string) {
 	r.Body, r.ContentLength, r.GetBody = io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
 }

@@ -14,21 +14,21 @@ import (
 	"agentsite/internal/record"
 )
 
-// On answers requests whose path ends so with h instead of the truth.
+// On answers requests whose path ends with end by h. The longest matching end wins.
 func (p *Portal) On(end string, h http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers[end] = h
 }
 
-// Asked says how often a path that ends so was asked for.
+// Asked returns the number of answered requests whose path ends with end.
 func (p *Portal) Asked(end string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count(end)
 }
 
-// count is Asked for who holds mu.
+// count is Asked for callers that hold mu.
 func (p *Portal) count(end string) (n int) {
 	for path, c := range p.asked {
 		if strings.HasSuffix(path, end) {
@@ -38,7 +38,7 @@ func (p *Portal) count(end string) (n int) {
 	return n
 }
 
-// Wait waits until a path that ends so was asked for n times.
+// Wait waits until requests whose path ends with end were answered n times.
 func (p *Portal) Wait(ctx context.Context, end string, n int) error {
 	for {
 		p.mu.Lock()
@@ -64,7 +64,7 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 			h, longest = f, len(end)
 		}
 	}
-	if v := p.shown; h == nil { // not what is shown by the time it answers: On may come first
+	if v := p.shown; h == nil { // Use the state at the arrival of the request: a later On must not affect it.
 		h = func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, v) }
 	}
 	p.mu.Unlock()
@@ -78,10 +78,10 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 	h(w, r)
 }
 
-// honest answers as a portal should.
+// honest answers a request as an honest portal would, with the published state.
 func (p *Portal) honest(w http.ResponseWriter, r *http.Request) { p.answer(w, r, p.view()) }
 
-// answer answers with what is in a view.
+// answer answers a request as an honest portal would, with the state v.
 func (p *Portal) answer(w http.ResponseWriter, r *http.Request, v shown) {
 	io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
 	type told struct {
@@ -116,7 +116,7 @@ func (p *Portal) answer(w http.ResponseWriter, r *http.Request, v shown) {
 	}
 }
 
-// Log returns the lines that a request for the log is answered with.
+// Log returns the lines of an honest answer to a request for the log, the head first.
 func (p *Portal) Log(r *http.Request) [][]byte { return p.view().after(r) }
 
 func (v shown) after(r *http.Request) [][]byte {
@@ -132,7 +132,7 @@ func (v shown) after(r *http.Request) [][]byte {
 
 func (v shown) from(r *http.Request) [][]byte {
 	var from record.Hash
-	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // all of them otherwise
+	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // without the parameter from stays zero, which selects all leaves
 	list := [][]byte{v.head}
 	for _, l := range v.leaves {
 		if bytes.Compare(l.key[:], from[:]) >= 0 {
@@ -153,15 +153,16 @@ func (v shown) agents(r *http.Request) [][]byte {
 	return list
 }
 
-// Say answers with JSON.
+// Say answers a request with v as JSON.
 func Say(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.Encode(v) // who hung up reads no error
+	e.Encode(v) // an error means that the client has gone, so no one reads a report
 }
 
-// Lines answers with lines.
+// Lines answers a request with newline-delimited JSON. With more it says that the next page must be
+// requested.
 func Lines(w http.ResponseWriter, more bool, lines ...[]byte) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	if more {

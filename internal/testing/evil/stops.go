@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// stops says what keeps each lie from its goal: checks by the names that they
-// have in bench/evil, with plus signs where several do it alone. A name of a lie
-// may end in * for all that begin so.
+// stops maps the checks in bench/evil to the lies that they stop. Names of checks with " + " between
+// them each stop the lies alone. The name of a lie may end in * and then means all lies that begin so.
 var stops = []struct {
 	checks string
 	lies   []string
@@ -130,7 +129,7 @@ var stops = []struct {
 	{"flood: portals of a site", []string{"flood/portals of one site, by many"}},
 }
 
-// unshown are the lies that no missing check lets succeed.
+// unshown lists the lies that do not succeed without any check, with the reason.
 var unshown = []struct {
 	why  string
 	lies []string
@@ -142,7 +141,7 @@ var unshown = []struct {
 	{"it is no answer: whatever is left out, there is no card in it; told to see that nobody crashes", []string{"origin/well-known that is a page"}},
 }
 
-// names reports whether a pattern of the tables is of a lie.
+// names reports whether a pattern in the tables above matches the name of a lie.
 func names(pattern, lie string) bool {
 	if begin, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(lie, begin)
@@ -150,7 +149,7 @@ func names(pattern, lie string) bool {
 	return pattern == lie
 }
 
-// stopped fills in what stops the lie, as the tables say.
+// stopped sets Stops and Unshown of the lie from the tables above.
 func (l *Lie) stopped() {
 	is := func(pattern string) bool { return names(pattern, l.Name) }
 	for _, s := range stops {

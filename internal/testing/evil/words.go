@@ -14,7 +14,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// words are what a liar says of others.
+// words returns the lies about other portals: attestations, liveness reports and proofs of
+// contradiction.
 func words() []Lie {
 	var list []Lie
 	const class = "words"
@@ -66,7 +67,7 @@ func words() []Lie {
 	})
 	add("live/in the name of another", "signature", func(s *Stage) ([]byte, error) {
 		l := alive(s)
-		l.Portal, l.Epoch = s.Honest.ID(), l.Issued // newer than what it said itself
+		l.Portal, l.Epoch = s.Honest.ID(), l.Issued // later than the honest portal's own epoch
 		return as(s, l)
 	})
 	add("attest/of itself", "field", func(s *Stage) ([]byte, error) {
@@ -175,8 +176,8 @@ func words() []Lie {
 	return list
 }
 
-// forgedHead is the honest portal's head with another tree and later by so
-// many, signed by the liar in its name.
+// forgedHead returns a head in the honest portal's name with another tree and a seq that is larger by
+// later. The lying portal's key signs it.
 func (s *Stage) forgedHead(later int64) ([]byte, error) {
 	wire, err := headOf(s, s.Honest)
 	if err != nil {
@@ -200,10 +201,10 @@ func hashOf(s *Stage, wire []byte) record.Hash {
 	return record.Hash{}
 }
 
-// called: the victim's agent was given what the liar says.
+// The victim's agent received the text of the call.
 var called = Goal{"the victim's agent is asked", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Victim.Called(s.Word), nil }, 0}
 
-// calls are of people that a liar makes up.
+// calls returns the lies that are calls of an agent on behalf of invented people.
 func calls() []Lie {
 	var list []Lie
 	add := func(name string, why []string, f func(s *Stage, q *Request)) {
@@ -243,10 +244,10 @@ func calls() []Lie {
 	return list
 }
 
-// floods are honest requests, too many of them.
+// floods returns the lies that are too many honest requests.
 func floods() []Lie {
-	// many is told until it is refused, or twice as much was answered as burst
-	// and one more each so often allow.
+	// many adds a lie that repeats a request until it is refused, or until twice as many were answered
+	// as the limit allows: burst at once and one more after each.
 	many := func(name string, burst int, each time.Duration, q func(s *Stage) Request) Lie {
 		return Lie{Name: name, Class: "flood", Goal: seen("far more is answered than is allowed"), Want: Want{Refusal: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			began, n := clock.Now(), 0
@@ -291,8 +292,8 @@ func floods() []Lie {
 	}
 }
 
-// names has a liar tell of 64 portals that it makes up. Their addresses are below
-// domains of their own, or all below one.
+// names sends a hint about 64 invented portals, each with an origin in a domain of its own, or all in
+// one domain if oneSite is set.
 func (s *Stage) names(ctx context.Context, by *Portal, oneSite bool) error {
 	var heads [][]byte
 	for range 64 {
