@@ -25,22 +25,23 @@ type Goal struct {
 // steady is the value of For for goals about what a portal shows.
 const steady = time.Second
 
-// The request got a normal answer.
+// answered is reached when the request got a normal answer.
 var answered = Goal{"the request is done", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && r.Reason == "" && len(r.Body) > 0, nil
 }, 0}
 
-// The answer to hello has the victim's card, which means that the sent card was admitted.
+// counted is reached when the answer to hello has the victim's card, which means that the sent card
+// was admitted.
 var counted = Goal{"the card counts", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && bytes.Contains(r.Body, []byte(`"card"`)), nil
 }, 0}
 
-// The victim accepted all records that were sent.
+// taken is reached when the victim accepted all records that were sent.
 var taken = Goal{"what was told is taken in", func(_ context.Context, _ *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && len(r.Unfit) == 0 && bytes.Contains(r.Body, []byte(`"refused"`)), nil
 }, 0}
 
-// The victim stores the head and gives it to other portals.
+// held is reached when the victim stores the head and gives it to other portals.
 var held = Goal{"the victim holds the head and hands it on", func(ctx context.Context, s *Stage, r Result) (bool, error) {
 	of := r.Of
 	if of == "" {
@@ -57,22 +58,22 @@ var held = Goal{"the victim holds the head and hands it on", func(ctx context.Co
 	return err == nil && len(r.Told) > 0 && bytes.Equal(head, r.Told), err
 }, 0}
 
-// The victim's search shows an agent that does not exist.
+// found is reached when the victim's search shows an agent that does not exist.
 var found = Goal{"what it made up is found", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Finds(s.Word), nil
 }, steady}
 
-// The victim's database contains a false record.
+// kept is reached when the victim's database contains a false record.
 var kept = Goal{"what it made up is kept", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Keeps(s.Word), nil
 }, steady}
 
-// The victim believes that the lying portal is at an origin where it is not.
+// proved is reached when the victim believes that the lying portal is at an origin where it is not.
 var proved = Goal{"its origin counts as proved", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Look(s.Evil.ID).Proved, nil
 }, 0}
 
-// The victim blames the honest portal.
+// convicted is reached when the victim blames the honest portal.
 var convicted = Goal{"an innocent portal is blamed", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	l := s.Victim.Look(s.Honest.ID())
 	return l.State == "quarantined" || len(l.Faults) > 0, nil
@@ -106,7 +107,7 @@ func busied(path string, n int) Goal {
 	}, 0}
 }
 
-// The victim knows more invented portals than its limit for one portal allows.
+// crowded is reached when the victim knows more invented portals than its limit for one portal allows.
 var crowded = Goal{"the victim looks for hundreds of portals that one made up", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Known(s.Word) > 110, nil
 }, 0}

@@ -290,7 +290,7 @@ func headOf(s *Stage, v Victim) ([]byte, error) {
 	return head, err
 }
 
-// The victim publishes a head for itself that it did not sign.
+// itsOwn is reached when the victim publishes a head for itself that it did not sign.
 var itsOwn = Goal{"the victim shows a head that it did not sign", func(_ context.Context, s *Stage, r Result) (bool, error) {
 	head, err := headOf(s, s.Victim)
 	return err == nil && bytes.Equal(head, r.Told), err

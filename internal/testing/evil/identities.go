@@ -285,12 +285,13 @@ func sorted(keys ...record.Key) []record.Key {
 	return keys
 }
 
-// The victim accepts the second of two cards with one version.
+// twoCards is reached when the victim accepts the second of two cards with one version.
 var twoCards = Goal{"two cards of one version stand", func(_ context.Context, s *Stage, r Result) (bool, error) {
 	return r.Status == http.StatusOK && s.Victim.Look(s.Evil.ID).State == "active", nil
 }, steady}
 
-// The victim shows the lying portal's agents under the origin of another portal.
+// underAnother is reached when the victim shows the lying portal's agents under the origin of another
+// portal.
 var underAnother = Goal{"its agents are shown under the name of another", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Victim.Look(s.Evil.ID).URL != s.Evil.Origin && s.Victim.Finds(s.Bait), nil
 }, steady}
@@ -303,7 +304,7 @@ func gone(s *Stage) error {
 // huge is a number of bytes that no portal needs to read of one answer.
 const huge = 64 << 20
 
-// The victim read all of an answer of 64 MiB.
+// swallowed is reached when the victim read all of an answer of 64 MiB.
 var swallowed = Goal{"the victim reads 64 MiB", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Evil.swallowed.Load(), nil }, 0}
 
 // trap counts the connections to an address that is not on loopback.

@@ -35,7 +35,8 @@ const patience = 40 * time.Second
 
 func second(_, b []byte) []byte { return b }
 
-// The victim reads the log although the head says that it is larger than its quota.
+// pulled is reached when the victim reads the log although the head says that it is larger than its
+// quota.
 var pulled = Goal{"the victim reads the log of more agents than it takes", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 	return s.Evil.Asked("/log") > 0 && !s.Victim.Look(s.Evil.ID).Truncated, nil
 }, steady}

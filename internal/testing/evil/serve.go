@@ -132,7 +132,7 @@ func (v shown) after(r *http.Request) [][]byte {
 
 func (v shown) from(r *http.Request) [][]byte {
 	var from record.Hash
-	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // without the parameter from stays zero, which selects all leaves
+	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // zero, for all leaves, without the parameter
 	list := [][]byte{v.head}
 	for _, l := range v.leaves {
 		if bytes.Compare(l.key[:], from[:]) >= 0 {
@@ -158,7 +158,7 @@ func Say(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.Encode(v) // an error means that the client has gone, so no one reads a report
+	e.Encode(v) // an error means that the client has gone
 }
 
 // Lines answers a request with newline-delimited JSON. With more it says that the next page must be

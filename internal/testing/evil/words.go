@@ -201,7 +201,7 @@ func hashOf(s *Stage, wire []byte) record.Hash {
 	return record.Hash{}
 }
 
-// The victim's agent received the text of the call.
+// called is reached when the victim's agent received the text of the call.
 var called = Goal{"the victim's agent is asked", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Victim.Called(s.Word), nil }, 0}
 
 // calls returns the lies that are calls of an agent on behalf of invented people.
