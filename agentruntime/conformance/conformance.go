@@ -47,11 +47,11 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return do(ctx, call, out)
 }
 
-// behaviour is the agent's reaction to a message.
+// behaviour runs the agent's reaction to a message, with the contract of task.Agent.
 type behaviour func(ctx context.Context, call task.Call, out task.Sink) (task.Result, error)
 
-// behaviours maps prefixes to behaviours. prefixes lists them, longest first, because one may be the
-// prefix of another.
+// behaviours maps prefixes of messages to behaviours. prefixes lists the keys, longest first, because
+// one may be the prefix of another.
 var behaviours = map[string]behaviour{
 	"tck-complete-task":    answerText("Hello from TCK"),
 	"tck-message-response": answerMessage("Direct message response"),
@@ -117,7 +117,7 @@ func chooseBehaviour(ctx context.Context, call task.Call) (behaviour, error) {
 	return behaviours["tck-complete-task"], nil
 }
 
-// answerText answers with text, which streams piece by piece.
+// answerText returns a behaviour that streams the pieces of a text and completes the task.
 func answerText(pieces ...string) behaviour {
 	return func(_ context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		for _, p := range pieces {
@@ -127,7 +127,7 @@ func answerText(pieces ...string) behaviour {
 	}
 }
 
-// answerMessage answers with a message and no task.
+// answerMessage returns a behaviour that answers with a message and no task.
 func answerMessage(text string) behaviour {
 	return func(context.Context, task.Call, task.Sink) (task.Result, error) {
 		r := task.Done(text)
@@ -136,7 +136,7 @@ func answerMessage(text string) behaviour {
 	}
 }
 
-// makeArtifact produces an artifact of one part.
+// makeArtifact returns a behaviour that produces an artifact of one part and completes the task.
 func makeArtifact(part task.Part) behaviour {
 	return func(_ context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		out.Artifact(task.Artifact{ID: "output", Name: "Output", Parts: []task.Part{part}})
@@ -144,15 +144,17 @@ func makeArtifact(part task.Part) behaviour {
 	}
 }
 
-// waiting is the checkpoint of a task that asked for input: the text that ends it, "" for any.
+// waiting is the checkpoint of a task that waits for input. Until is the lower-case beginning of the
+// message that ends the task; with "" any message does.
 type waiting struct {
 	Until string `json:"until"`
 }
 
-// sayMore is the question of a conversation with several turns.
+// sayMore is the agent's text while a task waits for further messages.
 const sayMore = "Please say more, or done."
 
-// askInput waits for the caller's next messages, until one begins with the given text.
+// askInput returns a behaviour that puts the task into a waiting state with the given text. A later
+// message that begins with until completes the task.
 func askInput(state task.State, text, until string) behaviour {
 	return func(ctx context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		b, err := json.Marshal(waiting{until})
@@ -166,7 +168,7 @@ func askInput(state task.State, text, until string) behaviour {
 	}
 }
 
-// continueTask continues a waiting task with its input.
+// continueTask completes a waiting task when the message begins with the awaited text, else asks again.
 func continueTask(_ context.Context, call task.Call, _ task.Sink) (task.Result, error) {
 	var w waiting
 	if err := json.Unmarshal(call.Checkpoint, &w); err != nil {
@@ -179,14 +181,14 @@ func continueTask(_ context.Context, call task.Call, _ task.Sink) (task.Result, 
 	return task.Done("Input received: " + said), nil
 }
 
-// endTask ends the task at once, without an answer.
+// endTask returns a behaviour that ends the task in the state at once, without an answer.
 func endTask(state task.State, reason string) behaviour {
 	return func(context.Context, task.Call, task.Sink) (task.Result, error) {
 		return task.Result{State: state, Reason: reason}, nil
 	}
 }
 
-// workFor works for a duration, unless it is stopped.
+// workFor returns a behaviour that works for a duration, until the task is cancelled.
 func workFor(long time.Duration) behaviour {
 	return func(ctx context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		out.Status("Working")
@@ -201,7 +203,8 @@ func workFor(long time.Duration) behaviour {
 	}
 }
 
-// Draft returns the agent's registration, for hub.Service.EnsureBuiltin.
+// Draft returns the agent's registration for hub.Service.EnsureBuiltin. The portal registers it only
+// with --conformance.
 func Draft() hub.Draft {
 	name, title, kind, visibility := Name, "Conformance", hub.Builtin, hub.Public
 	description := "Behaves as the official A2A test suites ask, by how a message's id or text begins. For tests only."

@@ -1,9 +1,7 @@
-// Package apptest runs a real portal inside a test: on a free loopback port,
-// on a folder of its own, spoken to over HTTP by clients that are a guest, a
-// person, an operator or the bearer of a token. Every client comes from a
-// loopback address of its own, so that limits by address are each their own.
-// A 500 or a panic anywhere fails the test. It knows nothing of what the
-// portal should answer.
+// Package apptest runs a real portal inside a test, on a free loopback port and a folder of its own.
+// Clients make requests over HTTP as a guest, an account, an operator or the bearer of a token. Every
+// client has a loopback address of its own, so that the limits by address of one do not affect another.
+// A status 500 or a panic anywhere fails the test. The package does not judge other answers.
 package apptest
 
 import (
@@ -31,28 +29,28 @@ import (
 	"agentsite/internal/testing/storetest"
 )
 
-// Portal is a portal that runs until the test ends.
+// Portal is a portal that runs until the test ends or Stop is called.
 type Portal struct {
 	*app.Portal
-	// Base is where it listens; Host the name it answers for.
+	// Base is the URL at which the portal listens, Host the host name that requests must have.
 	Base, Host string
 	Dir        string
-	// Setup is the operator's one-time secret, "" when there is none.
+	// Setup is the secret with which the first operator sets up the portal, "" if it has accounts.
 	Setup string
 
 	cfg app.Config
 	t   testing.TB
 	log *Log
 	ctl control.Control
-	// stop ends the portal, once.
+	// stop ends the portal; further calls do nothing.
 	stop func()
 
 	mu       sync.Mutex // guards canaries
 	canaries []string
 }
 
-// Canary is a secret that must appear in no answer of the portal, no stream
-// and no line of its log, from now on.
+// Canary returns secret and registers it: from now on the test fails when the secret appears in an
+// answer, a stream or the log of the portal.
 func (p *Portal) Canary(secret string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +58,7 @@ func (p *Portal) Canary(secret string) string {
 	return secret
 }
 
-// check looks for canaries in what the portal said.
+// check fails the test if text contains a canary. where says in the message which output this is.
 func (p *Portal) check(t testing.TB, where, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +69,7 @@ func (p *Portal) check(t testing.TB, where, text string) {
 	}
 }
 
-// Log is text that several goroutines write.
+// Log is a writer that keeps all text in memory. It is safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -84,14 +82,14 @@ func (l *Log) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// String is what was written so far.
+// String returns the text written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// line waits for a line that holds prefix, and signals when it came.
+// line is a Log that closes seen when the text contains prefix.
 type line struct {
 	Log
 	prefix string
@@ -108,19 +106,19 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Password is that of every account made here.
+// Password is the password of every account that this package creates.
 const Password = "correct horse battery"
 
-// parallel is the number of tests that run at once. Tests of portals wait for
-// disks and for each other most of the time, so it exceeds the processors.
+// parallel is the number of tests that run at once. It is larger than the number of processors, because
+// tests of portals mostly wait for disks and for each other.
 const parallel = 12
 
-// gcPercent spares a fifth of the processor time of tests that run many portals:
-// memory is collected less often.
+// gcPercent makes garbage collections less frequent, which saves a fifth of the processor time of tests
+// that run many portals.
 const gcPercent = 400
 
-// Main is for TestMain: it runs the tests, so many at once if the command line
-// does not set -parallel.
+// Main runs the tests for a TestMain, up to parallel of them at once unless the command line sets
+// -parallel. It returns the exit status.
 func Main(m *testing.M) int {
 	debug.SetGCPercent(gcPercent)
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
@@ -129,15 +127,16 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// RealHashes is for Start: passwords are hashed as on a real portal.
+// RealHashes is an edit for Start after which passwords are hashed at the full cost of a real portal.
 func RealHashes(c *app.Config) { c.CheapHashes = false }
 
-// Start runs a portal until t ends. edit changes its settings.
+// Start runs a portal until t ends and returns when it is ready. Each edit changes its settings before
+// the start. The test fails if the portal's log then has an error or a panic.
 func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	t.Helper()
 	cfg := app.Defaults()
 	cfg.Listen, cfg.Data, cfg.LogLevel = "127.0.0.1:0", t.TempDir(), "debug"
-	cfg.CheapHashes = true // see RealHashes
+	cfg.CheapHashes = true // RealHashes switches this off
 	for _, e := range edit {
 		e(&cfg)
 	}
@@ -195,24 +194,24 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 				t.Errorf("log: %.600s", l)
 			}
 		}
-		// testing keeps a parallel test's cleanups, and so p, until all tests have
-		// ended. A portal takes 4 MB.
+		// Package testing keeps the cleanup functions of a parallel test, and so p, until all tests
+		// have ended. Releasing the portal here frees 4 MB.
 		p.Portal, p.ctl, p.log, p.stop = nil, nil, new(Log), func() {}
 	})
 	return p
 }
 
-// Stop ends the portal before the test does; Start with its Dir and address
-// brings it back.
+// Stop ends the portal before the end of the test. Start with the same Dir and address starts it again.
 func (p *Portal) Stop() { p.stop() }
 
-// Log is the portal's log so far.
+// Log returns the portal's log so far.
 func (p *Portal) Log() string { return p.log.String() }
 
-// Control is the operator's command line, through the running portal.
+// Control returns the operator's commands, which act on the running portal.
 func (p *Portal) Control() control.Control { return p.ctl }
 
-// OpenControl reaches the portal as another process would.
+// OpenControl returns the operator's commands in the way another process gets them, over the data
+// folder. The caller must close it.
 func (p *Portal) OpenControl(t testing.TB) control.Control {
 	t.Helper()
 	c, err := control.Open(t.Context(), p.cfg, false, p.log)
@@ -222,12 +221,13 @@ func (p *Portal) OpenControl(t testing.TB) control.Control {
 	return c
 }
 
-// Client speaks to a portal as somebody.
+// Client makes requests to a portal with one session or token. Its methods end the test when a request
+// fails.
 type Client struct {
 	Name  string
 	Token string
 	HTTP  *http.Client
-	Addr  string // the address it comes from
+	Addr  string // IP address from which the client connects
 
 	p *Portal
 	t testing.TB
@@ -235,7 +235,7 @@ type Client struct {
 
 var addresses atomic.Uint32
 
-// Guest is a visitor without a session, with an empty cookie jar.
+// Guest returns a client without a session, with an empty cookie jar.
 func (p *Portal) Guest(t testing.TB) *Client {
 	n := addresses.Add(1)
 	addr := net.IPv4(127, byte(10+n>>16), byte(n>>8), byte(n))
@@ -250,7 +250,7 @@ func (p *Portal) Guest(t testing.TB) *Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Visitor is a guest with a session, who has a conversation.
+// Visitor returns a guest that has a session, because it began a conversation.
 func (p *Portal) Visitor(t testing.TB) *Client {
 	t.Helper()
 	c := p.Guest(t)
@@ -258,10 +258,10 @@ func (p *Portal) Visitor(t testing.TB) *Client {
 	return c
 }
 
-// User is a person with a new account who has logged in.
+// User creates an account and returns a client that is logged in to it.
 func (p *Portal) User(t testing.TB, name string) *Client { return p.person(t, name, false) }
 
-// Operator is User for somebody who runs the portal.
+// Operator is User for an account with the rights of an operator.
 func (p *Portal) Operator(t testing.TB, name string) *Client { return p.person(t, name, true) }
 
 func (p *Portal) person(t testing.TB, name string, operator bool) *Client {
@@ -272,7 +272,7 @@ func (p *Portal) person(t testing.TB, name string, operator bool) *Client {
 	return p.LogIn(t, name)
 }
 
-// LogIn gives an account made by User another session.
+// LogIn returns a client with a new session of an account that User created.
 func (p *Portal) LogIn(t testing.TB, name string) *Client {
 	t.Helper()
 	c := p.Guest(t)
@@ -281,21 +281,22 @@ func (p *Portal) LogIn(t testing.TB, name string) *Client {
 	return c
 }
 
-// With is the client for another test, with the same session.
+// With returns a copy of the client with the same session that reports failures to t.
 func (c *Client) With(t testing.TB) *Client {
 	d := *c
 	d.t = t
 	return &d
 }
 
-// Bearer is a client without a session that presents token.
+// Bearer returns a client without a session that presents the token.
 func (p *Portal) Bearer(t testing.TB, token string) *Client {
 	c := p.Guest(t)
 	c.Token = token
 	return c
 }
 
-// NewToken makes a token of the person and returns its bearer.
+// NewToken creates an API token with the given scopes (none means all) and returns a client that
+// presents it.
 func (c *Client) NewToken(scopes ...string) *Client {
 	c.t.Helper()
 	if scopes == nil {
@@ -306,14 +307,14 @@ func (c *Client) NewToken(scopes ...string) *Client {
 	return c.p.Bearer(c.t, out.Token)
 }
 
-// Answer is what the portal said.
+// Answer is an HTTP answer of the portal, read completely except for event streams.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Fields are the fields an error of the API names.
+// Fields returns the fields that an error of the API names, with the message for each.
 func (a Answer) Fields() map[string]string {
 	var e struct {
 		Error struct{ Fields map[string]string }
@@ -322,15 +323,15 @@ func (a Answer) Fields() map[string]string {
 	return e.Error.Fields
 }
 
-// Kind is the kind of an error of the API.
+// Kind returns the kind of an error of the API, "" for any other answer.
 func (a Answer) Kind() string {
 	var e struct{ Error struct{ Kind string } }
 	json.Unmarshal([]byte(a.Body), &e)
 	return e.Error.Kind
 }
 
-// Request builds a request: body is nil, url.Values for a form, a string, a
-// reader, or what becomes JSON.
+// Request returns a request with the client's token. body is nil, url.Values for a form, a string or
+// io.Reader with JSON, or any value that is encoded as JSON.
 func (c *Client) Request(ctx context.Context, method, path string, body any) *http.Request {
 	var rd io.Reader
 	kind := ""
@@ -363,7 +364,7 @@ func (c *Client) Request(ctx context.Context, method, path string, body any) *ht
 	return req
 }
 
-// Do makes one exchange; edit changes the request before.
+// Do makes one request and returns the answer. Each edit changes the request before it is sent.
 func (c *Client) Do(method, path string, body any, edit ...func(*http.Request)) Answer {
 	c.t.Helper()
 	a, err := c.Try(method, path, body, edit...)
@@ -373,7 +374,7 @@ func (c *Client) Do(method, path string, body any, edit ...func(*http.Request)) 
 	return a
 }
 
-// Try is Do that returns what went wrong on the way.
+// Try is Do, but returns an error when no complete answer comes, instead of ending the test.
 func (c *Client) Try(method, path string, body any, edit ...func(*http.Request)) (Answer, error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), WaitTime)
@@ -389,7 +390,7 @@ func (c *Client) Try(method, path string, body any, edit ...func(*http.Request))
 	defer resp.Body.Close()
 	a := Answer{Status: resp.StatusCode, Header: resp.Header}
 	if resp.Header.Get("Content-Type") == "text/event-stream; charset=utf-8" {
-		return a, nil // its end is not waited for
+		return a, nil // an event stream does not end by itself
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	a.Body = string(b)
@@ -400,7 +401,7 @@ func (c *Client) Try(method, path string, body any, edit ...func(*http.Request))
 	return a, err
 }
 
-// Must is Do that demands a status.
+// Must is Do, and ends the test when the status differs from want.
 func (c *Client) Must(method, path string, body any, want int, edit ...func(*http.Request)) Answer {
 	c.t.Helper()
 	a := c.Do(method, path, body, edit...)
@@ -410,7 +411,7 @@ func (c *Client) Must(method, path string, body any, want int, edit ...func(*htt
 	return a
 }
 
-// Get is Must that reads the answer's JSON into out.
+// Get is Must, and parses the answer from JSON into out.
 func (c *Client) Get(method, path string, body any, want int, out any) {
 	c.t.Helper()
 	a := c.Must(method, path, body, want)
@@ -421,10 +422,11 @@ func (c *Client) Get(method, path string, body any, want int, out any) {
 
 var names atomic.Uint32
 
-// Fresh is a name nobody has.
+// Fresh returns a name that begins with prefix and was not returned before in this process.
 func Fresh(prefix string) string { return fmt.Sprintf("%s-%04d", prefix, names.Add(1)) }
 
-// Agent registers an agent of kind openai at base and returns its name.
+// Agent registers an agent of kind openai with a new name. Its model is at the URL base. It returns the
+// name.
 func (c *Client) Agent(visibility, base string) string {
 	c.t.Helper()
 	name := Fresh("agent")
@@ -433,7 +435,7 @@ func (c *Client) Agent(visibility, base string) string {
 	return name
 }
 
-// Conversation opens one with members and returns its id.
+// Conversation creates a conversation with the given members and returns its id.
 func (c *Client) Conversation(members ...string) string {
 	c.t.Helper()
 	if members == nil {
@@ -444,15 +446,15 @@ func (c *Client) Conversation(members ...string) string {
 	return out.ID
 }
 
-// Said is what the portal answers to a message.
+// Said is the portal's answer to a posted message.
 type Said struct {
 	ID    string
 	Seq   int64
 	Tasks []struct{ ID, State string }
 }
 
-// Say posts text to a conversation. Whoever speaks through a session knows
-// where it goes.
+// Say posts text to a conversation. With a session the request must list the remote agents that get the
+// text, as the pages do.
 func (c *Client) Say(conversation, text string) (s Said) {
 	c.t.Helper()
 	body := map[string]any{"client_id": Fresh("m"), "text": text}
@@ -463,7 +465,7 @@ func (c *Client) Say(conversation, text string) (s Said) {
 	return s
 }
 
-// Remote are the agents of a conversation whose text leaves the portal.
+// Remote returns the handles of the members whose agents get the text on another server.
 func (c *Client) Remote(conversation string) []string {
 	c.t.Helper()
 	var room struct {
@@ -479,7 +481,7 @@ func (c *Client) Remote(conversation string) []string {
 	return out
 }
 
-// LogInNext logs in with a next page and returns the answer.
+// LogInNext logs in to an account with a page to continue at, and returns the answer.
 func (p *Portal) LogInNext(t testing.TB, name, next string) Answer {
 	t.Helper()
 	return p.Guest(t).Do(http.MethodPost, "/login", url.Values{"name": {name}, "password": {Password}, "next": {next}})

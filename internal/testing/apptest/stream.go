@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Event is one thing a live stream said.
+// Event is one event of a live stream.
 type Event struct {
 	Type   string
 	Seq    int64
@@ -23,11 +23,11 @@ type Event struct {
 	Kind   string
 	Parts  []struct{ Text string }
 	Task   struct{ ID, State, Reason string }
-	Text   string // of a delta
+	Text   string // set for a delta
 	Raw    string
 }
 
-// Plain is the text of a message.
+// Plain returns the text of a message event.
 func (e Event) Plain() string {
 	var b strings.Builder
 	for _, p := range e.Parts {
@@ -36,20 +36,20 @@ func (e Event) Plain() string {
 	return b.String()
 }
 
-// Stream is a live stream of a conversation, over a WebSocket or as
-// server-sent events.
+// Stream is a live stream of a conversation, over a WebSocket or as server-sent events. A goroutine
+// reads it until it ends.
 type Stream struct {
-	// Ended is closed when the portal has ended it.
+	// Ended is closed when the stream has ended, whichever side ended it.
 	Ended <-chan struct{}
 
 	t     testing.TB
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards all; the other fields do not change
 	all   []Event
 	wake  chan struct{}
 	close func()
 }
 
-// Socket opens a conversation's live stream as a WebSocket.
+// Socket opens a live stream of a conversation as a WebSocket. It is closed when the test ends.
 func (c *Client) Socket(conversation string) *Stream {
 	c.t.Helper()
 	req := c.Request(context.Background(), http.MethodGet, "", nil)
@@ -70,7 +70,7 @@ func (c *Client) Socket(conversation string) *Stream {
 	})
 }
 
-// Events opens a conversation's live stream as server-sent events.
+// Events opens a live stream of a conversation as server-sent events. It is closed when the test ends.
 func (c *Client) Events(conversation string) *Stream {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -128,21 +128,22 @@ func (c *Client) stream(stop func(), next func() (string, error)) *Stream {
 	return s
 }
 
-// Close ends the stream from this side.
+// Close closes the stream and waits until its goroutine has ended.
 func (s *Stream) Close() { s.close(); <-s.Ended }
 
-// All is what it has said so far.
+// All returns a copy of the events received so far.
 func (s *Stream) All() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Event(nil), s.all...)
 }
 
-// WaitTime bounds a wait for an event. It is long, because a busy machine must not
-// fail a test.
+// WaitTime is the longest wait for an event. It is long, because a busy machine must not fail a test.
 const WaitTime = 2 * time.Minute
 
-// Wait waits for an event that ok takes; one goroutine at a time may.
+// Wait returns the first event, of the past or the future, for which ok returns true. It ends the test
+// when the stream ends or WaitTime passes. what names the event in the message. Only one goroutine may
+// wait at a time.
 func (s *Stream) Wait(what string, ok func(Event) bool) Event {
 	s.t.Helper()
 	over := time.NewTimer(WaitTime)
@@ -176,13 +177,13 @@ func (s *Stream) Wait(what string, ok func(Event) bool) Event {
 	}
 }
 
-// Heard waits for a message with the text.
+// Heard waits for a message with exactly this text.
 func (s *Stream) Heard(text string) Event {
 	s.t.Helper()
 	return s.Wait("message "+text, func(e Event) bool { return e.Type == "message" && e.Plain() == text })
 }
 
-// Answered waits for the end of a task as its message.
+// Answered waits for the message of an agent that ends the task.
 func (s *Stream) Answered(task string) Event {
 	s.t.Helper()
 	return s.Wait("answer", func(e Event) bool { return e.Type == "message" && e.Task.ID == task && e.Sender.Kind == "agent" })

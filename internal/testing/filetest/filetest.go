@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// CopyFiles copies some files of a folder to a new one and returns it.
+// CopyFiles copies the named files of a folder to a new folder, which the test removes, and returns the
+// new folder.
 func CopyFiles(t testing.TB, dir string, names ...string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -24,7 +25,7 @@ func CopyFiles(t testing.TB, dir string, names ...string) string {
 	return to
 }
 
-// Hash is the SHA-256 of a file.
+// Hash returns the SHA-256 of the file's content. It ends the test when the file cannot be read.
 func Hash(t testing.TB, path string) [sha256.Size]byte {
 	t.Helper()
 	b, err := os.ReadFile(path)

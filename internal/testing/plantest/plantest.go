@@ -1,5 +1,5 @@
-// Package plantest checks that queries use their indexes, so that they stay
-// quick however many rows there are.
+// Package plantest checks that SQL queries use their indexes, so that they stay fast however many rows
+// a table has.
 package plantest
 
 import (
@@ -21,8 +21,9 @@ func Open(t testing.TB, dir string) *sqlite.DB {
 	return db
 }
 
-// Check fails the test unless the plan of each query names its index, scans no
-// table and sorts nothing. plans are indexes by query.
+// Check fails the test unless the query plan of each query names its index, scans no table and sorts
+// nothing. plans maps each query to the name of its index. The queries run on an empty database of a
+// portal.
 func Check(t testing.TB, plans map[string]string) {
 	t.Helper()
 	db := Open(t, t.TempDir())

@@ -1,11 +1,11 @@
-// Package racetest lets a test do less under the race detector, which makes
-// code about ten times as slow. It knows nothing of what is tested.
+// Package racetest lets a test do less under the race detector, which makes code about ten times
+// slower.
 package racetest
 
 import "testing"
 
-// Skip skips a test under the race detector: one that runs in a single
-// goroutine, or one that repeats at length what a shorter test runs too.
+// Skip skips the test under the race detector. It is for a test with a single goroutine, or one that
+// repeats many times the steps of a shorter test.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Enabled {

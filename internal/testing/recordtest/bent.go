@@ -2,8 +2,8 @@ package recordtest
 
 import "bytes"
 
-// Bent is a record with another signature in it, which is as well formed and
-// does not hold.
+// Bent returns a copy of a record with a changed signature. It is well formed, but the signature is
+// wrong.
 func Bent(wire []byte) []byte {
 	b := bytes.Clone(wire)
 	at := bytes.Index(b, []byte(`","s":"`)) + len(`","s":"`)

@@ -1,6 +1,6 @@
-// Package recordtest gives tests a record.Memory in memory and portals whose
-// keys are the same in every run. What the Memory does is what a database must
-// do, and its tests are for both.
+// Package recordtest provides an implementation of record.Memory in memory, and portals whose keys are
+// the same in every run. Memory defines the behaviour that a database must have: the same tests run for
+// both.
 package recordtest
 
 import (
@@ -10,9 +10,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// Memory is a record.Memory. The zero value is ready.
+// Memory is a record.Memory that is kept in memory. The zero value is ready. It is safe for concurrent
+// use.
 type Memory struct {
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	portals   map[record.PortalID]record.Standing
 	slots     map[record.Slot]held
 	conflicts []record.Conflict
@@ -63,7 +64,7 @@ func (m *Memory) Keep(_ context.Context, r *record.Record, was record.Seen, unti
 		s.Ring = body.Ring()
 		for slot, h := range m.slots {
 			if slot.Portal == r.Portal && slot.Type != record.TypeCard && !s.Ring.Has(h.key) {
-				h.wire, h.Void = nil, true // its version is remembered
+				h.wire, h.Void = nil, true // drop the record, but remember its version
 				m.slots[slot] = h
 			}
 		}
@@ -85,7 +86,7 @@ func (m *Memory) Quarantine(_ context.Context, c record.Conflict) error {
 	return nil
 }
 
-// put sets a standing; the caller holds mu.
+// put sets the standing of a portal. The caller must hold mu.
 func (m *Memory) put(id record.PortalID, s record.Standing) {
 	if m.portals == nil {
 		m.portals = make(map[record.PortalID]record.Standing)
@@ -93,7 +94,7 @@ func (m *Memory) put(id record.PortalID, s record.Standing) {
 	m.portals[id] = s
 }
 
-// Pardon ends a portal's quarantine, as an operator may.
+// Pardon ends the quarantine of a portal, as an operator may. Its conflicts stay recorded.
 func (m *Memory) Pardon(id record.PortalID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +103,7 @@ func (m *Memory) Pardon(id record.PortalID) {
 	m.put(id, s)
 }
 
-// Forget drops what may be forgotten at now, in milliseconds.
+// Forget removes the versions that need not be remembered after now, in Unix milliseconds.
 func (m *Memory) Forget(now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,14 +114,14 @@ func (m *Memory) Forget(now int64) {
 	}
 }
 
-// Conflicts returns the conflicts that were kept.
+// Conflicts returns a copy of the conflicts that Quarantine recorded.
 func (m *Memory) Conflicts() []record.Conflict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]record.Conflict(nil), m.conflicts...)
 }
 
-// Bulk is a Memory that is a record.Bulk too.
+// Bulk is a Memory that also implements record.Bulk.
 type Bulk struct{ *Memory }
 
 // SeenAll implements record.Bulk.

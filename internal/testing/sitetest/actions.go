@@ -18,7 +18,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Same fails when two pages differ in more than the name that was asked for.
+// Same fails the test when the main parts of two pages differ in more than the names nameA and nameB,
+// so that a page does not reveal whether something exists.
 func Same(t *testing.T, a, b Page, nameA, nameB string) {
 	t.Helper()
 	clean := func(p Page, name string) string {
@@ -34,7 +35,7 @@ func Same(t *testing.T, a, b Page, nameA, nameB string) {
 	}
 }
 
-// LinkTo makes a link to a conversation and returns its path.
+// LinkTo creates a link to the conversation at path and returns the path of the link.
 func (b *Browser) LinkTo(path string, kind chat.LinkKind) string {
 	b.t.Helper()
 	_, secret, err := b.Chat.NewLink(b.t.Context(), b.Actor, strings.TrimPrefix(path, "/chat/"), chat.LinkDraft{Kind: kind})
@@ -44,7 +45,8 @@ func (b *Browser) LinkTo(path string, kind chat.LinkKind) string {
 	return address.Portal{}.LinkURL(kind, secret)
 }
 
-// Counts says how many of everything is stored.
+// Counts returns the numbers of stored accounts, agents, conversations and messages as one text, to
+// compare before and after an action.
 func (s *Site) Counts() string {
 	s.T.Helper()
 	n, err := s.DB.Stats(s.T.Context())
@@ -54,8 +56,8 @@ func (s *Site) Counts() string {
 	return fmt.Sprintf("accounts=%d agents=%d conversations=%d messages=%d", n["accounts"], n["agents"], n["conversations"], n["messages"])
 }
 
-// Talk is a conversation of ada and bob with n messages in Markdown, and what
-// their browsers get at a path.
+// Talk creates a conversation of the new accounts ada and bob with n messages in Markdown. It returns
+// the path of its page, and for each account a function that requests a path.
 func (s *Site) Talk(n int) (path string, ofAda, ofBob func(path string) *httptest.ResponseRecorder) {
 	s.T.Helper()
 	ada, bob := s.Person("ada"), s.Person("bob")
@@ -85,7 +87,8 @@ func (s *Site) Talk(n int) (path string, ofAda, ofBob func(path string) *httptes
 	return address.ChatPath(c.ID), visit(ada), visit(bob)
 }
 
-// Send posts the composer's form as a browser does, with files.
+// Send posts the message form to a path with files (name to content) and further fields, pairs of name
+// and value, as a browser does.
 func (b *Browser) Send(path string, files map[string]string, pairs ...string) Page {
 	b.t.Helper()
 	var body bytes.Buffer
@@ -94,7 +97,7 @@ func (b *Browser) Send(path string, files map[string]string, pairs ...string) Pa
 		w.WriteField(pairs[i], pairs[i+1])
 	}
 	if len(files) == 0 {
-		w.CreateFormFile("file", "") // an input without a file
+		w.CreateFormFile("file", "") // a browser sends an empty part for a file input without a file
 	}
 	for name, content := range files {
 		f, err := w.CreateFormFile("file", name)
@@ -119,16 +122,17 @@ func (b *Browser) Send(path string, files map[string]string, pairs ...string) Pa
 	return p
 }
 
-// Within is the part of a page below one of its elements.
+// Within returns the page reduced to the element n, so that searches look below it only.
 func (p Page) Within(n *html.Node) Page { p.Doc = n; return p }
 
-// MessageRow is what stands on the page under a seq.
+// MessageRow returns the part of a conversation page that shows the message with that seq.
 func (p Page) MessageRow(seq int) Page {
 	p.T.Helper()
 	return p.Within(p.One("article", "id", fmt.Sprint("m", seq)))
 }
 
-// Notes opens a conversation of the person alone and says so much in it.
+// Notes creates a conversation with the account as its only member, posts the texts, and returns the
+// path of its page.
 func (b *Browser) Notes(texts ...string) string {
 	b.t.Helper()
 	path := b.Post("/chat", "agent", "", "text", texts[0]).Is(http.StatusSeeOther).Location
@@ -138,7 +142,7 @@ func (b *Browser) Notes(texts ...string) string {
 	return path
 }
 
-// Rows is the element around a window.
+// Rows returns the element that contains the messages of a conversation page.
 func (p Page) Rows() *html.Node {
 	p.T.Helper()
 	for _, n := range p.All("div") {

@@ -1,5 +1,5 @@
-// Package sitetest builds the handlers over real services and a real database,
-// and visits their pages as browsers do.
+// Package sitetest builds the HTTP handlers over real services and a real database, and requests their
+// pages as a browser would.
 package sitetest
 
 import (
@@ -35,8 +35,8 @@ import (
 	"agentsite/store"
 )
 
-// Site is a portal of real services on a real database; only what would call
-// outward is a fake.
+// Site is a portal of real services on a real database. Only the parts that would make outgoing
+// requests or run agents are fakes.
 type Site struct {
 	T        *testing.T
 	DB       *storetest.DB
@@ -48,7 +48,8 @@ type Site struct {
 	Router   http.Handler
 }
 
-// alive finds every agent alive and describes one at every address.
+// alive is a fake prober and reader: every agent is alive, and every address has the same agent, except
+// addresses with "nobody" in them, at which no server answers.
 type alive struct{}
 
 func (alive) Probe(context.Context, hub.Target) hub.Liveness {
@@ -67,14 +68,14 @@ func (alive) Read(_ context.Context, address string) (hub.Described, error) {
 		Skills: []hub.Skill{{ID: "read", Name: "Read", Tags: []string{"pdf"}, Examples: []string{"Read this"}}}}, nil
 }
 
-// idle is a runtime that never gets to work.
+// idle is a fake runtime that never runs a task.
 type idle struct{}
 
 func (idle) Wake()            {}
 func (idle) Stop(string) bool { return false }
 func (idle) Ended(task.Task)  {}
 
-// book finds agents and people as the portal does.
+// book implements chat.Directory with the hub and the accounts, as the portal does.
 type book struct {
 	hub *hub.Service
 	db  *storetest.DB
@@ -111,13 +112,14 @@ func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size 
 	return b.hub.Admit(ctx, actor, handle, size)
 }
 
-// NewSite returns a portal with that policy of sign-up.
+// NewSite returns a portal with the given policy for sign-up. Each change edits the configuration of
+// the accounts.
 func NewSite(t *testing.T, policy account.Policy, change ...func(*account.Config)) *Site {
 	t.Helper()
 	return NewSiteWith(t, policy, func(*handlers.Config) {}, change...)
 }
 
-// NewSiteWith is NewSite with another configuration of the handlers.
+// NewSiteWith is NewSite, and edit changes the configuration of the handlers.
 func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config), change ...func(*account.Config)) *Site {
 	t.Helper()
 	ctx, dir, log := t.Context(), t.TempDir(), slog.New(slog.DiscardHandler)
@@ -173,17 +175,17 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 
 var System = ident.Actor{Kind: ident.System}
 
-// lastAddr gives every browser an address of its own, so that limits of one do
-// not meet another.
+// lastAddr numbers the addresses of browsers. Each has its own, so that limits by address of one do not
+// affect another.
 var lastAddr atomic.Int64
 
-// Browser is a visitor with a cookie jar.
+// Browser is a visitor that keeps the session cookie.
 type Browser struct {
 	*Site
 	t      *testing.T
 	Addr   string
 	Cookie string
-	Actor  ident.Actor // of a person
+	Actor  ident.Actor // set for an account, zero for a guest
 }
 
 func (s *Site) Guest() *Browser {
@@ -193,7 +195,7 @@ func (s *Site) Guest() *Browser {
 
 const GoodPassword = "correct horse battery"
 
-// Person is a signed-in visitor with a new account.
+// Person creates an account and returns a browser that is signed in to it.
 func (s *Site) Person(name string) *Browser { return s.signedIn(name, false) }
 
 func (s *Site) Operator(name string) *Browser { return s.signedIn(name, true) }
@@ -216,7 +218,7 @@ func (s *Site) signedIn(name string, operator bool) *Browser {
 	return b
 }
 
-// AgentOf registers an agent of the person.
+// AgentOf registers an agent of kind A2A that the browser's account owns.
 func (s *Site) AgentOf(b *Browser, name string, visibility hub.Visibility) hub.Agent {
 	s.T.Helper()
 	title, text, endpoint, kind := "Title of "+name, "Says "+name+". And more.", "https://"+name+".example/a2a", hub.A2A
@@ -228,7 +230,7 @@ func (s *Site) AgentOf(b *Browser, name string, visibility hub.Visibility) hub.A
 	return a
 }
 
-// Page is an answer, read as a browser would.
+// Page is an answer with its parsed HTML.
 type Page struct {
 	T        *testing.T
 	Status   int
@@ -240,7 +242,7 @@ type Page struct {
 
 func (b *Browser) Get(path string) Page { return b.Do(http.MethodGet, path, nil) }
 
-// Post sends a form; pairs are names and values.
+// Post sends a form. pairs are names and values in turn.
 func (b *Browser) Post(path string, pairs ...string) Page {
 	in := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -285,7 +287,7 @@ func (p Page) Is(status int) Page {
 	return p
 }
 
-// Leads fails unless the answer sends the browser to path.
+// Leads fails the test unless the answer redirects to path.
 func (p Page) Leads(path string) Page {
 	p.T.Helper()
 	if p.Is(http.StatusSeeOther); p.Location != path {
@@ -294,7 +296,7 @@ func (p Page) Leads(path string) Page {
 	return p
 }
 
-// All are the elements with that name and those attributes, pairs of key and
+// All returns the elements with that tag name ("*" for any) and those attributes, pairs of name and
 // value.
 func (p Page) All(name string, attrs ...string) []*html.Node {
 	var out []*html.Node
@@ -318,7 +320,7 @@ func (p Page) All(name string, attrs ...string) []*html.Node {
 	return out
 }
 
-// One is the only such element.
+// One returns the only element that All finds, and ends the test if there is none or more than one.
 func (p Page) One(name string, attrs ...string) *html.Node {
 	p.T.Helper()
 	list := p.All(name, attrs...)
@@ -341,7 +343,7 @@ func Attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// Words are the text below a node, on one line.
+// Words returns the text below a node with white space reduced to single spaces.
 func Words(n *html.Node) string {
 	var b strings.Builder
 	var visit func(*html.Node)
@@ -357,8 +359,8 @@ func Words(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// Field fails unless the form shows again what was typed in the named field,
-// and says what is wrong with it when wrong is not empty.
+// Field fails the test unless the form field id has the value that was typed, and the message wrong
+// unless that is "".
 func (p Page) Field(id, value, wrong string) {
 	p.T.Helper()
 	n := p.One("*", "id", id)
@@ -380,7 +382,7 @@ func (p Page) Field(id, value, wrong string) {
 	}
 }
 
-// secureOnly allows addresses of https.
+// secureOnly is an address policy that allows https addresses only.
 type secureOnly struct{}
 
 func (secureOnly) CheckURL(u string) error {
@@ -390,7 +392,7 @@ func (secureOnly) CheckURL(u string) error {
 	return nil
 }
 
-// anyAddress is an address policy without limits.
+// anyAddress is an address policy that allows every address.
 type anyAddress struct{}
 
 func (anyAddress) CheckURL(string) error { return nil }

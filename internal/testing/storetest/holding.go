@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"agentsite/store"
 )
 
-// TablesHolding returns the tables and columns of the database in a folder in
-// which a text stands, as "table.column". Tables of full-text indexes are among
-// them. Letters are compared without their case.
+// TablesHolding returns the columns, as "table.column", that contain the text anywhere in the database
+// in folder dir, without regard to case. It includes the tables of full-text indexes, so that a test
+// can prove that a deleted text is gone.
 func TablesHolding(t testing.TB, dir, text string) []string {
 	t.Helper()
 	u := url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName), RawQuery: "mode=ro"}

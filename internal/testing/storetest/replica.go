@@ -9,8 +9,8 @@ import (
 	"agentsite/store/replica"
 )
 
-// Replica opens the replica of a portal in dir and closes it when the test
-// ends; closing it earlier is fine.
+// Replica opens the replica of a portal in dir and closes it when the test ends. The test may close it
+// earlier.
 func Replica(t testing.TB, dir string, own record.PortalID, network string) *replica.Replica {
 	t.Helper()
 	r, err := replica.Open(context.Background(), dir, own, network, slog.New(slog.DiscardHandler))

@@ -1,6 +1,5 @@
-// Package storetest gives tests a real database of their own and fills it
-// quickly: every helper ends the test when it fails. It decides nothing about
-// the product; what it stores is what the services would store.
+// Package storetest gives tests a real database and fills it as the services would. Every function ends
+// the test when it fails.
 package storetest
 
 import (
@@ -25,8 +24,8 @@ import (
 	"agentsite/store/hooks"
 )
 
-// DB is the database of a portal with the methods of all its stores, so that a
-// test can use one value as any port.
+// DB is the database of a portal with the methods of all its stores, so that one value implements every
+// store port of the services.
 type DB struct {
 	*store.DB
 	*accounts.Accounts
@@ -38,10 +37,11 @@ type DB struct {
 	*store.Backups
 }
 
-// peerStore has a name that differs from its method Peers.
+// peerStore is store.Peers under a name that differs from its method Peers, because a struct cannot
+// embed a field and a method of one name.
 type peerStore = store.Peers
 
-// Peers implements federation.PeerStore: both the stores and peerStore have a
+// Peers implements federation.PeerStore. It decides between the embedded fields, which both have a
 // Peers.
 func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) { return d.peerStore.Peers(ctx) }
 
@@ -50,8 +50,8 @@ func Join(db *store.DB) *DB {
 	return &DB{db, db.Accounts, db.Hub, db.Chat, db.Hooks, db.Peers, db.Words, db.Backups}
 }
 
-// New returns a database in a fresh folder that also holds a portal's keys.
-// It is closed when the test ends.
+// New returns a database in a new folder, in which it also creates the keys of a portal. The database
+// is closed when the test ends.
 func New(t testing.TB) *DB {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,9 +59,9 @@ func New(t testing.TB) *DB {
 	return Open(t, dir)
 }
 
-// Prepare puts a portal's keys and an empty database into a folder that has
-// neither. The database is made once: its schema takes most of what a test does
-// with it.
+// Prepare creates the keys of a portal and an empty database in a folder without them. It copies a
+// database that is made only once in a process, because creating the schema takes longer than most
+// tests.
 func Prepare(t testing.TB, dir string) {
 	t.Helper()
 	b, err := empty()
@@ -76,7 +76,7 @@ func Prepare(t testing.TB, dir string) {
 	}
 }
 
-// empty is a database as a portal's first start makes it.
+// empty returns the file of a database as the first start of a portal creates it.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "agentsite-empty-")
 	if err != nil {
@@ -93,8 +93,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, store.FileName))
 })
 
-// Open opens the database in dir and closes it when the test ends; closing it
-// earlier is fine.
+// Open opens the database in dir and closes it when the test ends. The test may close it earlier.
 func Open(t testing.TB, dir string) *DB {
 	t.Helper()
 	opened, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
@@ -110,10 +109,10 @@ func Open(t testing.TB, dir string) *DB {
 	return db
 }
 
-// Dir is the data folder of db.
+// Dir returns the data folder of db.
 func Dir(db *DB) string { return filepath.Dir(db.Path()) }
 
-// Account stores an account whose password nobody knows.
+// Account stores an account with that name, with a password hash that matches no password.
 func Account(t testing.TB, db *DB, name string) account.Account {
 	t.Helper()
 	a := account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", CreatedAt: clock.Now()}
@@ -123,8 +122,8 @@ func Account(t testing.TB, db *DB, name string) account.Account {
 	return a
 }
 
-// Credential stores a credential of the account, or of nobody when a is zero,
-// and returns it; its Hash is what it is found by.
+// Credential stores a credential of the account, or of no account when a is zero, that expires after
+// life. A service finds it by the Hash of the result.
 func Credential(t testing.TB, db *DB, a account.Account, kind account.CredentialKind, life time.Duration) account.Credential {
 	t.Helper()
 	c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(ident.NewID()), Kind: kind, AccountID: a.ID, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(life)}
@@ -134,8 +133,7 @@ func Credential(t testing.TB, db *DB, a account.Account, kind account.Credential
 	return c
 }
 
-// Agent stores a public agent of the account, or a built-in one when owner is
-// zero.
+// Agent stores a public agent of the account, or a built-in agent when owner is zero.
 func Agent(t testing.TB, db *DB, name string, owner account.Account) hub.Agent {
 	t.Helper()
 	now := clock.Now()
@@ -151,7 +149,7 @@ func Agent(t testing.TB, db *DB, name string, owner account.Account) hub.Agent {
 	return a
 }
 
-// Conversation stores a conversation of the account with the agents.
+// Conversation stores a conversation that the account owns, with the agents as members.
 func Conversation(t testing.TB, db *DB, owner account.Account, agents ...hub.Agent) chat.Conversation {
 	t.Helper()
 	c := chat.Conversation{ID: ident.NewID(), CreatedAt: clock.Now(), Members: []chat.Member{{Kind: "person", ID: owner.ID, Handle: owner.Name, Role: "owner"}}}
@@ -164,7 +162,8 @@ func Conversation(t testing.TB, db *DB, owner account.Account, agents ...hub.Age
 	return c
 }
 
-// Post is what the account would say in the conversation; each agent is asked.
+// Post returns a message of the account in the conversation that creates a task for each agent in ask.
+// It stores nothing.
 func Post(c chat.Conversation, who account.Account, clientID, text string, ask ...hub.Agent) chat.Post {
 	now := clock.Now()
 	p := chat.Post{MustBeMember: true, Message: chat.Message{ConversationID: c.ID, ID: ident.NewID(), ClientID: clientID,
@@ -176,7 +175,7 @@ func Post(c chat.Conversation, who account.Account, clientID, text string, ask .
 	return p
 }
 
-// Say posts a text and returns what that did.
+// Say stores a message of the account and returns the result of storing it.
 func Say(t testing.TB, db *DB, c chat.Conversation, who account.Account, text string, ask ...hub.Agent) chat.Posted {
 	t.Helper()
 	done, err := db.Append(context.Background(), Post(c, who, ident.NewID(), text, ask...))
@@ -186,8 +185,8 @@ func Say(t testing.TB, db *DB, c chat.Conversation, who account.Account, text st
 	return done
 }
 
-// Answer is the message by which k comes into the state, as the service
-// writes it, with k changed to match.
+// Answer returns the message with which an agent brings the task k into the state, and k in that state.
+// It stores nothing.
 func Answer(k task.Task, state task.State, text string) (task.Task, chat.Message) {
 	k.State, k.UpdatedAt = state, clock.Now()
 	m := chat.Message{ConversationID: k.ConversationID, ID: ident.NewID(), ClientID: k.ID, Sender: chat.Sender{Kind: "agent", ID: k.AgentID, Handle: k.AgentHandle},
@@ -198,7 +197,7 @@ func Answer(k task.Task, state task.State, text string) (task.Task, chat.Message
 	return k, m
 }
 
-// Finish brings a task into the state by a message.
+// Finish brings a task into the state and stores the message of its agent.
 func Finish(t testing.TB, db *DB, k task.Task, state task.State, text string) chat.Message {
 	t.Helper()
 	k, m := Answer(k, state, text)
@@ -209,7 +208,7 @@ func Finish(t testing.TB, db *DB, k task.Task, state task.State, text string) ch
 	return done.Message
 }
 
-// Messages returns a whole transcript.
+// Messages returns the whole transcript of a conversation.
 func Messages(t testing.TB, db *DB, conversationID string) []chat.Message {
 	t.Helper()
 	var all []chat.Message
@@ -225,7 +224,7 @@ func Messages(t testing.TB, db *DB, conversationID string) []chat.Message {
 	}
 }
 
-// Sound fails the test unless a verification finds nothing.
+// Sound fails the test unless a verification of the database finds no defect.
 func Sound(t testing.TB, db *DB) store.Report {
 	t.Helper()
 	r, err := db.Verify(context.Background())
