@@ -14,9 +14,9 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 )
 
-// old is a door of A2A 0.3 in front of the SDK's handler. The SDK's own
-// (a2acompat/a2av0) brings gRPC into go.mod; how to run the drivers against
-// that one stands in agentruntime/remote/testdata/a2acompat_test.go.txt.
+// old serves A2A 0.3 in front of the SDK's handler for 1.0. The SDK has such a server too
+// (a2acompat/a2av0), but it adds gRPC to go.mod. The file
+// agentruntime/remote/testdata/a2acompat_test.go.txt explains how to run the drivers against it.
 type old struct {
 	handler a2asrv.RequestHandler
 	binding string
@@ -153,7 +153,7 @@ func (o old) rest(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// oldRequest reads 0.3's MessageSendParams.
+// oldRequest translates MessageSendParams of version 0.3. Invalid JSON gives an empty message.
 func oldRequest(b []byte) *sdk.SendMessageRequest {
 	var w struct {
 		Message struct {
@@ -182,7 +182,7 @@ func oldRequest(b []byte) *sdk.SendMessageRequest {
 	return &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: !blocking}}
 }
 
-// oldEvent writes an event as 0.3's JSON-RPC binding has it.
+// oldEvent translates an event into the form of the JSON-RPC binding of version 0.3.
 func oldEvent(ev sdk.Event) any {
 	state := func(s sdk.TaskStatus) map[string]any {
 		out := map[string]any{"state": strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(string(s.State), "TASK_STATE_")), "_", "-")}

@@ -17,9 +17,9 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 )
 
-// A2AServer is an A2A agent on the protocol's own SDK, in one version and
-// binding. The first segment of the path is the Mode; modes that misbehave do
-// so in the protocol's form.
+// A2AServer is an A2A agent built on the protocol's SDK, in one version and binding. The first segment
+// of a request's path is its Mode; a misbehaving mode still begins with a valid answer of the protocol.
+// Started and Stopped receive a value when a waiting task begins and when it is cancelled.
 type A2AServer struct {
 	*httptest.Server
 	Version, Binding string
@@ -28,18 +28,18 @@ type A2AServer struct {
 	door  http.Handler
 	ended chan struct{}
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	messages []*sdk.Message
 	headers  []http.Header
 }
 
-// NewA2AServer starts an agent that speaks version "1.0" or "0.3" over
-// "JSONRPC" or "HTTP+JSON"; it ends with t.
+// NewA2AServer starts an agent on loopback for version "1.0" or "0.3" and binding "JSONRPC" or
+// "HTTP+JSON". It is closed when t ends.
 func NewA2AServer(t testing.TB, version, binding string) *A2AServer {
 	return (*Network)(nil).A2AServer(t, version, binding)
 }
 
-// A2AServer is NewA2AServer on the network.
+// A2AServer is NewA2AServer on the network n.
 func (n *Network) A2AServer(t testing.TB, version, binding string) *A2AServer {
 	return n.a2aServer(t, version, binding, func(h a2asrv.RequestHandler) http.Handler {
 		switch {
@@ -52,7 +52,7 @@ func (n *Network) A2AServer(t testing.TB, version, binding string) *A2AServer {
 	})
 }
 
-// NewA2AServerWith is NewA2AServer with another door in front of the agent.
+// NewA2AServerWith is NewA2AServer with an HTTP handler that door builds around the agent.
 func NewA2AServerWith(t testing.TB, version, binding string, door func(a2asrv.RequestHandler) http.Handler) *A2AServer {
 	return (*Network)(nil).a2aServer(t, version, binding, door)
 }
@@ -66,10 +66,10 @@ func (n *Network) a2aServer(t testing.TB, version, binding string, door func(a2a
 	return s
 }
 
-// Endpoint is the agent's interface in mode.
+// Endpoint returns the address of the agent in a mode.
 func (s *A2AServer) Endpoint(mode Mode) string { return s.URL + "/" + string(mode) }
 
-// Card is the agent's card in mode.
+// Card returns the agent card for a mode, in the form of the server's version.
 func (s *A2AServer) Card(mode Mode, streaming bool) map[string]any {
 	card := map[string]any{
 		"name": "Echo Agent", "description": "Says it again.", "version": "1",
@@ -85,7 +85,7 @@ func (s *A2AServer) Card(mode Mode, streaming bool) map[string]any {
 	return card
 }
 
-// Messages are what the agent was sent, Headers what came with each request.
+// Messages returns the messages that the agent received, and the headers of all requests.
 func (s *A2AServer) Messages() ([]*sdk.Message, []http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,8 @@ func (s *A2AServer) serve(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/"+mode, s.door).ServeHTTP(w, r)
 }
 
-// halfway begins a proper answer and does not end it.
+// halfway sends the valid beginning of an answer and then behaves like mode, without completing the
+// answer.
 func (s *A2AServer) halfway(mode Mode, w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -140,8 +141,8 @@ func (s *A2AServer) halfway(mode Mode, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Event writes an event of this version and binding: kind is task, message,
-// statusUpdate or artifactUpdate.
+// Event encodes an event in the form of the server's version and binding. kind is task, message,
+// statusUpdate or artifactUpdate. It may change body.
 func (s *A2AServer) Event(kind string, body map[string]any) []byte {
 	var v any = map[string]any{kind: body}
 	if s.Version == "0.3" && s.Binding == "JSONRPC" {
@@ -158,7 +159,8 @@ func (s *A2AServer) Event(kind string, body map[string]any) []byte {
 	return b
 }
 
-// State is a state as this version and binding spell it; in is lower case.
+// State returns a task state in the spelling of the server's version and binding. in is lower case with
+// underscores.
 func (s *A2AServer) State(in string) string {
 	if s.Version == "0.3" && s.Binding == "JSONRPC" {
 		return strings.ReplaceAll(in, "_", "-")
@@ -166,7 +168,7 @@ func (s *A2AServer) State(in string) string {
 	return "TASK_STATE_" + strings.ToUpper(in)
 }
 
-// Text is a text part.
+// Text returns a text part in the form of the server's version and binding.
 func (s *A2AServer) Text(text string) map[string]any {
 	p := map[string]any{"text": text}
 	if s.Version == "0.3" && s.Binding == "JSONRPC" {
@@ -175,7 +177,8 @@ func (s *A2AServer) Text(text string) map[string]any {
 	return p
 }
 
-// echoer is the agent: it repeats, asks back for "ask", and waits for "wait".
+// echoer is the agent: it repeats the text, asks for input at "ask", answers without a task at "message
+// only", rejects "refuse", and at "wait" works until it is cancelled.
 type echoer struct{ s *A2AServer }
 
 // Execute implements a2asrv.AgentExecutor.

@@ -1,7 +1,6 @@
-// Package agenttest is the conformance kit that every kind of agent passes,
-// and the far sides that drivers are tested against: a scripted server of the
-// OpenAI API and A2A agents built on the protocol's own SDK. It is imported by
-// tests only.
+// Package agenttest tests that an implementation of task.Agent keeps its contract, and provides the
+// servers to which drivers connect in tests: a scripted server of the OpenAI API, and A2A agents and
+// MCP servers built on the protocols' SDKs.
 package agenttest
 
 import (
@@ -19,55 +18,55 @@ import (
 	"agentsite/internal/task"
 )
 
-// Mode is how the far side of a call behaves.
+// Mode is the behaviour of the server that a call reaches.
 type Mode string
 
-// The modes. Echo answers with Echoed of what it was asked; Wait works until
-// it is told to stop; the others misbehave.
+// In mode Echo the server answers with Echoed of the text, in mode Wait it works until the call is
+// cancelled. In all other modes it misbehaves, and the call must fail.
 const (
 	Echo     Mode = "echo"
 	Wait     Mode = "wait"
-	Hang     Mode = "hang"     // takes the request and never answers
-	Stall    Mode = "stall"    // begins an answer, then falls silent
-	Babble   Mode = "babble"   // never stops answering
+	Hang     Mode = "hang"     // reads the request and never answers
+	Stall    Mode = "stall"    // begins an answer and then sends nothing more
+	Babble   Mode = "babble"   // sends an answer that never ends
 	Oversize Mode = "oversize" // one answer of 100 MiB
-	Garbage  Mode = "garbage"  // bytes that mean nothing
-	Page     Mode = "page"     // a web page
-	Cut      Mode = "cut"      // the connection ends in the middle
+	Garbage  Mode = "garbage"  // bytes that are valid in no protocol
+	Page     Mode = "page"     // a web page instead of an answer
+	Cut      Mode = "cut"      // closes the connection in the middle of an answer
 )
 
-// bad lists the modes that must end in failure.
+// bad lists the modes in which a call must fail.
 var bad = []Mode{Hang, Stall, Babble, Oversize, Garbage, Page, Cut}
 
-// Echoed is what an agent in mode Echo answers to text.
+// Echoed returns the answer to text in mode Echo.
 func Echoed(text string) string { return "You said: " + text }
 
-// Script tells the kit how to make an agent's far side behave.
+// Script describes the server of the agent under test to Run.
 type Script struct {
-	// Call returns a call that asks text of an agent behaving like mode; ok is
-	// false where the kind has no such thing.
+	// Call returns a call that sends text to a server in that mode. ok is false if this kind of agent
+	// has no such mode.
 	Call func(mode Mode, text string) (call task.Call, ok bool)
-	// Started receives a value when a call in mode Wait has reached the far
-	// side, Stopped when the far side was told to stop. Either may be nil;
-	// with Stopped such a call must use its sink before it is stopped.
+	// Started receives a value when a call in mode Wait has reached the server, Stopped when the server
+	// was asked to stop. Either may be nil. With Stopped, the call must use its sink before the test
+	// cancels it.
 	Started, Stopped <-chan struct{}
-	// Streams is true when the answer must grow in more than one piece.
+	// Streams means that the answer must arrive in more than one piece.
 	Streams bool
 }
 
 const (
 	stopWithin = 500 * time.Millisecond
-	// badWithin bounds how long a misbehaving far side may hold a driver
-	// whose RoundTripper has the timeouts of the product.
+	// badWithin is the time in which a call of a misbehaving server must end. The time is virtual; the
+	// timeouts are those of the product.
 	badWithin = 30 * time.Minute
 	maxShown  = 300 << 10
-	// maxGrowth is how much live memory one misbehaving call may cost.
+	// maxGrowth is the memory in bytes that may still be in use after one call of a misbehaving server.
 	maxGrowth = 64 << 20
 )
 
-// Run checks that agents made by fresh keep the promises of task.Agent. fresh
-// is called once per check and cleans up by t. Each check runs under
-// testing/synctest, so far sides must be in memory: see Network.
+// Run tests that the agents from fresh keep the contract of task.Agent. fresh is called once per test
+// and cleans up through its t. Each test runs under testing/synctest, so servers must be on a Network
+// in memory.
 func Run(t *testing.T, fresh func(t *testing.T) (task.Agent, Script)) {
 	check := func(name string, f func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
@@ -80,7 +79,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (task.Agent, Script)) {
 	}
 }
 
-// outcome runs one call and checks what holds for every call.
+// outcome makes one call and checks the rules that hold for every call.
 func outcome(t *testing.T, ctx context.Context, a task.Agent, call task.Call) (task.Result, *Recorder, error) {
 	t.Helper()
 	rec := &Recorder{}
@@ -158,7 +157,7 @@ func cancelEnds(t *testing.T, fresh func(*testing.T) (task.Agent, Script)) {
 		wait(script.Started)
 	}
 	if script.Stopped != nil {
-		wait(active) // an agent that knows of nothing cannot stop it
+		wait(active) // before the first use of the sink the agent may not know the server's task, so it could not stop it
 	}
 	at := time.Now()
 	cancel()
@@ -230,7 +229,7 @@ func misbehaves(t *testing.T, fresh func(*testing.T) (task.Agent, Script), mode 
 	}
 }
 
-// readable checks that a reason is a sentence for people.
+// readable checks that a reason is a sentence for people, without internals of the program.
 func readable(t *testing.T, why string) {
 	t.Helper()
 	if len(why) < 15 || len(why) > 600 || !strings.HasSuffix(why, ".") {

@@ -16,12 +16,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MCPServer is a server of tools on the protocol's own SDK. The first segment
-// of the path is the Mode: tool calls misbehave accordingly, all else works.
+// MCPServer is an MCP server with tools, built on the protocol's SDK. The first segment of a request's
+// path is its Mode: in a misbehaving mode only tool calls misbehave. Started and Stopped receive a
+// value when a tool call in mode Wait begins and when it is cancelled.
 type MCPServer struct {
 	*httptest.Server
-	// Modern is true for 2026-07-28 without sessions, false for 2025-11-25
-	// with them.
+	// Modern selects the version: 2026-07-28 without sessions if true, 2025-11-25 with sessions if
+	// false.
 	Modern           bool
 	Started, Stopped chan struct{}
 
@@ -29,24 +30,24 @@ type MCPServer struct {
 	ended chan struct{}
 	key   string
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	calls   []json.RawMessage
 	methods []string
 	headers []http.Header
 }
 
-// EchoSchema is the schema of the tool echo.
+// EchoSchema is the JSON schema of the arguments of the tool echo.
 const EchoSchema = `{"type":"object","properties":{"text":{"type":"string","description":"What to say again","examples":["hello"]}},"required":["text"]}`
 
-// NewMCPServer starts a server with the one tool echo; it ends with t.
+// NewMCPServer starts a server on loopback with the single tool echo. It is closed when t ends.
 func NewMCPServer(t testing.TB, modern bool) *MCPServer {
 	return (*Network)(nil).MCPServer(t, modern)
 }
 
-// MCPServer is NewMCPServer on the network.
+// MCPServer is NewMCPServer on the network n.
 func (n *Network) MCPServer(t testing.TB, modern bool) *MCPServer { return n.mcpServer(t, modern, nil) }
 
-// NewMCPServerWith is NewMCPServer with the tools that add brings.
+// NewMCPServerWith is NewMCPServer with the tools that add registers, instead of echo.
 func NewMCPServerWith(t testing.TB, modern bool, add func(*sdk.Server)) *MCPServer {
 	return (*Network)(nil).mcpServer(t, modern, add)
 }
@@ -77,33 +78,32 @@ func (n *Network) mcpServer(t testing.TB, modern bool, add func(*sdk.Server)) *M
 	return s
 }
 
-// WithKey makes the server ask for "Authorization: Bearer key". Call it
-// before use.
+// WithKey makes the server refuse requests without the header "Authorization: Bearer key". It must be
+// called before the first request.
 func (s *MCPServer) WithKey(key string) *MCPServer {
 	s.key = key
 	return s
 }
 
-// Endpoint is the server's address in mode.
+// Endpoint returns the address of the server in a mode.
 func (s *MCPServer) Endpoint(mode Mode) string { return s.URL + "/" + string(mode) }
 
-// Calls are the parameters of the tool calls so far; Methods all methods that
-// were asked for, with the headers of each request.
+// Calls returns the parameters of all tool calls so far.
 func (s *MCPServer) Calls() []json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]json.RawMessage(nil), s.calls...)
 }
 
-// Methods are the methods of all messages so far, and the headers they came
-// with.
+// Methods returns the methods of all messages so far, and the headers of each request. The method of a
+// request that is no POST is its HTTP method.
 func (s *MCPServer) Methods() ([]string, []http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.methods...), append([]http.Header(nil), s.headers...)
 }
 
-// Forget empties Calls and Methods.
+// Forget empties the lists that Calls and Methods return.
 func (s *MCPServer) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *MCPServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.door.ServeHTTP(w, r)
 }
 
-// wait works until it is told to stop: by the end of the stream since
-// 2026-07-28, by a notification before.
+// wait answers a tool call with progress until the client cancels it: by closing the stream in version
+// 2026-07-28, by a notification in the older version.
 func (s *MCPServer) wait(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	s.progress(w, 1)
@@ -186,7 +186,8 @@ func (s *MCPServer) progress(w http.ResponseWriter, n int) error {
 	return err
 }
 
-// halfway begins a proper answer and does not end it.
+// halfway sends the valid beginning of an answer and then behaves like mode, without completing the
+// answer.
 func (s *MCPServer) halfway(mode Mode, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	s.progress(w, 1)

@@ -13,10 +13,9 @@ import (
 	"agentsite/internal/egress"
 )
 
-// Network is a network in memory. Servers on it are reached by its Dial alone.
-// Under testing/synctest every wait on it passes at once, because its
-// connections are net.Pipe. A nil Network is the loopback interface. It is safe
-// for concurrent use.
+// Network is a network in memory; only its Dial reaches the servers on it. Its connections are
+// net.Pipe, so under testing/synctest every wait is virtual and passes at once. A nil Network stands
+// for the loopback interface. It is safe for concurrent use.
 type Network struct {
 	mu        sync.Mutex // guards listeners
 	listeners map[string]*listener
@@ -25,8 +24,8 @@ type Network struct {
 // NewNetwork returns a network without servers.
 func NewNetwork() *Network { return &Network{listeners: make(map[string]*listener)} }
 
-// Transport returns the product's guarded client on this network, with its own
-// timeouts.
+// Transport returns the product's HTTP client for outgoing requests, with its timeouts, on this
+// network.
 func (n *Network) Transport(t testing.TB) http.RoundTripper {
 	c := egress.New(egress.Config{
 		AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -37,7 +36,7 @@ func (n *Network) Transport(t testing.TB) http.RoundTripper {
 	return c.RoundTripper()
 }
 
-// Dial connects to a server; an address without one refuses.
+// Dial connects to a server by its address, host:port. It returns ECONNREFUSED if there is none.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	l := n.listeners[address]
@@ -56,7 +55,7 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 }
 
-// Serve starts a server, which the caller closes.
+// Serve starts a server for h on the network. The caller must close it.
 func (n *Network) Serve(h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	if n != nil {
@@ -79,7 +78,7 @@ func (n *Network) listen() net.Listener {
 	return l
 }
 
-// listener is a net.Listener in memory.
+// listener is a net.Listener on a Network.
 type listener struct {
 	at       *net.TCPAddr
 	incoming chan net.Conn

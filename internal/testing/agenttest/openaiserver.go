@@ -13,13 +13,14 @@ import (
 	"agentsite/internal/openai"
 )
 
-// OpenAIServer is a scripted server of the OpenAI API. The first segment of
-// the path is the Mode: its base in mode Echo is URL + "/echo/v1".
+// OpenAIServer is a scripted server of the OpenAI API. The first segment of a request's path is its
+// Mode; for example, the base URL of mode Echo is URL + "/echo/v1". Started and Stopped receive a value
+// when a request in mode Wait begins and when it is cancelled.
 type OpenAIServer struct {
 	*httptest.Server
 	Started, Stopped chan struct{}
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	requests []openai.ChatRequest
 	headers  []http.Header
 	lists    int
@@ -27,10 +28,10 @@ type OpenAIServer struct {
 	played   int
 }
 
-// NewOpenAIServer starts the server; it ends with t.
+// NewOpenAIServer starts the server on loopback. It is closed when t ends.
 func NewOpenAIServer(t testing.TB) *OpenAIServer { return (*Network)(nil).OpenAIServer(t) }
 
-// OpenAIServer starts the server on the network; it ends with t.
+// OpenAIServer starts the server on the network n. It is closed when t ends.
 func (n *Network) OpenAIServer(t testing.TB) *OpenAIServer {
 	s := &OpenAIServer{Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100)}
 	s.Server = n.Serve(http.HandlerFunc(s.serve))
@@ -38,17 +39,17 @@ func (n *Network) OpenAIServer(t testing.TB) *OpenAIServer {
 	return s
 }
 
-// Base is the base URL of the API in mode.
+// Base returns the base URL of the API in a mode.
 func (s *OpenAIServer) Base(mode Mode) string { return s.URL + "/" + string(mode) + "/v1" }
 
-// Requests are the chat requests so far, with their headers.
+// Requests returns the chat requests so far, with the headers of each.
 func (s *OpenAIServer) Requests() ([]openai.ChatRequest, []http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]openai.ChatRequest(nil), s.requests...), append([]http.Header(nil), s.headers...)
 }
 
-// Lists is how often the models were asked for.
+// Lists returns the number of requests for the list of models.
 func (s *OpenAIServer) Lists() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,11 +115,12 @@ func (s *OpenAIServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// misbehave plays the modes that are the same in every protocol.
+// misbehave answers in the modes that are independent of the protocol. It returns false, without an
+// answer, for any other mode.
 func misbehave(mode Mode, w http.ResponseWriter, r *http.Request) bool {
 	switch mode {
 	case Hang:
-		// The server notices a lost client only after it read the request.
+		// An HTTP/1.1 server notices a closed connection only after it has read the whole request.
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	case Garbage:

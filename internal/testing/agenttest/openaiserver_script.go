@@ -10,40 +10,40 @@ import (
 	"agentsite/internal/openai"
 )
 
-// Scripted is the mode in which an OpenAIServer answers as Script says.
+// Scripted is the mode in which an OpenAIServer gives the answers that were set by Script.
 const Scripted Mode = "scripted"
 
-// Turn is one answer of a scripted model. The zero Turn answers with nothing.
+// Turn is one answer of a scripted model. The zero Turn is an empty answer.
 type Turn struct {
 	Text  string
 	Calls []openai.ToolCall
-	// Whole answers with one JSON text instead of a stream.
+	// Whole means one JSON answer instead of a stream.
 	Whole bool
-	// Reasoning is what the model thinks aloud.
+	// Reasoning is the reasoning text before the answer.
 	Reasoning string
-	// Usage, when set, is what the server says the turn has cost.
+	// Usage is the reported token usage; nil reports none.
 	Usage *openai.Usage
-	// Status and Refusal, when set, refuse the request.
+	// Status refuses the request with that HTTP status, unless it is 0, and with the message Refusal.
 	Status  int
 	Refusal string
-	// Raw, when set, is sent as the stream instead of all this.
+	// Raw is sent as the whole body of the stream, unless it is "".
 	Raw string
-	// Hang answers nothing until the request is given up.
+	// Hang means no answer until the client closes the request. It wins over all other fields.
 	Hang bool
 }
 
-// Want is a call as a model asks for it.
+// Want returns a tool call as a model requests it. arguments is JSON.
 func Want(id, name, arguments string) openai.ToolCall {
 	return openai.ToolCall{ID: id, Type: "function", Function: openai.FunctionCall{Name: name, Arguments: openai.Arguments(arguments)}}
 }
 
-// Turns is a script that plays list and then repeats its last turn.
+// Turns returns a script that gives the answers of list in order and then repeats the last one.
 func Turns(list ...Turn) func(int, openai.ChatRequest) Turn {
 	return func(n int, _ openai.ChatRequest) Turn { return list[min(n, len(list)-1)] }
 }
 
-// Script sets what mode Scripted answers to the nth chat request, from 0. It
-// is called by one request at a time.
+// Script sets the function that answers the nth chat request in mode Scripted, from 0. The server calls
+// it for one request at a time, with its mutex held, so it must not call the server's methods.
 func (s *OpenAIServer) Script(next func(n int, req openai.ChatRequest) Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,7 @@ func (s *OpenAIServer) play(w http.ResponseWriter, r *http.Request, req openai.C
 	}
 }
 
-// streamTurn sends the text word by word and each call's arguments in two
-// pieces.
+// streamTurn streams a turn: the text word by word, and the arguments of each tool call in two pieces.
 func streamTurn(w http.ResponseWriter, req openai.ChatRequest, turn Turn, finish string) {
 	send := func(c openai.Chunk) {
 		c.Object, c.Model = "chat.completion.chunk", req.Model

@@ -11,11 +11,10 @@ import (
 	"agentsite/internal/task"
 )
 
-// Recorder is a task.Sink that remembers what it was given and what its user
-// did wrong: using it from two goroutines at once, or after Run returned. The
-// zero value is ready.
+// Recorder is a task.Sink that records all calls. It also records violations of the sink's contract:
+// use by two goroutines at once, or after Run returned. The zero value is ready.
 type Recorder struct {
-	mu          sync.Mutex // guards all below
+	mu          sync.Mutex // guards the fields below, up to faults
 	shown       strings.Builder
 	replaced    int
 	deltas      int
@@ -25,14 +24,15 @@ type Recorder struct {
 	busy, over  bool
 	faults      []string
 
-	// OnCheckpoint, when set before use, is asked before a checkpoint is kept;
-	// its error is what Checkpoint returns.
+	// OnCheckpoint, unless nil, is called before a checkpoint is recorded. If it returns an error,
+	// Checkpoint returns the error and records nothing. It must be set before use.
 	OnCheckpoint func(json.RawMessage) error
-	// Active, when set before use, is closed at the first use.
+	// Active, unless nil, is closed at the first use of the sink. It must be set before use.
 	Active chan struct{}
 }
 
-// begin notes a use of the sink and returns how to end it.
+// begin records the start of a call and returns the function that ends it. what names the method in a
+// violation.
 func (r *Recorder) begin(what string) func() {
 	r.mu.Lock()
 	if r.busy {
@@ -107,42 +107,42 @@ func (r *Recorder) Checkpoint(ctx context.Context, state json.RawMessage) error 
 	return ctx.Err()
 }
 
-// Over says that Run has returned: from now on every use is a fault.
+// Over says that Run has returned: every later use of the sink is a violation.
 func (r *Recorder) Over() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 }
 
-// Shown is the text readers see.
+// Shown returns the text that readers of the conversation see.
 func (r *Recorder) Shown() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.shown.String()
 }
 
-// Deltas is how often Text was called.
+// Deltas returns the number of calls of Text.
 func (r *Recorder) Deltas() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.deltas
 }
 
-// Statuses are the texts of Status, oldest first.
+// Statuses returns the texts given to Status, oldest first.
 func (r *Recorder) Statuses() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.statuses)
 }
 
-// Artifacts are the artifacts as they stand.
+// Artifacts returns the latest state of each artifact.
 func (r *Recorder) Artifacts() []task.Artifact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.artifacts)
 }
 
-// LastCheckpoint is the state stored last, or nil.
+// LastCheckpoint returns the last recorded checkpoint, or nil if there is none.
 func (r *Recorder) LastCheckpoint() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,14 +152,14 @@ func (r *Recorder) LastCheckpoint() json.RawMessage {
 	return r.checkpoints[len(r.checkpoints)-1]
 }
 
-// Faults is what the user of the sink did wrong.
+// Faults returns the recorded violations of the sink's contract.
 func (r *Recorder) Faults() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.faults)
 }
 
-// String sums up for messages of tests.
+// String returns a summary for messages of tests.
 func (r *Recorder) String() string {
 	s := r.Shown()
 	if len(s) > 200 {

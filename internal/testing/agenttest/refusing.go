@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// Refusing returns the address, host:port, of a loopback port that refuses
-// connections until the test ends. It is the near end of a connection: nobody
-// listens there, and nobody else is given it meanwhile, as the port of a
-// listener that was closed may be.
+// Refusing returns the address, host:port, of a loopback port that refuses connections until the test
+// ends. The port belongs to the client end of an open connection: nothing listens on it, and unlike the
+// port of a closed listener it cannot be given to another program.
 func Refusing(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

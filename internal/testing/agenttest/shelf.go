@@ -10,17 +10,17 @@ import (
 	"agentsite/internal/task"
 )
 
-// Shelf is the files of a call, by the URL of their part. It implements
-// task.Files.
+// Shelf is a task.Files in memory: it maps the URL of a file part to its file. It is not safe for
+// concurrent Put.
 type Shelf map[string]Filed
 
-// Filed is one file.
+// Filed is the content of one file.
 type Filed struct {
 	MediaType string
 	Body      []byte
 }
 
-// Put adds a file and returns the part that refers to it.
+// Put adds a file and returns a part that refers to it.
 func (s Shelf) Put(name, mediaType string, body []byte) task.Part {
 	url := fmt.Sprintf("%s%d", task.FilePath, len(s))
 	s[url] = Filed{mediaType, body}

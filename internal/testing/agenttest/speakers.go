@@ -10,8 +10,8 @@ import (
 
 var markOf = regexp.MustCompile(`\[#([a-z2-7]{12}) NAME `)
 
-// Mark finds in a system text the mark that messages of several speakers
-// carry.
+// Mark returns the random mark with which a system prompt announces the names of speakers in the
+// messages. It ends the test if the prompt has none.
 func Mark(t testing.TB, system string) string {
 	t.Helper()
 	m := markOf.FindStringSubmatch(system)
@@ -21,8 +21,8 @@ func Mark(t testing.TB, system string) string {
 	return m[1]
 }
 
-// Unmarked returns messages with MARK for the mark, which is another for every
-// call.
+// Unmarked returns a copy of the messages with MARK in place of the mark, which differs in every call,
+// so that tests can compare them.
 func Unmarked(list []openai.Message, mark string) []openai.Message {
 	out := append([]openai.Message(nil), list...)
 	for i := range out {

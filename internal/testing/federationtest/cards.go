@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Cards is a federation.Cards. The zero value is ready. It is safe for
+// Cards is a federation.Cards that is kept in memory. The zero value is ready. It is safe for
 // concurrent use.
 type Cards struct {
 	mu   sync.Mutex // guards list

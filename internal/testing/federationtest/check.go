@@ -15,8 +15,7 @@ import (
 	"agentsite/internal/testing/recordtest"
 )
 
-// Check runs all tests there are of a federation.Replica, each with a new one
-// from open.
+// Check runs the tests that every federation.Replica must pass, each with a new empty one from open.
 func Check(t *testing.T, open func(t *testing.T) federation.Replica) {
 	for name, test := range map[string]func(*bench){
 		"knows nothing at first":              checkEmpty,
@@ -51,7 +50,8 @@ func Check(t *testing.T, open func(t *testing.T) federation.Replica) {
 	}
 }
 
-// bench is one test at work.
+// bench is one running test with its replica, the gate in front of it, and the portal p that signs
+// records.
 type bench struct {
 	*testing.T
 	m    federation.Replica
@@ -59,7 +59,7 @@ type bench struct {
 	p    *recordtest.Portal
 }
 
-// admit admits a record that must be new.
+// admit signs body as portal p and admits it. The record must be new.
 func (b *bench) admit(body record.Body) *record.Record { b.Helper(); return b.admitOf(b.p, body) }
 
 func (b *bench) admitOf(p *recordtest.Portal, body record.Body) *record.Record {
@@ -229,7 +229,7 @@ func checkMany(b *bench) {
 	b.admit(b.p.Card())
 	var list []record.Keeping
 	var want []bool
-	for i := range 150 { // more than any step of many
+	for i := range 150 { // more than the replica processes in one transaction
 		r := b.p.Sign(b, b.p.Agent(fmt.Sprint("a", i)))
 		list, want = append(list, record.Keeping{Record: r, Until: r.Expires}), append(want, true)
 	}
@@ -350,14 +350,14 @@ func checkCard(b *bench) {
 		}
 	}
 	b.holds(b.p.ID, 0)
-	// Whoever was verified before and is kept after is not let in either.
+	// A record that was verified before the new card and stored after it must be refused, too.
 	old.Seq = b.p.Seq
 	late := old.Sign(b, old.Agent("late"))
 	if ok, err := b.m.Keep(ctx, late, record.Seen{}, 0); err != nil || ok {
 		b.Error("kept what no key of the card signed", err)
 	}
 	b.refused(x, b.p.Now, record.NoKey)
-	// The same words under the new key have the same hash.
+	// The hash covers the content only, so the same agent signed by the new key has the same hash.
 	again := b.p.Sign(b, x.Body)
 	if again.Hash != x.Hash {
 		b.Fatal("the hash is of more than the words")
@@ -413,7 +413,7 @@ func checkSweep(b *bench) {
 	}
 }
 
-// twins returns two heads of one version, that with the lower hash first.
+// twins returns two different heads with one version, the one with the lower hash first.
 func twins(b *bench) (lower, higher *record.Record) {
 	b.Helper()
 	lower = b.p.Sign(b, b.p.Head(new(record.Tree)))
@@ -457,7 +457,7 @@ func checkQuarantine(b *bench) {
 	}
 	b.convicted()
 	b.fresh(x, b.p.Now)
-	// The conflict is settled; the next is not.
+	// The operator settled this conflict, so it must not count again; another conflict must.
 	b.refused(higher, b.p.Now, record.Equivocation)
 	if s, err := b.m.Standing(ctx, id); err != nil || s.Quarantined {
 		b.Error("the conflict that an operator settled counts again", err)
@@ -510,7 +510,7 @@ func checkAgain(b *bench) {
 			b.Error("it is new each time", err)
 		}
 	}
-	// The version is remembered all the same.
+	// The version must stay remembered after the record is dropped.
 	if err := b.m.Drop(ctx, b.p.ID); err != nil {
 		b.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func checkOthers(b *bench) {
 	if err != nil || len(page) != 1 || !bytes.Equal(page[0].Wire, newer.Wire) || page[0].Number <= list[2].Number {
 		b.Error(len(page), err)
 	}
-	// Numbers of what is gone are not given again.
+	// The numbers of removed records must not be used again.
 	top := page[0].Number
 	b.sweep(b.p.Now + 400*recordtest.Day)
 	if list, err := b.m.Others(ctx, types, 0, 10); err != nil || len(list) != 0 {
@@ -728,7 +728,7 @@ func checkPortable(b *bench) {
 	b.holds(q.ID, 1)
 }
 
-// checkWhole is of records that wait for a head, and those that one covers.
+// checkWhole tests that a stored record is not shown before a head covers it.
 func checkWhole(b *bench) {
 	ctx, id := b.Context(), b.p.ID
 	covered := func(turn int64) (list []string) {
@@ -768,7 +768,7 @@ func checkWhole(b *bench) {
 	tree.Apply(x)
 	head := b.head(&tree)
 	expect("before it is known that the head covers it", 0)
-	complete(head, record.Version{Epoch: 7, Seq: 7}, false) // another pull stands elsewhere
+	complete(head, record.Version{Epoch: 7, Seq: 7}, false) // another pull has changed the position, so this one must not complete
 	wrong := *head
 	wrong.Hash[0]++
 	complete(&wrong, record.Version{}, false)
@@ -780,7 +780,8 @@ func checkWhole(b *bench) {
 	if w, turn, err := b.m.Whole(ctx, id); err != nil || w != (federation.Whole{Version: head.Version(), Hash: head.Hash}) || turn != first+1 {
 		b.Error(w, turn, err)
 	}
-	// What comes now waits, and what it will replace stays, however much comes.
+	// New records wait for the next head. Until then the older records that they replace must stay,
+	// however many come.
 	y, z := b.admit(b.p.Agent("y")), b.admit(b.p.Agent("z"))
 	expect("more came", 0, x)
 	b.admit(b.p.Agent("x"))
@@ -800,7 +801,7 @@ func checkWhole(b *bench) {
 	expect("whole again", 0, x2, z)
 	expect("since the first", first+1, x2, z, gone)
 	expect("since the next", first+2)
-	// What is let go is covered no more, and not when it comes again.
+	// An omitted record is no longer covered, not even after it was stored again.
 	if err := b.m.Omit(ctx, id, []record.Hash{keyOf(z)}); err != nil {
 		b.Fatal(err)
 	}
@@ -819,7 +820,7 @@ func checkWhole(b *bench) {
 	expect("some of it came again", 0)
 	complete(head, record.Version{}, true)
 	expect("and was found whole", 0, x2)
-	// Of two heads of one version nobody knows to which it adds up.
+	// With two heads of one version it is unknown which of them covers the records.
 	one := b.p.Head(&tree)
 	two := *one
 	two.Count, two.Root = 0, new(record.Tree).Root()
@@ -841,8 +842,8 @@ func checkWhole(b *bench) {
 	complete(lower, record.Version{}, true)
 }
 
-// checkReplaced is of what is let go while a newer record waits for its head:
-// what it would have replaced goes with it.
+// checkReplaced tests that when a record is removed before a head covers it, the older record that it
+// would have replaced is removed as well.
 func checkReplaced(b *bench) {
 	ctx := b.Context()
 	for name, end := range map[string]func(p *recordtest.Portal, x *record.Record) error{

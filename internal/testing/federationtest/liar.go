@@ -22,24 +22,24 @@ import (
 	"agentsite/internal/testing/recordtest"
 )
 
-// Liar is a portal that behaves, until it is told to lie. It answers and asks
-// over HTTP, as a real one does, and is safe for concurrent use.
+// Liar is a portal that behaves honestly until a test makes it lie. It serves the peering protocol by
+// ServeHTTP and makes requests with an HTTP client. It is safe for concurrent use.
 type Liar struct {
 	network, origin string
 	client          *http.Client
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	by   *recordtest.Portal
 	card *record.Record
 	tree record.Tree
 	head *record.Record
-	log  []*record.Record // of agents, in order of seq
-	bent bool             // what it serves of its log is not what it signed
-	sent int              // logs it was asked for
+	log  []*record.Record // records of agents, in order of seq
+	bent bool             // the served log differs from the signed one
+	sent int              // number of requests for the log
 }
 
-// NewLiar returns a portal of that network at origin, which client asks others
-// with. It is not known to anybody.
+// NewLiar returns a portal with new keys. Its origin must lead to its ServeHTTP. client makes its
+// requests to other portals.
 func NewLiar(network, origin, name string, client *http.Client) (*Liar, error) {
 	l := &Liar{network: network, origin: origin, client: client, by: recordtest.NewPortal(name)}
 	_, l.by.Root, _ = ed25519.GenerateKey(rand.Reader)
@@ -58,10 +58,10 @@ func NewLiar(network, origin, name string, client *http.Client) (*Liar, error) {
 
 func (l *Liar) now() { l.by.Now = time.Now().UnixMilli() }
 
-// Portal is its id.
+// Portal returns the id of the portal.
 func (l *Liar) Portal() record.PortalID { return l.by.ID }
 
-// Publish signs agents of these ids, and a head of all it has signed.
+// Publish adds agents with these ids to the log and signs a head of all agents so far.
 func (l *Liar) Publish(ids ...string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,32 +83,33 @@ func (l *Liar) Publish(ids ...string) error {
 	return err
 }
 
-// Bend makes it serve its records with other words than it signed.
+// Bend sets whether the portal changes the records in its served log, so that their signatures are
+// wrong.
 func (l *Liar) Bend(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bent = on
 }
 
-// Asked is how often its log was asked for.
+// Asked returns the number of requests for the log so far.
 func (l *Liar) Asked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sent
 }
 
-// Hello introduces it to the portal at an origin, by its own address.
+// Hello makes the request hello, which begins a handshake, to the portal at an origin.
 func (l *Liar) Hello(ctx context.Context, to string) error {
 	return l.ask(ctx, to, "/peering/v1/hello", l.told())
 }
 
-// Hint tells the portal at an origin of its newest head.
+// Hint sends the newest head to the portal at an origin.
 func (l *Liar) Hint(ctx context.Context, to string) error {
 	return l.ask(ctx, to, "/peering/v1/heads/hint", federation.Hint{Heads: []federation.Told{l.told()}})
 }
 
-// Fork tells the portal at an origin of two heads under one number, one of
-// which has no agents.
+// Fork sends two different heads with one version to the portal at an origin. The second one covers no
+// agents. The two prove that this portal is an equivocator.
 func (l *Liar) Fork(ctx context.Context, to string) error {
 	l.mu.Lock()
 	l.now()
@@ -134,7 +135,8 @@ func (l *Liar) told() federation.Told {
 	return federation.Told{Card: l.card.Wire, Head: l.head.Wire}
 }
 
-// ask posts a signed request and is content with any answer of status 200.
+// ask posts a signed request. A status other than 200 is an error; the content of the answer is
+// ignored.
 func (l *Liar) ask(ctx context.Context, to, path string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -164,7 +166,7 @@ func (l *Liar) ask(ctx context.Context, to, path string, what any) error {
 	return err
 }
 
-// ServeHTTP implements http.Handler. It believes whoever asks.
+// ServeHTTP implements http.Handler for the peering protocol. It does not verify requests.
 func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +209,7 @@ func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bend changes words in what is signed, and leaves the signature.
+// bend returns a copy of a record with a changed payload and the old signature.
 func bend(wire []byte) []byte {
 	var e map[string]string
 	if json.Unmarshal(wire, &e) != nil {
@@ -221,7 +223,7 @@ func bend(wire []byte) []byte {
 	return bytes.Replace(wire, []byte(e["p"]), []byte(base64.RawURLEncoding.EncodeToString(p)), 1)
 }
 
-// liarKeys is how it signs requests.
+// liarKeys implements federation.Signer with the keys of a Liar.
 type liarKeys struct{ *Liar }
 
 func (k liarKeys) ID() record.PortalID { return k.by.ID }

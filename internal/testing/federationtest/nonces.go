@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Nonces is a federation.Nonces. The zero value is ready. It is safe for
+// Nonces is a federation.Nonces that is kept in memory. The zero value is ready. It is safe for
 // concurrent use.
 type Nonces struct {
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	list    map[[16]byte]time.Time
 	running bool
 }

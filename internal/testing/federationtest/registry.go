@@ -13,22 +13,22 @@ import (
 	"agentsite/internal/record"
 )
 
-// Registry is a federation.Registry that lets everybody in whom nothing else
-// was said of. The zero value is ready. It is safe for concurrent use.
+// Registry is a federation.Registry that is kept in memory and allows every portal that a test did not
+// restrict. The zero value is ready. It is safe for concurrent use.
 type Registry struct {
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	peers     map[record.PortalID]federation.Peer
 	decisions map[record.PortalID]federation.Decision
 	heard     []string
-	denied    []string // addresses
+	denied    []string // origins
 	addrs     map[netip.Addr]string
 	keys      map[record.KeyID]string
 }
 
-// In is what Decide says of portals that nothing was said of.
+// In is the decision about portals for which Say was not called: everything is allowed.
 var In = federation.Decision{In: true, Show: true, Take: true, Call: true, Out: true, State: federation.Active, MaxAgents: 50_000, MaxBytes: 128 << 20, PerSecond: 1000}
 
-// Say makes Decide answer d for a portal from now on.
+// Say sets the decision that Decide returns for a portal.
 func (g *Registry) Say(portal record.PortalID, d federation.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,7 +48,7 @@ func (g *Registry) Decide(_ context.Context, portal record.PortalID, _ string) f
 	return In
 }
 
-// Deny shuts out whoever is at an address.
+// Deny makes Portals list the origin as a denied portal.
 func (g *Registry) Deny(origin string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *Registry) DecideKey(key record.KeyID) string {
 	return g.keys[key]
 }
 
-// SayAddr makes DecideAddr refuse an address.
+// SayAddr makes DecideAddr return the reason for an IP address. "" allows the address.
 func (g *Registry) SayAddr(addr netip.Addr, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *Registry) SayAddr(addr netip.Addr, reason string) {
 	g.addrs[addr] = reason
 }
 
-// SayKey makes DecideKey refuse a key.
+// SayKey makes DecideKey return the reason for a key. "" allows the key.
 func (g *Registry) SayKey(key record.KeyID, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,7 +107,7 @@ func (g *Registry) Heard(origin string, _ record.PortalID) {
 	}
 }
 
-// Origins returns what Heard was told, each once.
+// Origins returns the origins for which Heard was called, each once, oldest first.
 func (g *Registry) Origins() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,12 +132,12 @@ func (g *Registry) Learned(card *record.Card, proved bool) {
 	g.peers[card.Portal] = p
 }
 
-// with changes a portal that is known.
+// with calls change for a known portal with mu held. It does nothing for an unknown one.
 func (g *Registry) with(portal record.PortalID, change func(p *federation.Peer)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p, ok := g.peers[portal]; ok {
-		p.Faults = maps.Clone(p.Faults) // Portals handed out the old one
+		p.Faults = maps.Clone(p.Faults) // callers of Portals may hold the old map
 		change(&p)
 		g.peers[portal] = p
 	}
@@ -153,7 +153,7 @@ func (g *Registry) Seen(portal record.PortalID, took time.Duration) {
 	})
 }
 
-// Rule gives a portal that is known an operator's rule.
+// Rule sets the operator's rule of a known portal.
 func (g *Registry) Rule(portal record.PortalID, rule federation.Rule) {
 	g.with(portal, func(p *federation.Peer) { p.Rule = rule })
 }
@@ -185,8 +185,7 @@ func (g *Registry) Synced(portal record.PortalID, head federation.HeadRow, held 
 	})
 }
 
-// Portals implements federation.Registry. Addresses where nobody was met yet are
-// among them.
+// Portals implements federation.Registry. It includes origins whose portal is not known yet.
 func (g *Registry) Portals(context.Context) []federation.Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,6 +198,6 @@ func (g *Registry) Portals(context.Context) []federation.Peer {
 	for _, origin := range g.denied {
 		list = append(list, federation.Peer{URL: origin, State: federation.Denied})
 	}
-	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) }) // of one scheme: by host
+	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) }) // all origins have one scheme, so this sorts by host
 	return list
 }

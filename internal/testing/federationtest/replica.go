@@ -1,6 +1,5 @@
-// Package federationtest gives tests a federation.Replica and a
-// federation.Registry in memory. What the Replica does is what the database
-// must do.
+// Package federationtest provides implementations of federation.Replica, Registry and other ports in
+// memory. Replica defines the behaviour that the database must have: Check tests both.
 package federationtest
 
 import (
@@ -16,27 +15,27 @@ import (
 	"agentsite/internal/record"
 )
 
-// Replica is a federation.Replica. The zero value is ready. It is safe for
+// Replica is a federation.Replica that is kept in memory. The zero value is ready. It is safe for
 // concurrent use.
 type Replica struct {
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	portals   map[record.PortalID]record.Standing
 	slots     map[record.PortalID]map[record.Slot]held
 	conflicts map[record.PortalID]record.Conflict
-	settled   []record.Conflict // those that were released
+	settled   []record.Conflict // conflicts that an operator released, which do not count again
 	progress  map[record.PortalID]progress
-	number    int64 // of the newest arrival
+	number    int64 // number of the newest stored record
 }
 
 type held struct {
 	record.Seen
-	*record.Record // nil when only the hash was kept
+	*record.Record // nil if only the version and hash are remembered
 	number         int64
 	turn           int64
-	before         *held // what a head covers while this waits for one
+	before         *held // the covered record that stays until a head covers this one, nil if none
 }
 
-// progress is how far the sync of a portal got.
+// progress is the state of the pull of a portal's log. turn counts the completed pulls.
 type progress struct {
 	at    record.Version
 	whole federation.Whole
@@ -71,8 +70,8 @@ func (h held) wire() []byte {
 	return h.Wire
 }
 
-// covered is what a head covers of an agent in a turn, without tombstones that
-// a newer record will replace; nil when that is nothing.
+// covered returns the record of an agent that a head covers in a turn: h itself or the record before
+// it; nil if there is none. It leaves out tombstones that a newer record will replace.
 func (h held) covered(turn int64) *held {
 	switch {
 	case h.turn >= turn:
@@ -113,7 +112,7 @@ func (m *Replica) KeepAll(_ context.Context, list []federation.Keeping) ([]bool,
 	return kept, nil
 }
 
-// keep is Keep; the caller holds mu.
+// keep is Keep for callers that hold mu.
 func (m *Replica) keep(r *record.Record, was record.Seen, until int64) bool {
 	slot := r.Slot()
 	slots := m.slots[r.Portal]
@@ -140,7 +139,7 @@ func (m *Replica) keep(r *record.Record, was record.Seen, until int64) bool {
 				slots[slot] = h
 			}
 			if slot.Type != record.TypeCard && h.Record != nil && !s.Ring.Has(h.Key) {
-				h.Record, h.Void = nil, true // its version is remembered
+				h.Record, h.Void = nil, true // drop the record, but remember its version
 				slots[slot] = h
 				m.anew(r.Portal)
 			}
@@ -158,7 +157,8 @@ func (m *Replica) keep(r *record.Record, was record.Seen, until int64) bool {
 	return true
 }
 
-// admits reports whether what a gate looked at still holds.
+// admits reports whether the gate's decision about r still holds. The standing may have changed since
+// the gate verified the record.
 func admits(s record.Standing, r *record.Record) bool {
 	switch r.Type {
 	case record.TypeCard:
@@ -171,7 +171,7 @@ func admits(s record.Standing, r *record.Record) bool {
 	return !s.Quarantined && s.Ring != nil && s.Ring.Has(r.Key)
 }
 
-// end forgets the agents of epochs before one; the caller holds mu.
+// end removes the agents of epochs before the given one. The caller must hold mu.
 func (m *Replica) end(portal record.PortalID, epoch int64) {
 	for slot, h := range m.slots[portal] {
 		if slot.Type == record.TypeAgent && h.Seen.Epoch < epoch {
@@ -183,7 +183,7 @@ func (m *Replica) end(portal record.PortalID, epoch int64) {
 	}
 }
 
-// anew has the sync of a portal begin anew; the caller holds mu.
+// anew makes the next pull of a portal start from the beginning. The caller must hold mu.
 func (m *Replica) anew(portal record.PortalID) {
 	m.set(portal, progress{turn: m.progress[portal].turn})
 }
@@ -195,7 +195,7 @@ func (m *Replica) set(portal record.PortalID, p progress) {
 	m.progress[portal] = p
 }
 
-// stand sets a standing; the caller holds mu.
+// stand sets the standing of a portal. The caller must hold mu.
 func (m *Replica) stand(id record.PortalID, s record.Standing) {
 	if m.portals == nil {
 		m.portals = make(map[record.PortalID]record.Standing)
@@ -285,8 +285,8 @@ func (m *Replica) Heads(context.Context) ([]federation.HeadRow, error) {
 	return out, nil
 }
 
-// entries returns the agents' records of a portal, of all for "", that less
-// sorts; the caller does not hold mu.
+// entries returns the agent records of a portal, or of all portals for "", in the order of less. The
+// caller must not hold mu.
 func (m *Replica) entries(portal record.PortalID, less func(a, b *record.Record) int) []*record.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -495,7 +495,7 @@ func (m *Replica) CoveredAgent(_ context.Context, portal record.PortalID, key re
 			return c.Wire, nil
 		}
 		if slot.Type == record.TypeAgent && h.Record != nil && h.turn < now && keyOf(h.Record) == key {
-			return h.Wire, nil // a tombstone
+			return h.Wire, nil // a covered tombstone
 		}
 	}
 	return nil, nil
@@ -517,8 +517,8 @@ func (m *Replica) Others(_ context.Context, types []record.Type, after int64, li
 	return out[:min(limit, len(out))], nil
 }
 
-// Sweep implements federation.Replica: it forgets what has expired, and the
-// versions that need not be remembered.
+// Sweep implements federation.Replica. It removes expired records, and the versions that need not be
+// remembered any longer.
 func (m *Replica) Sweep(_ context.Context, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -541,7 +541,7 @@ func (m *Replica) Sweep(_ context.Context, now time.Time) error {
 	return nil
 }
 
-// Clone returns a copy of the replica as a backup makes it.
+// Clone returns a copy of the replica, for tests of a restored backup.
 func (m *Replica) Clone() *Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
