@@ -13,9 +13,10 @@ import (
 	"testing"
 )
 
-// TestApp_CompletesValuesByConstructors refuses assignments to fields of other packages' values in internal/app: a
-// value is complete after its constructor, or the wiring depends on the order of calls. A configuration that is still
-// a local variable, made by a literal, has been seen by no other package and may be filled in.
+// TestApp_CompletesValuesByConstructors refuses assignments in internal/app to fields of values of
+// other packages: a value must be complete after its constructor, else the result depends on the order
+// of calls. The fields of a local variable that was made by a literal, such as a configuration, may be
+// assigned, because no other package has seen it yet.
 func TestApp_CompletesValuesByConstructors(t *testing.T) {
 	names, err := filepath.Glob("internal/app/*.go")
 	if err != nil {
@@ -41,7 +42,7 @@ func TestApp_CompletesValuesByConstructors(t *testing.T) {
 	}
 }
 
-// TestApp_Refuses shows which assignments are found.
+// TestApp_Refuses shows that the assignments marked as bad are found and no others.
 func TestApp_Refuses(t *testing.T) {
 	const source = `package app
 import (
@@ -90,9 +91,10 @@ func (p *Portal) wire(given *hub.Service, by hub.Config) {
 	}
 }
 
-// foreignAssignments returns the places where files of one package assign a field of a value of another package of
-// this module, unless the value is a local variable of a literal or a parameter that is a copy. Types come from the
-// syntax: those of fields and parameters as declared, those of variables from their first value.
+// foreignAssignments returns the places where files of one package assign a field of a value of another
+// package of this module, unless the value is a local variable made by a literal, or a parameter that
+// is a copy. It knows types from the syntax only: those of fields and parameters from their
+// declarations, those of variables from their first values.
 func foreignAssignments(fset *token.FileSet, files []*ast.File) []string {
 	c := &assignments{fset: fset, fields: make(map[string]map[string]ast.Expr)}
 	for _, f := range files {
@@ -128,12 +130,14 @@ func foreignAssignments(fset *token.FileSet, files []*ast.File) []string {
 	return c.found
 }
 
-// assignments looks for foreign assignments in one package.
+// assignments finds such assignments in the files of one package.
 type assignments struct {
-	fset   *token.FileSet
-	fields map[string]map[string]ast.Expr // the types of fields, by struct and name; embedded ones have their type's name
-	ours   map[string]bool                // names of imported packages of this module, in the present file
-	vars   map[string]ast.Expr            // types of variables of the present function; nil for values built in it
+	fset *token.FileSet
+	// fields holds the types of fields by struct and name. The name of an embedded field is a space and
+	// the name of its type.
+	fields map[string]map[string]ast.Expr
+	ours   map[string]bool     // names of this module's packages in the imports of the current file
+	vars   map[string]ast.Expr // variables of the current function; nil for a value built in it
 	found  []string
 }
 
@@ -179,7 +183,7 @@ func (c *assignments) checkFunction(d *ast.FuncDecl) {
 	})
 }
 
-// addParameters notes parameters. One that is no pointer is a copy.
+// addParameters records the types of parameters, nil for one that is a copy because it is no pointer.
 func (c *assignments) addParameters(list *ast.FieldList) {
 	for _, f := range list.List {
 		for _, n := range f.Names {
@@ -191,22 +195,22 @@ func (c *assignments) addParameters(list *ast.FieldList) {
 	}
 }
 
-// addVariable notes a variable by its first value.
+// addVariable records the type of a variable, derived from its first value.
 func (c *assignments) addVariable(name string, value ast.Expr) {
 	switch v := value.(type) {
 	case *ast.CallExpr:
-		c.vars[name] = v.Fun // a constructor pkg.New is treated as a type of pkg
+		c.vars[name] = v.Fun // a constructor pkg.New counts as a type of package pkg
 	case *ast.Ident, *ast.SelectorExpr:
 		c.vars[name] = c.typeOf(value)
 		if _, pointer := c.vars[name].(*ast.StarExpr); !pointer && c.vars[name] != nil && c.isForeign(c.vars[name]) {
-			c.vars[name] = nil // a copy
+			c.vars[name] = nil // a copy may be changed
 		}
 	default:
-		c.vars[name] = nil // a literal
+		c.vars[name] = nil // a literal may be changed
 	}
 }
 
-// checkTarget notes an assigned field of another package's value.
+// checkTarget records a problem if target is a field of a value of another package.
 func (c *assignments) checkTarget(target ast.Expr) {
 	s, ok := target.(*ast.SelectorExpr)
 	if !ok {
@@ -218,8 +222,8 @@ func (c *assignments) checkTarget(target ast.Expr) {
 	}
 }
 
-// typeOf returns the type of a variable or of a chain of fields, or nil if it is unknown or a value built in the
-// function.
+// typeOf returns the type of a variable or of a chain of fields, nil if it is unknown or the value was
+// built in the current function.
 func (c *assignments) typeOf(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -231,14 +235,15 @@ func (c *assignments) typeOf(e ast.Expr) ast.Expr {
 	case *ast.SelectorExpr:
 		of := c.typeOf(e.X)
 		if of == nil || c.isForeign(of) {
-			return of // a field of a foreign value is foreign
+			return of // a field of another package's value belongs to that package too
 		}
 		return c.fieldType(typeName(of), e.Sel.Name)
 	}
 	return nil
 }
 
-// fieldType returns the type of a field of a struct of the package, also of an embedded one.
+// fieldType returns the type of a field of the struct named of, or of a struct embedded in it; nil if
+// there is none.
 func (c *assignments) fieldType(of, name string) ast.Expr {
 	fields := c.fields[of]
 	if t, ok := fields[name]; ok {
@@ -257,7 +262,8 @@ func (c *assignments) fieldType(of, name string) ast.Expr {
 	return nil
 }
 
-// isForeign reports whether a type is one of another package of this module.
+// isForeign reports whether t, or the type to which it points, belongs to another package of this
+// module.
 func (c *assignments) isForeign(t ast.Expr) bool {
 	if p, ok := t.(*ast.StarExpr); ok {
 		t = p.X
@@ -270,7 +276,7 @@ func (c *assignments) isForeign(t ast.Expr) bool {
 	return ok && c.ours[pkg.Name]
 }
 
-// typeName returns the name of a type without its package.
+// typeName returns the name of a type without package and pointer, "" for an unnamed type.
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:

@@ -17,20 +17,20 @@ import (
 	"unicode"
 )
 
-// The budgets of product code. Tests, generated code, bench and the helpers of
-// tests are not product code.
+// The budgets of product code: the largest sizes that new code may have. Tests, generated code,
+// benchmarks and helpers of tests are not product code.
 const (
 	maxPackageLines   = 4000
 	maxTypeMethods    = 60
 	maxFunctionLines  = 100
-	maxColumns        = 120 // a tab counts 4
+	maxColumns        = 120 // a tab counts as 4
 	columnsOfOneTab   = "    "
 	perTenThousand    = 10_000
 	perThousandWords  = 1000
-	smallestPlausible = 300 // product files; fewer mean that the walk is broken
+	smallestPlausible = 300 // number of files below which the search for product code must be broken
 )
 
-// shares are the figures that may only fall. Lower them when the code is better.
+// shares are limits of figures that must not rise. They are lowered when the code improves.
 var shares = map[string]float64{
 	"lines over 120 columns, percent":          0.45,
 	"callback fields per 10,000 lines":         12.4,
@@ -39,9 +39,9 @@ var shares = map[string]float64{
 	"dialect words per 1,000 words of comment": 1.2,
 }
 
-// largePackages, largeTypes and longFunctions are the allowances of code that is
-// over its budget: the size it may have. A new entry needs a reason in its
-// commit; an entry that is no longer needed fails the test.
+// largePackages, largeTypes and longFunctions are the allowances of code that exceeds its budget: each
+// is the size that the code must not exceed. A new allowance needs a reason in its commit. An allowance
+// that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
 		"handlers/api":        4144,
@@ -61,12 +61,12 @@ var (
 	}
 )
 
-// dialect are the words that stand in the place of a noun in comments which need
-// the code beside them to be understood.
+// dialect is the list of words that replace a noun in comments, so that a comment cannot be understood
+// without the code beside it.
 var dialect = []string{"what", "who", "whom", "whose", "nobody", "somebody", "everybody", "anybody", "told", "tells", "tell"}
 
-// TestBudgets holds the sizes and habits of product code: what is over its
-// budget may only become smaller.
+// TestBudgets checks the sizes and shares of product code. Code that exceeds its budget may only become
+// smaller.
 func TestBudgets(t *testing.T) {
 	m, err := measureTree(os.DirFS("."))
 	if err != nil {
@@ -96,8 +96,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// exceeding returns a line for each entry of sizes that is over limit and over
-// its allowance, and for each allowance that is not needed.
+// exceeding returns a message for each entry of sizes that exceeds the limit and its allowance, and for
+// each allowance that is not needed.
 func exceeding(unit string, sizes map[string]int, limit int, allowances map[string]int) []string {
 	var problems []string
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
@@ -113,7 +113,7 @@ func exceeding(unit string, sizes map[string]int, limit int, allowances map[stri
 	return problems
 }
 
-// TestBudgets_Refuses shows that each budget can say no.
+// TestBudgets_Refuses shows that each budget is enforced.
 func TestBudgets_Refuses(t *testing.T) {
 	sizes := map[string]int{"small": 5, "large": 11, "allowed": 20, "grown": 31}
 	got := exceeding("lines of", sizes, 10, map[string]int{"allowed": 20, "grown": 30, "small": 12, "gone": 12})
@@ -158,14 +158,14 @@ func loadAll() { // `+strings.Repeat("a", maxColumns)+`
 	}
 }
 
-// measures are the sizes and counts of a source tree.
+// measures are the sizes and counts of a source tree, from which the shares are calculated.
 type measures struct {
 	files, lines, wide, callbacks, nilNil int
 	names, short, words, dialect          int
 
-	packages  map[string]int // folder → lines
-	methods   map[string]int // folder.Type → methods
-	functions map[string]int // file function → lines, methods by their type too
+	packages  map[string]int // lines by folder
+	methods   map[string]int // number of methods by folder.Type
+	functions map[string]int // lines by "file function"; the longest counts when methods of one file share a name
 }
 
 func newMeasures() *measures {
@@ -183,8 +183,8 @@ func (m *measures) shares() map[string]float64 {
 	}
 }
 
-// notProduct are names of folders without product code, besides hidden folders,
-// other modules and folders whose names end in test.
+// notProduct are the names of folders without product code. Hidden folders, other modules and folders
+// whose names end in test are left out as well.
 var notProduct = []string{"testdata", "node_modules", "bench", "testing", "sim", "fixtures", "data"}
 
 func measureTree(root fs.FS) (*measures, error) {
@@ -220,7 +220,7 @@ var (
 	commentWord   = regexp.MustCompile(`[a-z']+`)
 )
 
-// add counts one file.
+// add counts one source file. It ignores generated code.
 func (m *measures) add(name string, src []byte) error {
 	if generatedCode.Match(src) {
 		return nil
@@ -294,8 +294,8 @@ func isNil(e ast.Expr) bool {
 	return ok && id.Name == "nil"
 }
 
-// TestHouse_NamesEveryPackage keeps the list of packages in docs/house.md whole:
-// a line for each package, and none for a package that is gone.
+// TestHouse_NamesEveryPackage requires that docs/house.md has a row for each package and for no other
+// folder.
 func TestHouse_NamesEveryPackage(t *testing.T) {
 	page, err := os.ReadFile("docs/house.md")
 	if err != nil {
@@ -310,7 +310,7 @@ func TestHouse_NamesEveryPackage(t *testing.T) {
 	}
 }
 
-// TestHouse_Refuses shows that the list of packages can be found wrong.
+// TestHouse_Refuses shows that missing and wrong rows are found.
 func TestHouse_Refuses(t *testing.T) {
 	got := comparePackages("## Packages\n\n| `a` | x |\n| `a/b` | x |\n\n| `z` | x |\n", []string{"a", "c"})
 	want := []string{"docs/house.md: `a/b` is no package", "docs/house.md has no line for package `c`"}
@@ -321,8 +321,8 @@ func TestHouse_Refuses(t *testing.T) {
 
 var packageRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
-// comparePackages returns a line for each difference between the table under the
-// heading "Packages" of the page and the folders that hold packages.
+// comparePackages returns a message for each difference between the table below the heading "Packages"
+// of the page and the folders of packages.
 func comparePackages(page string, packages []string) []string {
 	_, table, _ := strings.Cut(page, "\n## Packages\n")
 	if strings.HasPrefix(page, "## Packages\n") {
@@ -345,8 +345,8 @@ func comparePackages(page string, packages []string) []string {
 	return problems
 }
 
-// packageFolders returns the folders of this module with Go files, sorted; the
-// root folder is "main.go".
+// packageFolders returns the folders of this module that have Go files, sorted. The root folder is
+// listed as "main.go".
 func packageFolders(root fs.FS) ([]string, error) {
 	seen := make(map[string]bool)
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -380,7 +380,8 @@ var (
 	glossaryType = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Z][A-Za-z0-9]*)`")
 )
 
-// TestGlossary_NamesTypesThatExist keeps the column "in the code" of the glossary true.
+// TestGlossary_NamesTypesThatExist requires that every type in the column "in the code" of the glossary
+// exists.
 func TestGlossary_NamesTypesThatExist(t *testing.T) {
 	page, err := os.ReadFile("docs/glossary.md")
 	if err != nil {
@@ -404,7 +405,7 @@ func TestGlossary_NamesTypesThatExist(t *testing.T) {
 	}
 }
 
-// declaredTypes returns the exported types of product code, as package.Type.
+// declaredTypes returns the types declared in packages of this module, as package.Type.
 func declaredTypes(root fs.FS) (map[string]bool, error) {
 	declared := make(map[string]bool)
 	folders, err := packageFolders(root)

@@ -8,21 +8,22 @@ import (
 	"testing"
 )
 
-// storeFolders are the folders that may know the database: PostgreSQL will implement the ports of the services in
-// another folder below store, so no port and no other code may depend on SQLite.
+// storeFolders are the folders that may depend on SQLite. PostgreSQL will implement the ports of the
+// services in another folder below store, so ports and all other code must not.
 var storeFolders = []string{"store/", "migrations/", "bench/", "internal/testing/"}
 
-// storeExceptions are other files with such words, each with the reason.
+// storeExceptions are other files that may contain such words, each with the reason.
 var storeExceptions = map[string]string{
 	"agentruntime/builtin/thesaurus.go": "a word that people search for",
 	"handlers/markup/grammars.go":       "keywords of highlighted languages",
 }
 
-// storeWords are the packages, statements and terms of the database, in lower case.
+// storeWords are names of packages, SQL statements and terms of SQLite, in lower case.
 var storeWords = []string{"sqlite", "rowid", "sqlx.", "database/sql", "sql.err", "sql.null", "sql.db", "sql.tx", "sql.rows",
 	"goose", "pragma ", "vacuum", "fts5", "write-ahead", "`select ", "\"select ", "insert into ", "delete from "}
 
-// findStoreWord returns the first of the words in a text, or "".
+// findStoreWord returns the first of storeWords that the text contains in any case, "" if there is
+// none.
 func findStoreWord(text string) string {
 	text = strings.ToLower(text)
 	for _, word := range storeWords {
@@ -88,7 +89,8 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// TestDatabase_Refuses shows that the words are found, and that others are not.
+// TestDatabase_Refuses shows that the words are found in code and comments, and that similar text is
+// not.
 func TestDatabase_Refuses(t *testing.T) {
 	for line, want := range map[string]bool{
 		"	db *sqlx.DB":                                    true,

@@ -17,81 +17,83 @@ import (
 
 const module = "agentsite"
 
-// leaves import nothing of ours, except that egress may use fault.
+// leaves are the packages that every other package may import. They import no package of this module,
+// except that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
 	"internal/weborigin", "internal/strictjson", "migrations", "static", "docs"}
 
-// inner is everything in internal/ that adapters may use.
+// inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
 	"internal/weborigin", "internal/strictjson", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
-// may is the import table: what each package may import of ours. A package
-// without a row has the row of the nearest folder above it that has one, and
-// may import that folder's other packages, never the folder's own.
+// may is the import table: the packages of this module that each package may import. A package without
+// a row has the row of the nearest folder above it that has one. It may also import the other packages
+// below that folder, but not the package of the folder itself.
 //
-// limit and openai joined the leaves: both are vocabulary without a service.
-// The adapters' rule, never each other, follows from their rows.
+// An adapter must not import another adapter, which follows from the rows. limit and openai are among
+// the packages for all adapters because they define types and contain no service.
 var may = map[string][]string{
 	"internal/fault": {},
 	"internal/clock": {},
 	"internal/ident": {},
-	// Signed requests, of drivers and peers, know no ids or actors.
+	// Drivers and peers both sign requests, so the package must not depend on ids or actors.
 	"internal/ident/httpsig": {},
 	"internal/limit":         {},
-	// Every package may count for scrapers.
+	// Every package may count events for metrics.
 	"internal/meter":     {},
 	"internal/egress":    {"internal/fault"},
 	"internal/picture":   {},
 	"internal/plaintext": {},
-	// The table of the kinds of agents knows none of their drivers.
+	// The table of agent kinds must not depend on the drivers, which all read it.
 	"internal/agentkind": {},
 	"internal/weborigin": {},
-	// What every decoder of outside JSON asks first.
+	// Every decoder of JSON from outside uses strictjson first.
 	"internal/strictjson": {},
 	"migrations":          {},
 	"static":              {},
 	"docs":                {},
 	"internal/account":    leaves,
 	"internal/record":     leaves,
-	// It knows bytes, and no records.
+	// canonical encodes bytes and does not depend on the types of records.
 	"internal/record/canonical": {},
-	// A search says how much of the network it looked through.
+	// A search reports how much of the network it has covered, in terms of federation.
 	"internal/hub": with(leaves, "internal/federation"),
-	// Who asks is told by a signature.
+	// Portals prove their identity by signed requests.
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
-	// It verifies requests by the cards and decisions that federation keeps.
+	// guard verifies requests by the cards and decisions that federation stores.
 	"internal/federation/guard": with(leaves, "internal/record", "internal/ident/httpsig", "internal/federation"),
-	// It groups portals by their site.
+	// livereport uses one report per site, and federation knows the site of a portal.
 	"internal/federation/livereport": with(leaves, "internal/record", "internal/federation"),
-	// It decides which records other portals may see.
+	// archive decides which records other portals may read.
 	"internal/federation/archive": with(leaves, "internal/record", "internal/federation"),
-	// A server that has an address is an agent.
+	// An MCP server with an address is an agent of the directory.
 	"internal/registry": with(leaves, "internal/hub"),
-	// It reads agents and their owners from the directory.
+	// liveness reads agents and their owners from the directory.
 	"internal/liveness": with(leaves, "internal/hub"),
-	// It looks at what the services know, and is one of none.
+	// doctor reads the results of all services, but is part of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
 	"internal/chat":   with(leaves, "internal/task"),
 	"internal/openai": leaves,
-	// What the link door, its driver and the command line say to each other.
+	// linkwire defines the messages between the link protocol's handler, its driver and the command
+	// line.
 	"internal/linkwire": leaves,
-	// JSON Schema as forms and checks need it.
+	// schema reads JSON Schema for forms and validation.
 	"internal/schema": leaves,
 	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
 	"internal/index":  with(leaves, "internal/hub"),
-	// What is told outside; services do not know it.
+	// notify sends notifications to other servers. The services do not depend on it.
 	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
-	// The words index knows nothing of agents.
+	// bm25 is an index of words and does not depend on agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
-	// It knows files and transactions, and none of what is in the tables.
+	// sqlite manages files and transactions and does not depend on the contents of tables.
 	"store/sqlite": {"internal/fault", "migrations"},
-	// It keeps the records of all portals, and knows no agents.
+	// replica stores the records of all portals and does not depend on agents of the directory.
 	"store/replica": {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
-	// Names and the log of decisions belong to no store.
+	// rows stores reserved names and the log of decisions, which several stores need.
 	"store/rows":          {"internal/clock", "internal/fault", "internal/ident"},
 	"store/accounts":      {"internal/account", "internal/clock", "internal/fault", "internal/ident"},
 	"store/hooks":         {"internal/chat", "internal/clock", "internal/fault", "internal/hub", "internal/ident", "internal/notify", "internal/task"},
@@ -108,9 +110,9 @@ var may = map[string][]string{
 	"peering/live":        with(inner, "internal/federation/livereport"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/index", "internal/record", "internal/federation"),
-	// serf is for it alone, and it knows no services.
+	// Only gossip uses the serf library, and it depends on no service.
 	"peering/gossip": with(leaves, "internal/record"),
-	// Operators ask in the browser what doctor would say.
+	// Operators see the results of doctor on a page.
 	"handlers":               with(inner, "internal/doctor", "templates", "static", "docs", "internal/registry"),
 	"handlers/peer":          with(inner, "internal/federation/archive", "internal/federation/guard"),
 	"handlers/address":       with(leaves, "internal/chat", "internal/hub", "internal/federation"),
@@ -131,25 +133,27 @@ var may = map[string][]string{
 	"handlers/pages/message": with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
 	"web":                    with(leaves, "handlers"),
 	"internal/app":           {"*"},
-	// Settings name a model and an address of gossip, so their parts parse them.
+	// The packages of a model and of gossip parse their own settings.
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
 		"peering/gossip"),
-	// The command line opens the data of a portal that does not run.
+	// The command line opens the data folder of a portal that is not running.
 	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica"),
-	// The demo builds portals with app, so app cannot have it.
-	// What goes wrong in it, a portal that lies, is signed by hand.
+	// demo starts portals by app, so app must not import demo. The demo of a lying portal signs false
+	// records itself, so it needs guard and record.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),
-	// The command line shows texts of other portals, cleaned as records are.
+	// The command line prints texts of other portals, which record cleans of control characters.
 	"internal/cli": with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
 	"bench":        {"*"},
-	// Helpers of tests build portals, stores and agents of every package. Only tests and bench import them.
+	// Helpers of tests build portals, stores and agents from every package. Only tests and bench import
+	// them.
 	"internal/testing": {"*"},
 	".":                {"internal/cli"},
 }
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 
-// allowed reports whether the package at from may import the one at to.
+// allowed reports whether the import table lets the package in folder from import the package in folder
+// to.
 func allowed(from, to string) bool {
 	row, at := []string(nil), from
 	for {
@@ -166,8 +170,8 @@ func allowed(from, to string) bool {
 	if slices.Contains(row, "*") || slices.Contains(row, to) {
 		return true
 	}
-	// Inside one adapter: the adapter uses its subpackages, and they each
-	// other, but never the adapter.
+	// A package below a folder may import the other packages below it, but not the package of the
+	// folder itself.
 	root, _, _ := strings.Cut(at, "/")
 	if strings.HasPrefix(at, "internal/") {
 		root = at
@@ -175,8 +179,8 @@ func allowed(from, to string) bool {
 	return to != root && strings.HasPrefix(to, root+"/")
 }
 
-// TestLayering reads every source file itself: asking `go list` would hide its
-// reads from the test cache.
+// TestLayering checks the imports of every package by the import table, and requires a package comment.
+// It reads the source files itself, because the test cache would not notice files that `go list` reads.
 func TestLayering(t *testing.T) {
 	docs := make(map[string]bool)
 	var packages []string
@@ -190,7 +194,7 @@ func TestLayering(t *testing.T) {
 			}
 			if name != "." {
 				if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
-					return filepath.SkipDir // a module of its own
+					return filepath.SkipDir // another module
 				}
 			}
 			return nil
@@ -219,8 +223,7 @@ func TestLayering(t *testing.T) {
 			if !ours {
 				continue
 			}
-			// Tests may import packages that the product may not; an import
-			// that would be a cycle does not compile.
+			// The imports of tests are not checked by the table: a cycle would not compile.
 			if !test && strings.HasPrefix(to, "internal/testing/") && !strings.HasPrefix(dir, "internal/testing/") &&
 				dir != "bench" && !strings.HasPrefix(dir, "bench/") {
 				t.Errorf("%s imports %s: only tests and bench may", name, to)
@@ -248,7 +251,7 @@ func documented(f *ast.File) bool {
 	return f.Doc != nil && len(strings.TrimSpace(f.Doc.Text())) > 0
 }
 
-// TestLayering_Refuses shows that the table can say no.
+// TestLayering_Refuses shows that the import table refuses wrong imports.
 func TestLayering_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -272,17 +275,15 @@ func TestLayering_Refuses(t *testing.T) {
 	}
 }
 
-// clockExceptions are the test files that may look at the wall clock, each with
-// the reason.
+// clockExceptions are the test files that may read the wall clock, each with the reason.
 var clockExceptions = map[string]string{
 	"agentruntime/link/hostile_test.go":     "the tests run under synctest, by bubble of lease_test.go",
 	"internal/liveness/outage_tell_test.go": "the tests run under synctest, by inBubble of run_test.go",
 }
 
-// TestClock refuses tests, and packages of test helpers, that measure time, because the result depends on the
-// speed of the machine. Complexity is shown by counting, waiting is done by
-// events, and timeouts run under testing/synctest, whose clock is virtual; speed
-// is measured by benchmarks.
+// TestClock refuses tests and test helpers that measure time, because their result depends on the speed
+// of the machine. Tests of complexity count steps, tests wait for events, and timeouts run under
+// testing/synctest, whose clock is virtual. Only benchmarks measure speed.
 func TestClock(t *testing.T) {
 	used, files := make(map[string]bool), 0
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -336,9 +337,9 @@ func imports(f *ast.File, path string) bool {
 	return slices.ContainsFunc(f.Imports, func(imp *ast.ImportSpec) bool { return imp.Path.Value == strconv.Quote(path) })
 }
 
-// clockUses returns the places where a test file reads the wall clock to measure
-// or to wait, each as position and name. A file that imports testing/synctest
-// has none, because its clock is virtual; benchmarks may measure.
+// clockUses returns the places where a test file reads the wall clock to measure or to wait, each as
+// position and name. The result is empty for a file that imports testing/synctest, because its clock is
+// virtual. Benchmarks are left out.
 func clockUses(fset *token.FileSet, f *ast.File) []string {
 	clock := ""
 	for _, imp := range f.Imports {
@@ -372,7 +373,8 @@ func clockUses(fset *token.FileSet, f *ast.File) []string {
 	return found
 }
 
-// isBenchmark reports whether fn is a benchmark or one of its helpers.
+// isBenchmark reports whether fn is a benchmark or a helper of one: it has a parameter of type
+// *testing.B.
 func isBenchmark(fn *ast.FuncDecl) bool {
 	for _, p := range fn.Type.Params.List {
 		star, ok := p.Type.(*ast.StarExpr)
@@ -386,13 +388,14 @@ func isBenchmark(fn *ast.FuncDecl) bool {
 	return false
 }
 
-// clockReader finds the uses of the wall clock in one declaration.
+// clockReader finds the uses of the wall clock in one declaration of a file.
 type clockReader struct {
 	clock string          // the name under which the file imports package time
-	now   map[string]bool // the variables that were assigned from time.Now
+	now   map[string]bool // variables with a value of time.Now
 }
 
-// assign notes the variables that n assigns from time.Now.
+// assign records the variables to which the node n assigns a value of time.Now. It returns true, so
+// that ast.Inspect continues.
 func (c clockReader) assign(n ast.Node) bool {
 	var to, from []ast.Expr
 	switch n := n.(type) {
@@ -415,8 +418,8 @@ func (c clockReader) assign(n ast.Node) bool {
 	return true
 }
 
-// isNow reports whether e is time.Now(), a variable assigned from it, or one of
-// them moved or rounded: time.Now().Add(d).
+// isNow reports whether e is time.Now(), a variable with its value, or such a value after a method that
+// moves or rounds it, such as time.Now().Add(d).
 func (c clockReader) isNow(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -444,7 +447,7 @@ func (c clockReader) isTime(sel *ast.SelectorExpr) bool {
 	return ok && id.Name == c.clock
 }
 
-// use returns the use of the clock that n is, or "".
+// use returns the name of the clock use if the node n is one, else "".
 func (c clockReader) use(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
@@ -470,7 +473,7 @@ func (c clockReader) use(n ast.Node) string {
 	return ""
 }
 
-// TestClock_Refuses shows that the check of the clock can say no.
+// TestClock_Refuses shows that each use of the wall clock is found.
 func TestClock_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		imports, body string

@@ -21,11 +21,11 @@ import (
 	"agentsite/internal/cli"
 )
 
-// parallel is the number of scripts that run at once. They wait for processes
-// most of the time, so it exceeds the processors.
+// parallel is the number of scripts that run at once. It is larger than the number of processors,
+// because scripts mostly wait for processes.
 const parallel = "8"
 
-// TestMain makes this test binary act as agentsite inside scripts.
+// TestMain makes this test binary run as the program agentsite inside scripts.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
@@ -37,17 +37,18 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs what users do: each script may start one or many portals.
+// TestScripts runs the scripts in testdata/script, which do what users do. Each script may start
+// several portals.
 //
-// Besides testscript's own commands there are
+// In addition to the commands of testscript there are
 //
 //	portal NAME [FLAG…]   start a portal on ./NAME; sets $NAME_URL and $NAME_SETUP
 //	portal-stop NAME      SIGTERM, wait until it has drained
 //	portal-kill NAME      SIGKILL
 //	retry CMD [ARG…]      exec, again and again until it succeeds
 //
-// and the condition [full], which holds when AGENTSITE_TEST_FULL is set: for
-// commands that wait for a timeout of the product.
+// and the condition [full], which is true when AGENTSITE_TEST_FULL is set. It is for commands that wait
+// for a timeout of the product.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -71,7 +72,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// readyWait is generous: a loaded machine under the race detector is slow.
+// readyWait is long, because a start takes long on a busy machine under the race detector.
 const readyWait = 3 * time.Minute
 
 func startPortal(ts *testscript.TestScript, neg bool, args []string) {
@@ -80,7 +81,7 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	name := args[0]
 	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data", ts.MkAbs(name)}, args[1:]...)...)
-	// testscript dispatches on the name the binary was called by.
+	// Package testscript selects the program by the name with which the binary is called.
 	cmd.Args[0] = "agentsite"
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
@@ -122,12 +123,12 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// retryEvery is between two tries of retry: processes tell each other nothing of
-// when they are ready.
+// retryEvery is the time between two tries of the command retry. It polls, because a process cannot
+// notify the script that it is ready.
 const retryEvery = 100 * time.Millisecond
 
-// retry runs a command until it succeeds and, after -stdout, prints what matches
-// an expression.
+// retry is a script command that runs a command until it succeeds and, with -stdout PATTERN, prints
+// text that matches the pattern. It fails the test after readyWait.
 func retry(ts *testscript.TestScript, neg bool, args []string) {
 	says := regexp.MustCompile("")
 	if len(args) > 2 && args[0] == "-stdout" {
@@ -153,7 +154,7 @@ func retry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// lockedBuffer is read while the process still writes to it.
+// lockedBuffer is a buffer that can be read while a process writes to it.
 type lockedBuffer struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer

@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The commands of the README that make a program an agent work as they stand,
-// for the operator of a portal that has just been started.
+// TestREADME_ConnectsAProgram runs the commands of the README that connect a program as an agent,
+// unchanged, as the operator of a portal that was just started.
 func TestREADME_ConnectsAProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -27,8 +27,8 @@ func TestREADME_ConnectsAProgram(t *testing.T) {
 	if commands == "" {
 		t.Fatal("README.md has no command that runs an agent")
 	}
-	// "go run ." is the program under test. The last command takes the place of
-	// the shell, so that a signal ends it.
+	// Replace "go run ." by the program under test. The last command replaces the shell by exec, so
+	// that a signal ends the command itself.
 	script := "go() { shift 2; agentsite \"$@\"; }\n" + strings.Replace(commands, "\ngo run . agent run", "\nexec agentsite agent run", 1)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/readme",

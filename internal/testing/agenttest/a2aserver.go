@@ -18,7 +18,7 @@ import (
 )
 
 // A2AServer is an A2A agent built on the protocol's SDK, in one version and binding. The first segment
-// of a request's path is its Mode; a misbehaving mode still begins with a valid answer of the protocol.
+// of a request's path is its Mode; modes Stall, Cut and Babble begin with a valid answer of the protocol.
 // Started and Stopped receive a value when a waiting task begins and when it is cancelled.
 type A2AServer struct {
 	*httptest.Server

@@ -157,7 +157,8 @@ func cancelEnds(t *testing.T, fresh func(*testing.T) (task.Agent, Script)) {
 		wait(script.Started)
 	}
 	if script.Stopped != nil {
-		wait(active) // before the first use of the sink the agent may not know the server's task, so it could not stop it
+		// Before the first use of the sink the agent may not know the server's task, so it could not stop it.
+		wait(active)
 	}
 	at := time.Now()
 	cancel()

@@ -768,7 +768,8 @@ func checkWhole(b *bench) {
 	tree.Apply(x)
 	head := b.head(&tree)
 	expect("before it is known that the head covers it", 0)
-	complete(head, record.Version{Epoch: 7, Seq: 7}, false) // another pull has changed the position, so this one must not complete
+	// Another pull has changed the position, so this one must not complete.
+	complete(head, record.Version{Epoch: 7, Seq: 7}, false)
 	wrong := *head
 	wrong.Hash[0]++
 	complete(&wrong, record.Version{}, false)

@@ -198,6 +198,7 @@ func (g *Registry) Portals(context.Context) []federation.Peer {
 	for _, origin := range g.denied {
 		list = append(list, federation.Peer{URL: origin, State: federation.Denied})
 	}
-	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) }) // all origins have one scheme, so this sorts by host
+	// All origins have one scheme, so this sorts by host.
+	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) })
 	return list
 }
