@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Name is the name of the agent.
+// Name is the name of the agent, by which Driver recognises its calls.
 const Name = "conformance"
 
 // longRun is the duration of the long-running behaviour, long enough for a suite to get the task,

@@ -81,7 +81,7 @@ const (
 	intruded   = "intruded" // present although it was refused or never posted
 	unanswered = "unanswered"
 	vanished   = "vanished" // a live reader received it, and it is gone
-	misread    = "misread"  // a live reader received something else
+	misread    = "misread"  // a live reader received messages that differ from the transcript
 	misbehaved = "misbehaved"
 )
 

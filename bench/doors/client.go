@@ -146,7 +146,7 @@ func (s *side) turn(atOnce int, during time.Duration) (t turn, err error) {
 
 // compared holds the results of the sample and the portal, round by round.
 type compared struct {
-	cpu, speed [2][]float64 // of the sample and of the portal
+	cpu, speed [2][]float64 // by side (sample, portal) and round
 	times      [2][]time.Duration
 	others     string
 	doubt      string

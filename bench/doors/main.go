@@ -1,10 +1,9 @@
-// Command doors measures calls by the clients of other protocols, beside sample
-// servers of the protocols' own Go SDKs: a blocking send by A2A 1.0 over
-// JSON-RPC, and a tool call by both versions of MCP. The samples answer from
-// memory, without accounts; the portal checks a token and has the task on disk
-// before it answers. All run as processes of their own, take turns, and are
-// called by the same client. The program prints a table, and ends with status 1
-// when a judged bar is missed.
+// Command doors compares calls by clients of other protocols with the same calls of sample servers,
+// which are built with the protocols' own Go SDKs: a blocking send by A2A 1.0 over JSON-RPC, and a tool
+// call by both versions of MCP. The samples answer from memory, without accounts; the portal checks a
+// token and has the task on disk before it answers. All servers are processes of their own, take turns,
+// and are called by the same client. The program prints a table, and ends with status 1 when a judged
+// bar is missed.
 //
 //	go run ./bench/doors                  all rows: about two minutes
 //	go run ./bench/doors -quick           to see that it works

@@ -28,7 +28,7 @@ import (
 const (
 	stormPace    = 3000            // requests per second over all connections
 	stormWorkers = 32              // number of connections; in flood "many" each has its own address
-	stormBegins  = 2 * time.Second // before the measurement begins
+	stormBegins  = 2 * time.Second // time of the flood before the measurement begins
 	stormFor     = 6 * time.Second
 	stormRounds  = 3
 	askEvery     = 10 * time.Millisecond // of an honest visitor; an honest portal waits four times as long

@@ -1,8 +1,8 @@
-// Command floor is the cheapest program of our own stack (chi, templ, sqlx,
-// modernc, coder/websocket) that does the portal's jobs: without accounts,
-// rights, checks and limits, and with no data beyond what the job needs.
-// bench/load and bench/rooms compare the portal with it. It is frozen: a slower
-// floor would be a cheat, a faster one is welcome.
+// Command floor is the cheapest server, built from the same libraries as the portal (chi, templ, sqlx,
+// modernc, coder/websocket), that answers the same requests: without accounts, rights, checks and
+// limits, and with only the data that the answers need. bench/load and bench/rooms compare the portal
+// with it. It must not become slower, because that would make the portal look better; a faster one is
+// welcome.
 //
 //	GET  /agents                    the portal's page of 20 agents, from values prepared before
 //	GET  /browse                    the same for a signed-in user, with facets

@@ -14,7 +14,7 @@ import (
 
 // gate runs `go test` and decides about failures by rules.go.
 type gate struct {
-	dir string // of the module; "" is the current one
+	dir string // folder of the module; "" means the current folder
 	// flakyFile is the file with the names of flaky tests of earlier runs of the same gate, one a line;
 	// they count toward maxRepeated, and new ones are appended. With "" no names are kept.
 	flakyFile   string

@@ -1,13 +1,11 @@
-// Command gate runs the project's tests for .ci/run, bench/steady and
-// bench/nightly.
+// Command gate runs the project's tests for .ci/run, bench/steady and bench/nightly.
 //
 //	go run ./bench/gate test [-flaky FILE] [FLAG=VALUE…] PACKAGE…
 //	go run ./bench/gate steady [-n N] [-full] [PACKAGE…]
 //
-// The first runs `go test` once and repeats up to three failed tests, by the
-// rules in rules.go. The second runs the test binaries in
-// shuffled order on a busy machine. It knows nothing of the product except the
-// names in rules.go.
+// Command test runs `go test` once and repeats up to three failed tests, by the rules in rules.go.
+// Command steady runs the test binaries in shuffled order on a busy machine. The program does not
+// depend on the product, except for the package names in rules.go.
 package main
 
 import (

@@ -17,24 +17,24 @@ type event struct {
 	Elapsed float64
 }
 
-// report is the outcome of one run of `go test`.
+// report is the result of one run of `go test`.
 type report struct {
 	packages map[string]*suite
-	failed   []*suite // in the order in which they ended
-	passed   int      // number of packages
+	failed   []*suite // packages that failed, in the order in which they ended
+	passed   int      // number of packages that passed
 }
 
-// suite is the outcome of one package.
+// suite is the result of the tests of one package.
 type suite struct {
 	name    string
-	tests   map[string]*outcome // by full name, until they pass
-	begun   []*outcome          // in the order in which they began
-	passed  map[string]bool     // names of top-level tests
-	output  strings.Builder     // of the package itself
-	closing string              // the last line: ok, FAIL or nothing
+	tests   map[string]*outcome // tests that have not passed, by full name
+	begun   []*outcome          // all tests, in the order in which they began
+	passed  map[string]bool     // names of top-level tests that passed
+	output  strings.Builder     // output of the package outside its tests
+	closing string              // last line of the output: ok or FAIL with the package, "" if none
 }
 
-// outcome is a test or subtest that has not passed.
+// outcome is the result of a test or subtest that has not passed so far.
 type outcome struct {
 	name   string
 	failed bool
@@ -143,7 +143,7 @@ func (s *suite) failedTests() (names []string, explained bool) {
 	explained = true
 	for _, t := range s.begun {
 		if s.tests[t.name] != t {
-			continue // passed
+			continue // the test has passed
 		}
 		switch top := !strings.Contains(t.name, "/"); {
 		case !t.failed:

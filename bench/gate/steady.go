@@ -22,7 +22,7 @@ import (
 type steady struct {
 	rounds   int
 	full     bool
-	busy     int // processes that compete with the tests
+	busy     int // number of processes that compete with the tests
 	seed     int64
 	timeout  time.Duration
 	dir      string // folder for the output of test binaries that failed

@@ -103,7 +103,7 @@ type load struct {
 	after   func() error // nil, or a check of the result; it runs before the server rests
 }
 
-// outcome is the result of a load.
+// outcome is the result of a load. cpu is the processor time of the server.
 type outcome struct {
 	ops   int
 	size  int // body size of the last answer, in bytes

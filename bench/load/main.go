@@ -1,8 +1,7 @@
-// Command load measures the directory, the pages and the upkeep of the portal
-// beside bench/floor. Both run as processes of their own and get the same load
-// in turn over connections that stay open. The kernel's processor time of each
-// process is compared. It prints a table, and ends with status 1 when a judged
-// bar is missed.
+// Command load compares the directory, the pages and the upkeep of the portal with bench/floor, a
+// minimal server for the same requests. Both are processes of their own and get the same load in turn
+// over connections that stay open. The result is the ratio of their processor times. The program prints
+// a table, and ends with status 1 when a judged bar is missed.
 //
 //	go run ./bench/load                      all rows: about seven minutes
 //	go run ./bench/load -quick               to see that it works
@@ -86,7 +85,7 @@ func (b *bench) startFloor(agents int) (*server, error) {
 // startPortal starts the portal on a data folder. The caller must end it.
 func (b *bench) startPortal(dir string) (*server, error) { return started(b.Serve(dir)) }
 
-// server is a process under load.
+// server is the process of a floor or a portal under load.
 type server struct{ *proc.Process }
 
 func started(p *proc.Process, err error) (*server, error) {

@@ -25,7 +25,7 @@ type spaces struct {
 	hub   string
 	names []string
 
-	restore func() // undoes raiseNeighbours, nil before it
+	restore func() // undoes raiseNeighbours; nil if there is nothing to undo
 }
 
 // able returns the reason why namespaces cannot be made on this machine, "" if they can.

@@ -126,7 +126,7 @@ func each(list []*portal, fn func(p *portal) error) error {
 }
 
 // until calls fn at the interval look until it returns nil, and returns how long that took. After
-// within it returns fn's last error, which what introduces.
+// within it returns the last error of fn; what is the beginning of its text.
 func until(ctx context.Context, what string, within time.Duration, fn func() error) (time.Duration, error) {
 	return paced(ctx, look, what, within, fn)
 }
@@ -249,8 +249,8 @@ func allFind(ctx context.Context, list []*portal, word string, n int, within tim
 // allEqual waits until equal returns nil, and returns how long that took. The limit grows with the
 // square of the number of portals.
 func allEqual(ctx context.Context, what string, list []*portal) (time.Duration, error) {
-	// equal makes two requests to each portal, so its interval is longer. At first every portal shakes
-	// hands with every other one, which takes processor time that all share.
+	// equal makes two requests to each portal, so its interval is longer. At first every portal has a
+	// handshake with every other one, which takes processor time that all share.
 	n := len(list)
 	return paced(ctx, 4*pace(n), what, max(generous, time.Duration(n*n)*50*time.Millisecond), func() error { return equal(list) })
 }

@@ -93,7 +93,7 @@ func usage() (busy, own, all time.Duration) {
 		var n int64
 		fmt.Sscan(f, &n)
 		if i >= guest {
-			break // already part of user time
+			break // guest time is contained in user time
 		}
 		all += time.Duration(n) * jiffy
 		if i != idle && i != iowait && i != irq && i != softirq {

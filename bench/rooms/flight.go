@@ -132,7 +132,7 @@ func (p *poster) post(path, token, body string) error {
 
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
-// outcome is the result of a load.
+// outcome is the result of a load. cpu is the processor time of the server.
 type outcome struct {
 	cpu      time.Duration
 	messages int

@@ -1,9 +1,8 @@
-// Command rooms measures live conversations in a real portal beside two floors:
-// a broadcast by plain coder/websocket with a goroutine and a channel for each
-// client (this program with -floor), and bench/floor, which stores messages.
-// Portal and floor run as processes of their own and take turns. The kernel's
-// processor time of each process is compared. It prints a table, and ends with
-// status 1 when a judged bar is missed.
+// Command rooms compares live conversations in a real portal with two floors, which are minimal
+// servers: a broadcast by plain coder/websocket with a goroutine and a channel for each client (this
+// program with -floor), and bench/floor, which stores messages. Portal and floors are processes of
+// their own and take turns. The result is the ratio of their processor times. The program prints a
+// table, and ends with status 1 when a judged bar is missed.
 //
 //	go run ./bench/rooms                  all rows: about three minutes
 //	go run ./bench/rooms -quick           to see that it works
@@ -67,7 +66,7 @@ func (b *bench) prepare() (err error) {
 // readers returns the number of readers of the large room.
 func (b *bench) readers() int { return b.Pick(200, 1000) }
 
-// server is a process under load.
+// server is the process of a floor or the portal under load.
 type server struct{ *proc.Process }
 
 func started(p *proc.Process, err error) (*server, error) {

@@ -66,7 +66,7 @@ func (s *side) end() {
 
 // compared holds the results of the floor and the portal, round by round.
 type compared struct {
-	per    [2][]float64 // of the floor and of the portal
+	per    [2][]float64 // by side (floor, portal) and round
 	p99    [2][]time.Duration
 	ratio  []float64
 	others string

@@ -14,7 +14,7 @@ import (
 // concurrent Put.
 type Shelf map[string]Filed
 
-// Filed is the content of one file.
+// Filed is the media type and content of one file.
 type Filed struct {
 	MediaType string
 	Body      []byte

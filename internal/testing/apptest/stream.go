@@ -23,7 +23,7 @@ type Event struct {
 	Kind   string
 	Parts  []struct{ Text string }
 	Task   struct{ ID, State, Reason string }
-	Text   string // set for a delta
+	Text   string // set only in an event of type delta
 	Raw    string
 }
 

@@ -278,7 +278,7 @@ func (p *Portal) Show(head []byte) {
 	}
 }
 
-// ShowCard publishes any record as the card.
+// ShowCard publishes any record as the card, valid or not.
 func (p *Portal) ShowCard(card []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

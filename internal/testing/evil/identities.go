@@ -127,8 +127,8 @@ func identities() []Lie {
 	hello(where, "hello/http origin", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) { c.Origin = "http://portal.example"; return nil, nil })
 	hello(where, "hello/origin with a user", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) { c.Origin = "https://a@portal.example"; return nil, nil })
 
-	// A known portal can change its origin in a hint, which the victim accepts without a request to the
-	// new origin.
+	// A known portal can announce a new origin in a hint, and the victim makes no request to that
+	// origin to verify it.
 	for name, to := range map[string]func(s *Stage) string{"origin/moves to that of another": func(s *Stage) string { return s.Honest.Origin() }, "origin/moves to that of the victim": func(s *Stage) string { return s.Victim.Origin() }} {
 		list = append(list, Lie{Name: name, Class: where, Goal: underAnother, Alone: true, Want: Want{Held: true}, Heard: gone, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {

@@ -97,8 +97,8 @@ type Stage struct {
 	Victim  Victim
 	// Honest is another honest portal, which the victim knows.
 	Honest Victim
-	// Word is contained in all false statements and nowhere else. Bait is contained in a true statement
-	// beside them; when the victim shows it, the victim has processed both.
+	// All false statements contain Word, and nothing else does. A true statement that is sent with the
+	// lie contains Bait: when the victim shows it, the victim has processed both.
 	Word, Bait string
 	// More starts another lying portal, which the stage ends.
 	More func() *Portal

@@ -20,7 +20,7 @@ type Registry struct {
 	peers     map[record.PortalID]federation.Peer
 	decisions map[record.PortalID]federation.Decision
 	heard     []string
-	denied    []string // origins
+	denied    []string // origins that Portals lists as denied
 	addrs     map[netip.Addr]string
 	keys      map[record.KeyID]string
 }

@@ -109,7 +109,7 @@ func Open(t testing.TB, dir string) *DB {
 	return db
 }
 
-// Dir returns the data folder of db.
+// Dir returns the data folder of db, which also holds the portal's keys.
 func Dir(db *DB) string { return filepath.Dir(db.Path()) }
 
 // Account stores an account with that name, with a password hash that matches no password.
