@@ -17,8 +17,8 @@ import (
 
 const module = "agentsite"
 
-// leaves are the packages that every other package may import. They import no package of this module,
-// except that egress imports fault.
+// leaves are small packages that most others may import. They import no package of this module, except
+// that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
 	"internal/weborigin", "internal/strictjson", "migrations", "static", "docs"}
 

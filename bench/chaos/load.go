@@ -132,7 +132,7 @@ func (r *room) twice(ctx context.Context, who *account, base string, o *op) {
 	var wg sync.WaitGroup
 	var status [2]int
 	r.mu.Lock()
-	o.attempts++ // post must not expect 201 from either of the two requests
+	o.attempts++ // so that post accepts status 200 for either request, although it is new
 	r.mu.Unlock()
 	for i := range status {
 		wg.Go(func() { status[i] = r.post(ctx, who, base, o, o.text) })
