@@ -92,15 +92,16 @@ func unblamed(path string) Goal {
 	}, 2 * time.Second}
 }
 
-// readOut returns a goal that the victim counted a fault at the end of an answer, which proves that it
-// read more than it should.
+// readOut returns a goal that the victim counted a fault that only the end of an answer contains, which
+// proves that it read more than it should.
 func readOut(reason string) Goal {
 	return Goal{"the victim works through more than it should take", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 		return s.Victim.Look(s.Evil.ID).Faults[reason] > 0, nil
 	}, 0}
 }
 
-// busied returns a goal that the victim asked for path at least n times.
+// busied returns a goal that the victim asked for path at least n times, which shows that it does not
+// give up.
 func busied(path string, n int) Goal {
 	return Goal{"the victim asks without an end", func(_ context.Context, s *Stage, _ Result) (bool, error) {
 		return s.Evil.Asked(path) >= n, nil

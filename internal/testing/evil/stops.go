@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// stops maps the checks in bench/evil to the lies that they stop. Names of checks with " + " between
-// them each stop the lies alone. The name of a lie may end in * and then means all lies that begin so.
+// stops maps checks in bench/evil to the lies that they stop. Where " + " separates several checks,
+// each of them stops the lies alone. The name of a lie may end in *, which means all lies that begin
+// so.
 var stops = []struct {
 	checks string
 	lies   []string
@@ -129,7 +130,7 @@ var stops = []struct {
 	{"flood: portals of a site", []string{"flood/portals of one site, by many"}},
 }
 
-// unshown lists the lies that do not succeed without any check, with the reason.
+// unshown lists the lies that fail even when all checks are switched off, each with the reason.
 var unshown = []struct {
 	why  string
 	lies []string

@@ -244,7 +244,7 @@ func calls() []Lie {
 	return list
 }
 
-// floods returns the lies that are too many honest requests.
+// floods returns the lies that consist of honest requests, but more of them than the limits allow.
 func floods() []Lie {
 	// many adds a lie that repeats a request until it is refused, or until twice as many were answered
 	// as the limit allows: burst at once and one more after each.

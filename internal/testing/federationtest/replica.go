@@ -495,7 +495,7 @@ func (m *Replica) CoveredAgent(_ context.Context, portal record.PortalID, key re
 			return c.Wire, nil
 		}
 		if slot.Type == record.TypeAgent && h.Record != nil && h.turn < now && keyOf(h.Record) == key {
-			return h.Wire, nil // a covered tombstone
+			return h.Wire, nil // the record is a tombstone that a head covers
 		}
 	}
 	return nil, nil
