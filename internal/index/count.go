@@ -9,22 +9,24 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// facetCounts are the values of each facet, the most frequent ones first.
+// facetCounts lists the values of each facet with their numbers of matches, the most frequent value
+// first.
 type facetCounts [facetCount][]hub.FacetCount
 
-// Prices of counting, in words of bits that are intersected.
+// Estimated costs of the two ways to count a facet, in 64-bit words of a bit set that are intersected.
+// countByValue compares them to choose the cheaper way.
 const (
-	pricePerMatch = 100 // of counting by a walk through the matches
-	pricePerValue = 20  // of intersecting one value, beside its words
+	pricePerMatch = 100 // reading one match in countByWalk
+	pricePerValue = 20  // intersecting one value in countByValue, in addition to the words of its documents
 )
 
-// fewMatches is the share of the documents below which a facet with many values
-// is counted by a walk.
+// fewMatches: if fewer than 1/fewMatches of the documents match, a facet with many values is counted by
+// countByWalk without an attempt by value.
 const fewMatches = 32
 
-// countFacets fills in the values of those facets that are asked for, of the n
-// matches in match. A facet is counted value by value if that is cheaper than a
-// walk through the matches. One walk counts all others.
+// countFacets stores in out the values of the facets marked in asked, counted over the n documents in
+// match. Each facet is counted by value if that is cheaper than a walk over the matches. All other
+// facets share one walk. The caller must hold mu.
 func (x *Index) countFacets(match bm25.Bits, n int, asked [facetCount]bool, s *scratch, out *facetCounts) {
 	for f := range asked {
 		if asked[f] && x.countByValue(f, match, n, out) {
@@ -36,10 +38,9 @@ func (x *Index) countFacets(match bm25.Bits, n int, asked [facetCount]bool, s *s
 	}
 }
 
-// countByValue counts one facet by intersecting the matches with the documents
-// of each value, the most frequent values first, until no further one can get
-// on the page. It gives up and returns false when that would cost more than a
-// walk.
+// countByValue counts facet f by intersecting match with the documents of each value, the most frequent
+// value first, until no further value can get on the page. It returns false, with out unchanged, as soon
+// as that would cost more than a walk over the n matches.
 func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bool {
 	facet := x.facets[f]
 	if n > 0 && n < x.words.Len()/fewMatches && len(facet.order) > n/8 {
@@ -56,7 +57,8 @@ func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bo
 		count := total
 		if n < x.words.Len() {
 			budget -= pricePerValue + min(total, len(match))
-			left := int(facet.above[top.least-1]) - i // values that may get on the page
+			// left is the number of values that may still get on the page.
+			left := int(facet.above[top.least-1]) - i
 			if budget < 0 || i%64 == 0 && i >= 256 && left*pricePerValue > budget {
 				return false
 			}
@@ -68,10 +70,13 @@ func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bo
 	return true
 }
 
-// countByWalk counts the values of each match.
+// countByWalk reads the values of every matching document and counts them, for all facets marked in
+// asked at once.
 func (x *Index) countByWalk(match bm25.Bits, asked [facetCount]bool, s *scratch, out *facetCounts) {
 	var top [facetCount]topValues
-	end := valueID(0) // behind the values of the last facet
+	// end is the first id after those of the last facet in asked. The ids of a document are ordered by
+	// facet, so the loop below can stop there.
+	end := valueID(0)
 	for f, facet := range x.facets {
 		if n := len(facet.values); len(s.counts[f]) < n {
 			s.counts[f] = make([]uint32, n+n/8)
@@ -111,13 +116,13 @@ func (x *Index) countByWalk(match bm25.Bits, asked [facetCount]bool, s *scratch,
 	}
 }
 
-// topValues collects the most frequent values of a facet.
+// topValues collects the most frequent values of a facet, at most limit of them.
 type topValues struct {
 	facet *facet
-	limit int          // 0: all
-	list  []valueCount // in order if there is a limit
-	// least and lead are those of the last one in list, once it is full. Most
-	// values are refused by them.
+	limit int          // 0: no limit
+	list  []valueCount // sorted by compare if there is a limit
+	// least is the count and lead the first bytes of the last value in list, once list is full. Most
+	// values are rejected by these two without reading their text.
 	least int
 	lead  uint64
 }

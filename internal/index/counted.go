@@ -8,26 +8,25 @@ import (
 	"agentsite/internal/hub"
 )
 
-// counted keeps the facets of recent queries as long as no search shows
-// anything else: many people ask for the same, most of all for everything.
-// The zero value is empty.
+// counted caches the facets of recent queries until the index changes (Index.State), because many people
+// make the same query, most often the empty one. The zero value is an empty cache.
 type counted struct {
 	mu    sync.Mutex // guards the following fields
-	state uint64     // of which they are
+	state uint64     // Index.State for which lists is valid
 	lists map[string]facetLists
 }
 
-// facetLists are the values of all facets one after the other.
+// facetLists holds the values of all facets in one slice; facet f ends at ends[f].
 type facetLists struct {
 	values []hub.FacetCount
 	ends   [facetCount]int
 }
 
-// Bounds of the cache: three megabytes.
+// Bounds of the cache: 256 queries of at most 512 facet values, about 3 MB.
 const (
 	maxCounted      = 256
 	maxCountedKey   = 512
-	maxCountedLists = 512 // values
+	maxCountedLists = 512 // values of all facets of one query
 )
 
 // countedKey returns the cache key of a query's facets, without the state of the index; it is empty
@@ -61,7 +60,8 @@ func countedKey(q *hub.Query, plan []byte) string {
 	return string(key)
 }
 
-// getFacets returns the facets as they are in a state. The caller may change them.
+// getFacets returns the cached facets of key, or false if there are none for this state of the index.
+// The result is a copy that the caller may change.
 func (c *counted) getFacets(key string, state uint64) (*facetCounts, bool) {
 	c.mu.Lock()
 	if c.state != state {
@@ -83,7 +83,8 @@ func (c *counted) getFacets(key string, state uint64) (*facetCounts, bool) {
 	return &out, true
 }
 
-// putFacets keeps a copy of the facets.
+// putFacets caches a copy of facets under key. It does nothing if key is empty, if there are more than
+// maxCountedLists values, or if the cache holds facets of a newer state. A full cache is emptied first.
 func (c *counted) putFacets(key string, state uint64, facets *facetCounts) {
 	n := 0
 	for _, list := range facets {

@@ -13,15 +13,15 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// maxCursorBytes is above the longest cursor made: a key is a name and a host, a plan at most 16 words
-// with their alternatives.
+// maxCursorBytes bounds the size of a cursor that a client sends. No cursor made here is longer: a key
+// is a name and a host, and a plan has at most 16 words with their alternatives.
 const maxCursorBytes = 16 << 10
 
-// cursorHead is the size before the key: version, hash of query, rank, length
-// of the key.
+// cursorHead is the number of bytes before the key: version, hash of the query, rank, length of the key.
 const cursorHead = 1 + 8 + 8 + 2
 
-// Versions of cursors. One of behindVersion lists portals behind the key.
+// Versions of the cursor format. behindVersion additionally lists, after the key, the portals that were
+// held back.
 const (
 	cursorVersion = 2
 	behindVersion = 3
@@ -35,7 +35,7 @@ type place struct {
 	rank int64
 	key  string
 	plan []byte
-	// behind are portals that were held back, see fairly.
+	// behind lists the portals whose hits were held back on earlier pages, see pageFairly.
 	behind []behind
 }
 
@@ -50,7 +50,7 @@ func (p *place) after() *bm25.After {
 	return &bm25.After{Score: math.Float64frombits(uint64(p.rank)), Key: p.key}
 }
 
-// encodeCursor returns the cursor that goes on behind a place.
+// encodeCursor returns the cursor of the page that begins after at. decodeCursor reads it.
 func encodeCursor(q hub.Query, at place) string {
 	b := make([]byte, 0, cursorHead+len(at.key)+len(at.plan))
 	if len(at.behind) > 0 {
@@ -112,7 +112,8 @@ func decodeCursor(q hub.Query) (*place, error) {
 	return at, nil
 }
 
-// decodeBehind reads the portals of a cursor and returns the rest behind them.
+// decodeBehind reads the list of held-back portals from a cursor and returns the bytes after the list.
+// ok is false if b is malformed.
 func decodeBehind(b []byte) (list []behind, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] == 0 || b[0] > maxBehind {
 		return nil, nil, false
@@ -153,9 +154,9 @@ func badField(field, what string) error {
 	return fault.Field(field, what)
 }
 
-// queryHash is different for queries that find other agents or in another
-// order, and does not depend on pages. Cursors live longer than the process,
-// so the hash is one that does not change.
+// queryHash returns a hash of everything in a query that decides which agents match and in which order,
+// but not of Limit and Cursor. A cursor carries the hash, so that it is refused for another query. The
+// hash function is fixed, because cursors outlive the process.
 func queryHash(q hub.Query) uint64 {
 	h := fnv.New64a()
 	write := func(s string) {
@@ -173,7 +174,9 @@ func queryHash(q hub.Query) uint64 {
 		}
 	}
 	if after := [2]int64{timeNumber(q.CreatedAfter), timeNumber(q.UpdatedAfter)}; after != [2]int64{never, never} {
-		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
+		// The filters are hashed only if set, so that cursors made before these filters existed stay
+		// valid.
+		write(fmt.Sprint(after))
 	}
 	return h.Sum64()
 }

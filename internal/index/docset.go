@@ -6,11 +6,11 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// docSet is a set of documents: few as a sorted list, many as bits. The zero
-// value is empty.
+// docSet is a set of document numbers: a small set is a sorted list, a large one a bit set. The zero
+// value is the empty set.
 type docSet struct {
 	list []uint32
-	many *manyDocs // not nil: list is unused
+	many *manyDocs // nil while the set is a list
 }
 
 type manyDocs struct {
@@ -18,11 +18,10 @@ type manyDocs struct {
 	count int
 }
 
-// A set of more than listMost documents is kept as bits if a list of them would
-// be larger.
+// A set with more than listMost documents becomes a bit set if a list would take more memory.
 const (
 	listMost   = 64
-	bitsFactor = 32 // a number in a list takes as much as 32 documents as bits
+	bitsFactor = 32 // a list entry takes 32 bits, a bit set 1 bit for each document of the index
 )
 
 func (s *docSet) len() int {
@@ -32,7 +31,8 @@ func (s *docSet) len() int {
 	return len(s.list)
 }
 
-// add puts a document in, which is not there. The index has docs documents.
+// add inserts doc, which must not be in the set. docs is the number of documents in the index; it
+// decides between list and bit set.
 func (s *docSet) add(doc uint32, docs int) {
 	if s.many != nil {
 		s.many.bits.Add(int(doc))
@@ -54,7 +54,7 @@ func (s *docSet) add(doc uint32, docs int) {
 	}
 }
 
-// remove takes a document out, which is there.
+// remove deletes doc, which must be in the set. docs is the number of documents in the index.
 func (s *docSet) remove(doc uint32, docs int) {
 	if s.many == nil {
 		at, _ := slices.BinarySearch(s.list, doc)
@@ -63,7 +63,7 @@ func (s *docSet) remove(doc uint32, docs int) {
 	}
 	s.many.bits.Drop(int(doc))
 	s.many.count--
-	// Well below the size at which add changes to bits.
+	// The threshold is well below that of add, so that a set near it does not switch back and forth.
 	if n := s.many.count; n < listMost/2 || n*bitsFactor*4 < docs {
 		list := make([]uint32, 0, n)
 		for doc := range s.eachDoc {
@@ -73,7 +73,7 @@ func (s *docSet) remove(doc uint32, docs int) {
 	}
 }
 
-// eachDoc calls yield with the documents in ascending order until it returns false.
+// eachDoc calls yield with the documents in ascending order until yield returns false.
 func (s *docSet) eachDoc(yield func(doc uint32) bool) {
 	if s.many != nil {
 		s.many.bits.Each(func(doc int) bool { return yield(uint32(doc)) })
@@ -86,7 +86,7 @@ func (s *docSet) eachDoc(yield func(doc uint32) bool) {
 	}
 }
 
-// countIn returns the number of documents that are in bits too.
+// countIn returns the size of the intersection with bits.
 func (s *docSet) countIn(bits bm25.Bits) (n int) {
 	if s.many != nil {
 		return s.many.bits.CountAnd(bits)
@@ -100,7 +100,7 @@ func (s *docSet) countIn(bits bm25.Bits) (n int) {
 	return n
 }
 
-// addTo adds the documents to bits.
+// addTo adds the documents to bits, which grows as needed.
 func (s *docSet) addTo(bits *bm25.Bits) {
 	if s.many != nil {
 		for len(*bits) < len(s.many.bits) {

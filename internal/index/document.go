@@ -11,23 +11,23 @@ import (
 	"agentsite/internal/hub"
 )
 
-// document is an indexed agent: the fields that nearly every agent has. Name,
-// portal and id are in the key that the words of the index hold.
+// document is the stored form of an agent: the fields that nearly every agent has. Name, portal and id
+// are not here, because the word index stores the key that holds them (see keyOf).
 type document struct {
 	title, description, endpoint string
 	skills                       []hub.Skill
 	shared                       unique.Handle[sharedFields]
 	version                      int
 	record                       string
-	checked                      int64 // see timeNumber
+	checked                      int64 // time of the last liveness check, as timeNumber
 	latency                      time.Duration
-	// more is the agent without the fields above, nil if nothing is left. Most
-	// agents leave most fields empty, and hub.Agent is three times as large.
+	// more holds all other fields of the agent, nil if they are all empty. Most agents leave most fields
+	// empty, and a hub.Agent takes three times the memory of a document.
 	more *hub.Agent
 }
 
-// sharedFields are the fields that many agents have in common: those of one owner mostly have the
-// same values in all of them.
+// sharedFields are the fields that most agents of one owner have in common. Equal values are stored
+// once, by unique.Handle.
 type sharedFields struct {
 	kind               hub.Kind
 	ownerID, ownerName string
@@ -36,8 +36,9 @@ type sharedFields struct {
 	live               hub.Live
 }
 
-// newDocument returns the document of an agent. It shares no memory with it:
-// the caller may change the agent, and a text may be part of a long one.
+// newDocument returns the stored form of an agent. The document shares no memory with the agent, because
+// the caller may change the agent, and a short text may be a slice of a long one that would stay in
+// memory.
 func newDocument(agent *hub.Agent) document {
 	a := *agent
 	d := document{
@@ -55,7 +56,7 @@ func newDocument(agent *hub.Agent) document {
 	if a.Visibility == hub.Public { // as nearly every listed agent is
 		a.Visibility = ""
 	}
-	if len(a.CoOwnerIDs) == 0 { // the store returns an empty list
+	if len(a.CoOwnerIDs) == 0 { // the store returns an empty list, which would make more non-nil
 		a.CoOwnerIDs = nil
 	}
 	detachTexts(&a)
@@ -67,8 +68,8 @@ func newDocument(agent *hub.Agent) document {
 	return d
 }
 
-// readAgent sets an empty agent to that of the document but for its times. Its lists
-// are those of the document and must not be changed.
+// readAgent fills a, which must be zero, from the document and its key. CreatedAt and UpdatedAt are not
+// set, see Index.readAgent. The lists in a are shared with the document and must not be changed.
 func (d *document) readAgent(a *hub.Agent, key string) {
 	if d.more != nil {
 		*a = *d.more
@@ -85,14 +86,16 @@ func (d *document) readAgent(a *hub.Agent, key string) {
 	a.Liveness.CheckedAt, a.Liveness.Latency = timeOf(d.checked), d.latency
 }
 
-// isUp reports whether an agent is worth a visit now. Results show others last.
+// isUp reports whether the agent answered its last check and is not deprecated. Results list other
+// agents last.
 func (d *document) isUp() bool {
 	s := d.shared.Value()
 	return s.live == hub.Alive && s.status != hub.Deprecated
 }
 
-// detachTexts copies all that an agent refers to, so that it shares no memory with another one. All
-// texts are in one piece of memory, and all lists of texts in another.
+// detachTexts replaces all slices and strings of a by copies, so that a shares no memory with the agent
+// it was copied from. All strings are copied into one allocation and all string lists into another,
+// which saves memory.
 func detachTexts(a *hub.Agent) {
 	a.Config = slices.Clone(a.Config)
 	a.Skills = slices.Clone(a.Skills)
@@ -123,7 +126,7 @@ func detachTexts(a *hub.Agent) {
 	}
 }
 
-// eachList calls yield with the lists of texts of an agent.
+// eachList calls yield with a pointer to each list of strings in an agent.
 func eachList(a *hub.Agent, yield func(list *[]string)) {
 	lists := []*[]string{
 		&a.Also, &a.CoOwnerIDs, &a.InputModes, &a.OutputModes, &a.Languages, &a.Limits.Listed, &a.EmbedOrigins,
@@ -137,8 +140,8 @@ func eachList(a *hub.Agent, yield func(list *[]string)) {
 	}
 }
 
-// eachText calls yield with the texts of an agent, but for those in lists, in the key and in
-// sharedFields.
+// eachText calls yield with a pointer to each string of an agent, except those in lists, in the key
+// (keyOf) and in sharedFields.
 func eachText(a *hub.Agent, yield func(text *string)) {
 	texts := []*string{
 		&a.Title, &a.Description, &a.Endpoint, &a.Record, (*string)(&a.Visibility), &a.PortalID, &a.NetworkID,
@@ -155,31 +158,30 @@ func eachText(a *hub.Agent, yield func(text *string)) {
 	}
 }
 
-// keyOf returns the key of an agent, which orders agents by name and those of
-// one name by portal.
+// keyOf returns the sort key of an agent: agents are ordered by name, then portal, then id.
 func keyOf(a *hub.Agent) string { return a.Name + "\x00" + a.Portal + "\x00" + a.ID }
 
-// splitKey returns the parts of a key.
+// splitKey is the inverse of keyOf.
 func splitKey(key string) (name, portal, id string) {
 	name, rest, _ := strings.Cut(key, "\x00")
 	portal, id, _ = strings.Cut(rest, "\x00")
 	return name, portal, id
 }
 
-// idOf returns the id of a key. No id has a zero byte.
+// idOf returns the id in a key. It relies on isListable: no id contains a zero byte.
 func idOf(key string) string { return key[strings.LastIndexByte(key, 0)+1:] }
 
-// portalOf returns the portal of a key, "" for this one.
+// portalOf returns the host of the portal in a key, "" for an agent of this portal.
 func portalOf(key string) string {
 	_, portal, _ := splitKey(key)
 	return portal
 }
 
-// never stands for the zero time, before all others.
+// never represents the zero time and sorts before all other times.
 const never = math.MinInt64
 
-// timeNumber is a time as a number in the same order. Times that do not fit,
-// outside of the years 1678 to 2261, become the nearest one that does.
+// timeNumber returns t as nanoseconds since 1970, so that times can be compared as integers. A time
+// outside of the years 1678 to 2261 becomes the nearest representable one, the zero time never.
 func timeNumber(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -192,7 +194,7 @@ func timeNumber(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timeOf is the reverse of nanoseconds.
+// timeOf is the inverse of timeNumber, in UTC.
 func timeOf(n int64) time.Time {
 	if n == never {
 		return time.Time{}

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// The facets. Cursors depend on their numbers.
+// Numbers of the facets. Cursors contain them (queryHash), so they must not change.
 const (
 	tagFacet = iota
 	skillFacet
@@ -26,33 +26,34 @@ const (
 	facetCount
 )
 
-// facetNames are the names in hub.Page.Facets.
+// facetNames are the keys of hub.Page.Facets.
 var facetNames = [facetCount]string{
 	tagFacet: "tag", skillFacet: "skill", publisherFacet: "publisher", kindFacet: "kind", portalFacet: "portal",
 	liveFacet: "live", languageFacet: "language", modalityFacet: "modality", signedFacet: "signed", proofFacet: "proof",
 }
 
-// facetLimits are the numbers of values that a page shows, 0 for all. Facets with free values, or with
-// many in a network, are limited.
+// facetLimits is the maximum number of values that a page lists for each facet, 0 for all. Facets with
+// free text values, or with many values in a network, have a limit.
 var facetLimits = [facetCount]int{
 	tagFacet: hub.MaxFacetValues, skillFacet: hub.MaxFacetValues, publisherFacet: hub.MaxFacetValues,
 	portalFacet: hub.MaxFacetValues,
 }
 
-// localPortal stands for this portal as a value of the portal facet.
+// localPortal is the value of the portal facet for agents of this portal.
 const localPortal = "local"
 
 // maxFacetValues limits the values of one agent in one facet. The service
 // allows fewer, but an agent of another portal may claim more.
 const maxFacetValues = 256
 
-// facetValue is a value of a facet.
+// facetValue is one value of an agent in the facet with that number, in the form of normalizeValue.
 type facetValue struct {
 	facet int
 	text  string
 }
 
-// facetValues appends the distinct values of an agent to list, facet by facet.
+// facetValues appends the values of an agent to list without duplicates, ordered by facet. Each facet
+// gets at most maxFacetValues.
 func facetValues(list []facetValue, a *hub.Agent) []facetValue {
 	facet, from := -1, 0
 	eachFacetValue(a, func(f int, text string) {
@@ -67,8 +68,8 @@ func facetValues(list []facetValue, a *hub.Agent) []facetValue {
 	return list
 }
 
-// eachFacetValue calls yield with the values of an agent as they are written,
-// in the order of facets, some more than once.
+// eachFacetValue calls yield with the values of an agent as the agent states them, ordered by facet.
+// Values may repeat.
 func eachFacetValue(a *hub.Agent, yield func(facet int, text string)) {
 	for i := range a.Skills {
 		for _, tag := range a.Skills[i].Tags {
@@ -78,7 +79,7 @@ func eachFacetValue(a *hub.Agent, yield func(facet int, text string)) {
 	for i := range a.Skills {
 		yield(skillFacet, cmp.Or(a.Skills[i].Name, a.Skills[i].ID))
 	}
-	yield(publisherFacet, a.Publisher) // the hub keeps only one that is proved
+	yield(publisherFacet, a.Publisher) // the hub keeps only a publisher with a proved domain
 	yield(kindFacet, string(a.Kind))
 	yield(portalFacet, a.Portal)
 	for _, host := range a.Also {
@@ -87,7 +88,7 @@ func eachFacetValue(a *hub.Agent, yield func(facet int, text string)) {
 	yield(liveFacet, string(a.Liveness.State))
 	for _, language := range a.Languages {
 		yield(languageFacet, language)
-		// An agent that speaks the German of Switzerland speaks German.
+		// "de-CH" also counts as "de", so that a filter by language finds regional variants.
 		for i := strings.LastIndexByte(language, '-'); i > 0; i = strings.LastIndexByte(language, '-') {
 			language = language[:i]
 			yield(languageFacet, language)
@@ -100,8 +101,8 @@ func eachFacetValue(a *hub.Agent, yield func(facet int, text string)) {
 	yield(proofFacet, a.Proof.State)
 }
 
-// normalizeValue returns the form in which a value is counted and filtered by: case does not matter in
-// typed values, and an empty state has a name.
+// normalizeValue returns the form in which a value is counted and filtered: free text is lower-cased,
+// and an empty state gets a name.
 func normalizeValue(facet int, text string) string {
 	switch facet {
 	case tagFacet, skillFacet, languageFacet, publisherFacet:
@@ -116,7 +117,7 @@ func normalizeValue(facet int, text string) string {
 	return text
 }
 
-// filtersOf returns the values that a query asks for, by facet.
+// filtersOf returns the values that a query filters by, for each facet; an empty list is no filter.
 func filtersOf(q *hub.Query) [facetCount][]string {
 	return [facetCount][]string{
 		kindFacet: q.Kinds, tagFacet: q.Tags, skillFacet: q.Skills, portalFacet: q.Portals, liveFacet: q.Live,
@@ -125,7 +126,8 @@ func filtersOf(q *hub.Query) [facetCount][]string {
 	}
 }
 
-// valueID is a facet in the upper 4 bits and the number of a value of it.
+// valueID identifies a facet value: the number of the facet in the upper 4 bits, the number of the value
+// within the facet below.
 type valueID uint32
 
 const numberBits = 28
@@ -139,20 +141,20 @@ func (v valueID) number() uint32 { return uint32(v) & (1<<numberBits - 1) }
 
 // facet holds the values of one facet and the documents of each value.
 type facet struct {
-	byText bm25.Table // numbers of values
-	values []value    // by number
-	leads  []uint64   // likewise, the beginnings of the texts: comparing them reads less memory
-	free   []uint32   // numbers
-	// order holds the values by descending number of documents, and above[n] is
-	// how many have more than n. So every change is one swap, and the most
-	// frequent values are found without a look at the others.
+	byText bm25.Table // finds the number of a value by its text
+	values []value    // indexed by number
+	leads  []uint64   // first 8 bytes of each text (leadOf), indexed by number; comparing them rarely needs the text
+	free   []uint32   // numbers that can be reused
+	// order lists the value numbers by descending number of documents, and above[n] is the number of
+	// values with more than n documents. Both let addDoc and removeDoc keep the order with one swap, and
+	// countByValue read the most frequent values only.
 	order, above []uint32
 }
 
 type value struct {
 	text string
 	docs docSet
-	pos  uint32 // in order
+	pos  uint32 // position in facet.order
 }
 
 func newFacet() *facet {
@@ -161,10 +163,10 @@ func newFacet() *facet {
 	return f
 }
 
-// Text implements bm25.Texts.
+// Text implements bm25.Texts for byText.
 func (f *facet) Text(number uint32) string { return f.values[number].text }
 
-// findValue returns the documents of a value, nil if there are none.
+// findValue returns the documents with a value, or nil if no document has it.
 func (f *facet) findValue(text string) *docSet {
 	if number, ok := f.byText.Find(text); ok {
 		return &f.values[number].docs
@@ -172,8 +174,8 @@ func (f *facet) findValue(text string) *docSet {
 	return nil
 }
 
-// internValue returns the number of a value and makes it known. The caller must add
-// a document to it.
+// internValue returns the number of a value and adds the value if it is new. The caller must then call
+// addDoc, because a value without documents must not remain.
 func (f *facet) internValue(text string) uint32 {
 	hash := bm25.HashOf(text)
 	number, ok := f.byText.FindHash(text, hash)
@@ -188,20 +190,20 @@ func (f *facet) internValue(text string) uint32 {
 	}
 	f.leads[number] = leadOf(text)
 	f.values[number] = value{text: strings.Clone(text), pos: uint32(len(f.order))}
-	f.order = append(f.order, number) // without documents it is the last one
+	f.order = append(f.order, number) // the last position is right: the value has no documents yet
 	f.byText.InsertHash(number, hash)
 	return number
 }
 
-// leadOf returns the first 8 bytes of a text as a number. Leads are in the order
-// of their texts, or equal.
+// leadOf returns the first 8 bytes of a text as a big-endian number. If two leads differ, their texts
+// are in the same order; if they are equal, the texts must be compared.
 func leadOf(text string) uint64 {
 	var b [8]byte
 	copy(b[:], text)
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// compareValues orders two values by text.
+// compareValues compares the texts of two values, given by number, as strings.Compare does.
 func (f *facet) compareValues(a, b uint32) int {
 	if c := cmp.Compare(f.leads[a], f.leads[b]); c != 0 {
 		return c
@@ -209,13 +211,13 @@ func (f *facet) compareValues(a, b uint32) int {
 	return strings.Compare(f.values[a].text, f.values[b].text)
 }
 
-// addDoc notes that a document has a value, which it did not have. The index has
-// docs documents.
+// addDoc records that doc has a value that it did not have before. docs is the number of documents in
+// the index.
 func (f *facet) addDoc(number, doc uint32, docs int) {
 	v := &f.values[number]
 	n := v.docs.len()
 	v.docs.add(doc, docs)
-	// The first value with n documents changes places with v, which has one more now.
+	// v now has n+1 documents: swapping v with the first value that has n documents keeps order sorted.
 	f.swapValues(v.pos, f.above[n])
 	f.above[n]++
 	if n+1 == len(f.above) {
@@ -223,13 +225,13 @@ func (f *facet) addDoc(number, doc uint32, docs int) {
 	}
 }
 
-// removeDoc notes that a document no longer has a value. A value without documents
-// is forgotten.
+// removeDoc records that doc no longer has a value. The value is deleted with its last document. docs is
+// the number of documents in the index.
 func (f *facet) removeDoc(number, doc uint32, docs int) {
 	v := &f.values[number]
 	n := v.docs.len()
 	v.docs.remove(doc, docs)
-	// The last value with n documents changes places with v, which has one less now.
+	// v now has n-1 documents: swapping v with the last value that has n documents keeps order sorted.
 	f.above[n-1]--
 	f.swapValues(v.pos, f.above[n-1])
 	if n == 1 {
@@ -247,7 +249,7 @@ func (f *facet) swapValues(i, j uint32) {
 	f.values[a].pos, f.values[b].pos = j, i
 }
 
-// setValues replaces the values of a document; the caller must hold mu.
+// setValues replaces the facet values of a document by list; the caller must hold mu.
 func (x *Index) setValues(doc uint32, list []facetValue) {
 	old := x.values[doc]
 	ids := make([]valueID, len(list))
@@ -266,9 +268,9 @@ func (x *Index) setValues(doc uint32, list []facetValue) {
 	x.values[doc] = ids
 }
 
-// fitFacets puts the lists of all documents and of all values one behind the other, in the order in
-// which searches read them: that takes less memory, and counting waits less for it. The caller must
-// hold mu.
+// fitFacets copies the lists of all documents, and of all values, into one array each, in the order in
+// which searches read them. That takes less memory, and counting has fewer cache misses. Load calls it
+// after a large fill. The caller must hold mu.
 func (x *Index) fitFacets() {
 	size := 0
 	for _, ids := range x.values {
@@ -291,17 +293,20 @@ func (x *Index) fitFacets() {
 	}
 }
 
-// appendFitted appends a list to all, which has the room, and returns the list as a part of it.
+// appendFitted appends list to all, which must have the capacity, and returns the appended part as a
+// slice without spare capacity.
 func appendFitted[T any](all, list []T) (_, fitted []T) {
 	from := len(all)
 	all = append(all, list...)
 	return all, all[from:len(all):len(all)]
 }
 
-// valueOf returns the value with an id; the caller must hold mu.
+// valueOf returns the value with an id. The pointer is valid until a value is added; the caller must
+// hold mu.
 func (x *Index) valueOf(id valueID) *value { return &x.facets[id.facet()].values[id.number()] }
 
-// unionDocs adds the documents that have one of some values to bits.
+// unionDocs adds to bits the documents that have at least one of the values in texts. facet is the
+// number of f.
 func (f *facet) unionDocs(facet int, texts []string, bits *bm25.Bits) {
 	for _, text := range texts {
 		if docs := f.findValue(normalizeValue(facet, text)); docs != nil {

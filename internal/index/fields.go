@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// The numbers of fields.
+// Numbers of the searched fields. They are the positions in fields and textsOf.
 const (
 	nameField = iota
 	titleField
@@ -19,8 +19,8 @@ const (
 	fieldCount
 )
 
-// fields are the searched parts of an agent, best first. Lengths are those
-// of ordinary agents: a much longer text counts less a word.
+// fields are the searched parts of an agent, the highest weight first. Length is the number of words in
+// an ordinary agent: in a longer text each word scores less.
 var fields = []bm25.Field{
 	{Name: "name", Weight: 8, Length: 2, Norm: 0.2},
 	{Name: "title", Weight: 6, Length: 4, Norm: 0.3},
@@ -30,16 +30,17 @@ var fields = []bm25.Field{
 	{Name: "description", Weight: 1, Length: 40, Norm: 0.5},
 }
 
-// textsOf returns the values of fields, in their order.
+// textsOf returns the texts of an agent for each of fields, in the same order.
 func textsOf(a *hub.Agent) [][]string { return new(fieldTexts).of(a) }
 
-// fieldTexts is the memory of textsOf.
+// fieldTexts holds the buffers of textsOf, so that filling an index does not allocate them for each
+// agent.
 type fieldTexts struct {
 	lists [fieldCount][]string
 	all   [][]string
 }
 
-// of is textsOf. The next call overwrites the result.
+// of is textsOf with the buffers of t. The next call overwrites the result.
 func (t *fieldTexts) of(a *hub.Agent) [][]string {
 	for i := range t.lists {
 		t.lists[i] = t.lists[i][:0]
@@ -65,16 +66,16 @@ func (t *fieldTexts) of(a *hub.Agent) [][]string {
 	return t.all
 }
 
-// Terms calls yield for each word that an index finds the agent by, some of
-// them more than once.
+// Terms calls yield with each word by which an Index finds the agent; a word may repeat. A portal's
+// published summary (a Bloom filter) is made of these words.
 func Terms(a hub.Agent, yield func(term string)) {
 	for _, values := range textsOf(&a) {
 		bm25.Terms(values, yield)
 	}
 }
 
-// sameText reports whether two forms of an agent are found by the same words
-// in the same place of the order.
+// sameText reports whether two forms of an agent have the same key and the same searched texts. Put then
+// leaves the word index unchanged.
 func sameText(a, b *hub.Agent) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Portal == b.Portal &&
 		a.Title == b.Title && a.Description == b.Description &&

@@ -25,26 +25,26 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// Index implements hub.Index. Make one with New.
+// Index implements hub.Index. It is safe for concurrent use. Create it with New.
 type Index struct {
 	mu     sync.RWMutex // guards the following fields
 	words  *bm25.Index
-	docs   []document  // by number, as the next two
-	times  []docTimes  // apart: orders by time read all of them
-	values [][]valueID // likewise: counting facets does
+	docs   []document  // docs, times and values are indexed by document number
+	times  []docTimes  // separate from docs: sorting by time reads all of them
+	values [][]valueID // separate from docs: counting facets reads all of them
 	byID   bm25.Table
-	free   []uint32 // numbers of documents
+	free   []uint32 // document numbers that can be reused
 	facets [facetCount]*facet
 	up     bm25.Bits // documents that are up, see document.isUp
 
-	state   atomic.Uint64 // counts changes that a search may show
+	state   atomic.Uint64 // incremented by each change that a search may show
 	counted counted
-	scratch sync.Pool // of *scratch
+	scratch sync.Pool // of *scratch, the buffers of a search
 }
 
 var _ hub.Index = (*Index)(nil)
 
-// docTimes are the times of a document in nanoseconds.
+// docTimes holds when an agent was created and last updated, as timeNumber.
 type docTimes struct{ created, updated int64 }
 
 // New returns an empty index.
@@ -57,7 +57,7 @@ func New() *Index {
 	return x
 }
 
-// documentIDs are the ids of the agents in the keys of documents.
+// documentIDs gives the table Index.byID the agent id of each document, read from the document's key.
 type documentIDs struct{ words *bm25.Index }
 
 // Text implements bm25.Texts.
@@ -70,10 +70,10 @@ func (x *Index) Len() int {
 	return x.words.Len()
 }
 
-// State implements hub.Index.
+// State implements hub.Index. It takes no lock.
 func (x *Index) State() uint64 { return x.state.Load() }
 
-// Put implements hub.Index. An agent that may not be listed is removed.
+// Put implements hub.Index. An agent that may not be listed (isListable) is removed instead.
 func (x *Index) Put(a hub.Agent) {
 	if !isListable(&a) {
 		x.Remove(a.ID)
@@ -98,8 +98,8 @@ func (x *Index) Put(a hub.Agent) {
 	x.putAgent(p)
 }
 
-// prepared is an agent on its way into the index: all that can be done about it
-// without the lock.
+// prepared is an agent for which all work that needs no lock is done, before putAgent adds it to the
+// index.
 type prepared struct {
 	agent    *hub.Agent
 	key      string
@@ -107,7 +107,7 @@ type prepared struct {
 	times    docTimes
 	values   []facetValue
 	words    bm25.Doc
-	analyzed bool // words is set
+	analyzed bool // true if words is set
 }
 
 func prepareAgent(a *hub.Agent) *prepared {
@@ -125,7 +125,7 @@ func (p *prepared) analyze(words *bm25.Index) {
 	p.words, p.analyzed = words.Analyze(textsOf(p.agent)...), true
 }
 
-// putAgent adds or replaces an agent; the caller must hold mu.
+// putAgent adds an agent or replaces its earlier form; the caller must hold mu.
 func (x *Index) putAgent(p *prepared) {
 	doc, known := x.byID.Find(p.agent.ID)
 	moved, shown := !known, !known
@@ -136,7 +136,7 @@ func (x *Index) putAgent(p *prepared) {
 		doc = x.newNumber()
 	}
 	if moved {
-		if !p.analyzed { // another Put came between
+		if !p.analyzed { // another Put changed the agent after the texts were compared
 			p.analyze(x.words)
 		}
 		if known {
@@ -151,7 +151,7 @@ func (x *Index) putAgent(p *prepared) {
 	x.setDocument(doc, p)
 }
 
-// setDocument stores all of a prepared agent but its words; the caller must hold mu.
+// setDocument stores everything of a prepared agent except its words; the caller must hold mu.
 func (x *Index) setDocument(doc uint32, p *prepared) {
 	x.docs[doc], x.times[doc] = p.doc, p.times
 	x.setValues(doc, p.values)
@@ -162,7 +162,7 @@ func (x *Index) setDocument(doc uint32, p *prepared) {
 	}
 }
 
-// Remove implements hub.Index.
+// Remove implements hub.Index. An unknown id does nothing.
 func (x *Index) Remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -171,7 +171,7 @@ func (x *Index) Remove(id string) {
 	}
 }
 
-// removeDoc forgets a document; the caller must hold mu.
+// removeDoc deletes a document and makes its number free; the caller must hold mu.
 func (x *Index) removeDoc(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
@@ -182,7 +182,7 @@ func (x *Index) removeDoc(doc uint32) {
 	x.state.Add(1)
 }
 
-// newNumber returns an unused number of a document; the caller must hold mu.
+// newNumber returns a free document number, growing the slices if necessary; the caller must hold mu.
 func (x *Index) newNumber() uint32 {
 	if n := len(x.free); n > 0 {
 		doc := x.free[n-1]
@@ -193,33 +193,34 @@ func (x *Index) newNumber() uint32 {
 	return uint32(len(x.docs) - 1)
 }
 
-// growDocs makes room for n more documents; the caller must hold mu.
+// growDocs appends n empty documents; the caller must hold mu.
 func (x *Index) growDocs(n int) {
 	x.docs = append(bm25.Room(x.docs, n), make([]document, n)...)
 	x.times = append(bm25.Room(x.times, n), make([]docTimes, n)...)
 	x.values = append(bm25.Room(x.values, n), make([][]valueID, n)...)
 }
 
-// agentOf returns an agent of the index; the caller must hold mu. Its lists must
-// not be changed.
+// agentOf returns the agent of a document; the caller must hold mu. The lists in the result are shared
+// with the index and must not be changed.
 func (x *Index) agentOf(doc uint32) (a hub.Agent) {
 	x.readAgent(&a, doc)
 	return a
 }
 
-// readAgent sets an empty agent to that of a document; the caller must hold mu.
+// readAgent fills a, which must be zero, with the agent of a document; the caller must hold mu. The
+// lists in a are shared with the index and must not be changed.
 func (x *Index) readAgent(a *hub.Agent, doc uint32) {
 	x.docs[doc].readAgent(a, x.words.Key(int(doc)))
 	a.CreatedAt, a.UpdatedAt = timeOf(x.times[doc].created), timeOf(x.times[doc].updated)
 }
 
-// isListable reports whether an agent may be found. No id has a zero byte,
-// which ends the parts of a key.
+// isListable reports whether searches may find an agent. An id with a zero byte is refused, because zero
+// bytes separate the parts of a key.
 func isListable(a *hub.Agent) bool {
 	return a.Listable() && !strings.Contains(a.ID, "\x00")
 }
 
-// sameLook reports whether results show two forms of an agent alike.
+// sameLook reports whether search results show two forms of an agent alike. Then State need not change.
 func sameLook(a, b *hub.Agent) bool {
 	if timesOf(a) != timesOf(b) {
 		return false

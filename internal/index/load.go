@@ -9,32 +9,32 @@ import (
 )
 
 const (
-	// loadBatch is the number of agents that a Load asks for at once. Known ones
-	// are put under one lock, for which searches wait about a millisecond.
+	// loadBatch is the number of agents that a goroutine of Load fetches at once. Agents that are in the
+	// index already are put under one lock, for which searches wait about a millisecond.
 	loadBatch = 64
-	// loadShare is the number of agents that come before another processor
-	// helps: the words of a small segment cost more each.
+	// loadShare is the number of agents after which Load starts another goroutine. Fewer agents would
+	// make small segments, in which each word costs more.
 	loadShare = 1 << 10
-	// fitShare is the part of the index that must come at once for the lists to
-	// be cut to size afterwards.
+	// fitShare: Load copies the lists to their exact size if it added at least 1/fitShare of the index.
+	// Below that, the copies cost more than they free.
 	fitShare = 8
-	// The first segments are small, so that searches soon find something.
+	// minSegment is the size of the first segments, which are small so that searches soon find
+	// something.
 	minSegment = 256
-	// segmentSize limits the words of a segment as well as its agents: searches
-	// wait until it is in.
+	// segmentSize bounds the words of a segment, because searches wait while a segment is appended.
 	segmentSize = 80 * bm25.MaxSegment
-	// lookupCount is the number of words that are looked up under one lock.
+	// lookupCount is the number of words that are looked up under one read lock.
 	lookupCount = 1024
 )
 
-// Load implements hub.Index with all processors. New agents come in by thousands, others one by one.
-// Searches find the agents that have come in so far. No agent should come twice: either form might
-// stay.
+// Load implements hub.Index with one goroutine for each processor. New agents are added in segments of
+// thousands, known ones one by one. Searches find the agents that were added so far. If next returns an
+// agent twice, either form may stay.
 func (x *Index) Load(next func() (hub.Agent, bool)) {
 	var (
-		mu      sync.Mutex // guards the following fields
+		mu      sync.Mutex // guards the next three variables and next
 		done    bool
-		count   int // agents that came
+		count   int // agents fetched so far
 		fillers = 1
 		wg      sync.WaitGroup
 		fill    func()
@@ -62,14 +62,15 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	wg.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if count >= len(x.docs)/fitShare { // else the copies would cost more than they free
+	if count >= len(x.docs)/fitShare { // see fitShare
 		x.words.Fit()
 		x.docs, x.times, x.values = bm25.Fitted(x.docs), bm25.Fitted(x.times), bm25.Fitted(x.values)
 		x.fitFacets()
 	}
 }
 
-// fillAgents puts the agents that take returns, until there are none.
+// fillAgents adds the agents that take returns until take returns none. Several goroutines of Load run
+// it, each with a segment of its own.
 func (x *Index) fillAgents(take func([]hub.Agent) []hub.Agent) {
 	s := &segment{x: x, words: x.words.NewSegment(), ids: make(map[string]bool)}
 	batch := make([]hub.Agent, 0, loadBatch)
@@ -113,9 +114,9 @@ func (x *Index) putAll(list []*prepared) {
 	}
 }
 
-// findUnknown returns the hashes of the ids of some agents, and which of the
-// agents may be appended: those that are not in the index, once the numbers of
-// removed documents are used.
+// findUnknown returns the hash of each agent's id, and whether the agent can be added in a segment: it
+// is not in the index, and no free document number is left for it. Free numbers are used first, by Put,
+// because segments are always appended.
 func (x *Index) findUnknown(list []hub.Agent) (hashes []uint64, unknown []bool) {
 	hashes, unknown = make([]uint64, len(list)), make([]bool, len(list))
 	for i := range list {
@@ -133,21 +134,21 @@ func (x *Index) findUnknown(list []hub.Agent) (hashes []uint64, unknown []bool) 
 	return hashes, unknown
 }
 
-// segment is up to some thousand new agents on their way into the index.
+// segment collects up to bm25.MaxSegment new agents, which are added to the index together.
 type segment struct {
 	x      *Index
 	words  *bm25.Segment
 	ids    map[string]bool
 	keys   []string
-	hashes []uint64 // of ids
+	hashes []uint64 // of the agents' ids
 	list   []*prepared
 	fields fieldTexts
 }
 
-// addAgent adds an agent that is neither in the index nor in the segment.
+// addAgent adds an agent that is neither in the index nor in the segment. hash is bm25.HashOf of its id.
 func (s *segment) addAgent(a *hub.Agent, hash uint64) {
 	p := prepareAgent(a)
-	p.agent = nil // the caller uses its memory again
+	p.agent = nil // the caller reuses the memory of the agent
 	s.ids[idOf(p.key)] = true
 	s.keys, s.hashes, s.list = append(s.keys, p.key), append(s.hashes, hash), append(s.list, p)
 	s.words.Add(s.fields.of(a)...)
@@ -157,9 +158,8 @@ func (s *segment) isFull(indexed int) bool {
 	return len(s.list) >= min(bm25.MaxSegment, max(minSegment, indexed)) || s.words.Size() >= segmentSize
 }
 
-// flush puts the segment into the index and empties it. Its words come first,
-// so that a search may for some milliseconds know a word that no agent has. Its
-// agents come all at once.
+// flush adds the segment to the index and empties it. The words are added first and all agents later, in
+// one step: in between, for some milliseconds, the dictionary has words that no agent has.
 func (s *segment) flush() {
 	if len(s.list) == 0 {
 		return
@@ -189,10 +189,11 @@ func (s *segment) flush() {
 	s.keys, s.hashes, s.list = s.keys[:0], s.hashes[:0], s.list[:0]
 }
 
-// appendSegment adds the agents of a segment; the caller must hold mu.
+// appendSegment adds the documents of a segment, whose words are already interned; the caller must hold
+// mu.
 func (x *Index) appendSegment(s *segment) {
 	for i, hash := range s.hashes {
-		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // came in meanwhile
+		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // by a concurrent Put since findUnknown
 			x.removeDoc(doc)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Get implements hub.Index.
+// Get implements hub.Index. The lists in the result are shared with the index and must not be changed.
 func (x *Index) Get(id string) (hub.Agent, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -17,8 +17,8 @@ func (x *Index) Get(id string) (hub.Agent, bool) {
 	return x.agentOf(doc), true
 }
 
-// Named implements hub.Index: the agents of a handle stand beside each other
-// in the order of keys.
+// Named implements hub.Index. It walks the keys in order, where all agents of one name and portal are
+// adjacent.
 func (x *Index) Named(name, portal string) []hub.Agent {
 	prefix := name + "\x00" + portal + "\x00"
 	x.mu.RLock()
@@ -34,7 +34,7 @@ func (x *Index) Named(name, portal string) []hub.Agent {
 	return list
 }
 
-// Of implements hub.Index.
+// Of implements hub.Index. The portal "" is this one.
 func (x *Index) Of(portal string) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -49,7 +49,7 @@ func (x *Index) Of(portal string) []string {
 	return ids
 }
 
-// Count implements hub.Index.
+// Count implements hub.Index: the number of ids that Of returns.
 func (x *Index) Count(portal string) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -60,8 +60,7 @@ func (x *Index) Count(portal string) int {
 	return docs.len()
 }
 
-// docsOf returns the documents that a portal lists, nil if there are none; the
-// caller must hold mu.
+// docsOf returns the documents listed by a portal, nil if there are none; the caller must hold mu.
 func (x *Index) docsOf(portal string) *docSet {
 	return x.facets[portalFacet].findValue(normalizeValue(portalFacet, portal))
 }

@@ -10,20 +10,20 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// order is how the matches of a query are ranked: by descending rank, those
-// of one rank by key.
+// order is the sort order of a search result: by descending rank, and by key within one rank. Each order
+// defines the rank.
 type order uint8
 
 const (
 	byScore   order = iota
-	byUp            // those that are up first
-	byName          // all have one rank
-	byCreated       // newest first
+	byUp            // rank 1 for agents that are up, 0 for others
+	byName          // rank 0 for all
+	byCreated       // rank is the time as timeNumber, newest first
 	byUpdated
 )
 
-// orderOf returns the order of a query with words; one without has no scores,
-// and byUp stands in.
+// orderOf returns the order that a query asks for. For a query without words, Search replaces byScore by
+// byUp, because all scores would be 0.
 func orderOf(q hub.Query) order {
 	switch q.Sort {
 	case hub.SortName:
@@ -42,8 +42,8 @@ type ranked struct {
 	doc  int
 }
 
-// listOrdered returns the first limit of the matches in an order other than byScore,
-// from behind at unless that is nil. The caller must hold mu.
+// listOrdered returns the first limit matches in any order but byScore, after the position at, or from
+// the start if at is nil. total is the number of matches. The caller must hold mu.
 func (x *Index) listOrdered(o order, match bm25.Bits, total, limit int, at *place, s *scratch) []ranked {
 	hits := make([]ranked, 0, min(limit, total))
 	from, key := int64(math.MaxInt64), ""
@@ -71,9 +71,9 @@ func (x *Index) listOrdered(o order, match bm25.Bits, total, limit int, at *plac
 	return x.byTime(o, hits, match, limit, at, s)
 }
 
-// byKey appends those of a set that come first by key, from behind key, up to
-// limit hits. Of a large set it walks over all documents in order, of a small
-// one it compares keys.
+// byKey appends to hits the documents of set with the lowest keys greater than key, until hits has limit
+// entries; all get the given rank. n is the size of set. If set is a large part of the index, the
+// documents are read in key order; otherwise keys are compared.
 func (x *Index) byKey(hits []ranked, set bm25.Bits, n, limit int, rank int64, key string) []ranked {
 	want := limit - len(hits)
 	if n == 0 || want <= 0 {
@@ -109,8 +109,9 @@ func (x *Index) byKey(hits []ranked, set bm25.Bits, n, limit int, rank int64, ke
 	return hits
 }
 
-// byTime lists by one of the times. It first finds the rank of the last hit
-// by numbers alone, and compares keys only among those of that rank.
+// byTime appends the matches in descending order of the creation or update time. It first finds the time
+// of the last hit by comparing numbers, then compares keys only among the documents with that time,
+// because reading keys is slow.
 func (x *Index) byTime(o order, hits []ranked, match bm25.Bits, limit int, at *place, s *scratch) []ranked {
 	rank := func(id int) int64 { return x.times[id].created }
 	if o == byUpdated {

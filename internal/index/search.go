@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// Bounds of one page and of its suggestions.
+// Bounds of a page of results and of its suggestions.
 const (
 	defaultLimit   = 20
 	maxLimit       = 100
@@ -16,20 +16,20 @@ const (
 	maxTries       = 10 // texts tried for suggestions
 )
 
-// scratch is the memory of one search.
+// scratch holds the buffers of one search, reused through Index.scratch.
 type scratch struct {
-	filters [facetCount]bm25.Bits // by facet, where something is asked
-	rest    bm25.Bits             // matches under all filters but one
-	class   bm25.Bits             // matches of one rank
-	less    bm25.Bits             // matches without those of some portals
-	counts  [facetCount][]uint32  // by number of a value, all 0 between uses
-	seen    []valueID             // values that are not 0 in counts
+	filters [facetCount]bm25.Bits // documents that pass each filter; set only for facets with a filter
+	rest    bm25.Bits             // matches under the filters of all other facets
+	class   bm25.Bits             // matches with one rank
+	less    bm25.Bits             // matches without those of held-back portals
+	counts  [facetCount][]uint32  // matches of each value, by facet and number; all 0 between uses
+	seen    []valueID             // values whose counter is not 0
 	best    []ranked
 }
 
-// Search implements hub.Index. A limit of 0 means 20; one beyond 1 to 100 is
-// brought into it. A cursor of another query or order is an Invalid fault, as
-// is an order that is not one of hub.Sorts.
+// Search implements hub.Index. A Limit of 0 means 20; other limits are brought into the range 1 to 100.
+// A malformed cursor, a cursor of another query or order, and a Sort that is not in hub.Sorts are
+// Invalid faults.
 func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
 		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
@@ -73,7 +73,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	if o == byScore && m.Any {
 		o = byUp
 	}
-	// One more than the page shows whether there is another.
+	// One hit more than the page shows whether there is a next page.
 	if o == byScore {
 		var hits []bm25.Hit
 		if len(q.Portals) == 0 {
@@ -120,7 +120,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	return page, nil
 }
 
-// sinkDown moves those not up below the others without changing the order within.
+// sinkDown moves agents that are not up to the end of list and keeps the order within both groups.
 func sinkDown(list []hub.Result) {
 	var sunk []hub.Result
 	kept := 0
@@ -137,8 +137,8 @@ func sinkDown(list []hub.Result) {
 	copy(list[kept:], sunk)
 }
 
-// explainMatch returns how the words of a match were found in one document, and its
-// score.
+// explainMatch returns how each query word was found in a document, at most maxWhy words, and the
+// document's score.
 func explainMatch(m *bm25.Match, id int) ([]hub.Match, float64) {
 	found, score := m.Explain(id)
 	list := make([]hub.Match, min(len(found), maxWhy))
@@ -149,14 +149,15 @@ func explainMatch(m *bm25.Match, id int) ([]hub.Match, float64) {
 	return list, score
 }
 
-// applyFilters applies the filters of q to the matches and returns how many are
-// left. It fills in the facets that q wants, each counted under the filters of
-// the others, or of all where q counts matches.
-// The caller must hold mu; the matches are those of the text of q by plan.
+// applyFilters removes from match the documents that do not pass the filters of q, and returns the
+// number of those that remain. match holds the documents for q.Text, found with plan. Unless q.Bare is
+// set, facets receives the counts of all facets: a facet with a filter is counted without its own
+// filter, so that the other choices stay visible, or, if q.CountMatches is set, under all filters. The
+// caller must hold mu.
 func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	x.dropOlder(match, q)
 	asked := filtersOf(q)
-	var free [facetCount]bool // facets without a filter
+	var free [facetCount]bool // free marks facets without a filter
 	for f, values := range asked {
 		free[f] = len(values) == 0
 		if !free[f] {
@@ -212,7 +213,7 @@ func (x *Index) applyFilters(match bm25.Bits, q *hub.Query, plan []byte, s *scra
 	return total
 }
 
-// dropOlder takes documents that are older than q asks for out of the matches; the
+// dropOlder removes from match the documents that were created or updated before the times in q; the
 // caller must hold mu.
 func (x *Index) dropOlder(match bm25.Bits, q *hub.Query) {
 	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {
@@ -227,10 +228,11 @@ func (x *Index) dropOlder(match bm25.Bits, q *hub.Query) {
 	}
 }
 
-// suggestOthers returns other texts that find something: under the filters of q if
-// any does, else without them. Where it is the filters that nothing passes,
-// found, texts that do not pass them either are no help. The caller must hold
-// mu, and narrow must have run.
+// suggestOthers returns texts that match something in place of q.Text, at most maxSuggestions. Texts
+// with matches that pass the filters of q come first and exclude the others. If there are none, found
+// decides: true means that q.Text itself matches and only the filters exclude everything, so that
+// another text does not help and the result is empty. The caller must hold mu and must have called
+// applyFilters with s.
 func (x *Index) suggestOthers(q *hub.Query, found bool, s *scratch) []string {
 	asked := filtersOf(q)
 	var kept, dropped []string

@@ -14,26 +14,26 @@ import (
 // and in order, or on this one when nothing else matches. A search in given
 // portals is not limited.
 
-// shareOf is how many places of a page one other portal gets.
+// shareOf returns the number of hits that one other portal may have on a page of limit hits.
 func shareOf(limit int) int { return max(limit/5, 1) }
 
-// maxBehind is how many portals one search holds back at most, because the
-// cursor lists them. Further ones are not held back.
+// maxBehind is the maximum number of portals that one search holds back, because the cursor lists them.
+// Portals beyond that number are not limited.
 const maxBehind = 8
 
-// excludeFrom is from how many pages of hits on it pays to look for hits without
-// those of portals that are held back: to exclude one costs a look at all of
-// its agents.
+// excludeFrom is the number of pages of hits that must have been read before the hits of held-back
+// portals are excluded in advance. Excluding a portal reads all of its agents, which is slower than
+// skipping a few hits.
 const excludeFrom = 16
 
-// behind is where a portal that was held back goes on.
+// behind is the position after which the hits of a held-back portal continue on the next page.
 type behind struct {
 	portal string
 	rank   int64
 	key    string
 }
 
-// spot is a place in the ranking; the zero value is its beginning.
+// spot is a position in the ranking by score; the zero value is the start.
 type spot struct {
 	score float64
 	key   string
@@ -47,7 +47,7 @@ func (s spot) after() *bm25.After {
 	return &bm25.After{Score: s.score, Key: s.key}
 }
 
-// compare orders spots as pages do.
+// compare orders spots by descending score and then by key, as on a page.
 func (s spot) compare(o spot) int {
 	switch {
 	case s.some != o.some:
@@ -61,36 +61,38 @@ func (s spot) compare(o spot) int {
 	return cmp.Or(cmp.Compare(o.score, s.score), strings.Compare(s.key, o.key))
 }
 
-// stream is a part of a ranking that goes on by itself: that of a portal that
-// is held back, or all the rest.
+// stream is a part of the ranking that is read separately: the hits of one held-back portal, or all
+// other hits (portal is then "").
 type stream struct {
 	portal string
-	at     spot // of the last hit that was taken
-	seen   spot // of the last hit that is known
+	at     spot // position of the last hit that was taken
+	seen   spot // position of the last hit that was read into hits
 	hits   []bm25.Hit
-	ended  bool // there are none but hits
+	ended  bool // true if there are no further hits after hits
 }
 
-// fair takes the hits of one page.
+// fair selects the hits of one page so that no other portal exceeds its share. It lives for one call of
+// pageFairly.
 type fair struct {
 	x      *Index
 	m      *bm25.Match
 	s      *scratch
 	limit  int
-	asked  int // hits, last time
+	asked  int // number of hits requested by the last extendStream
 	bound  bool
 	rest   stream
 	held   []*stream
-	counts []portalCount // of the page
+	counts []portalCount // hits on the page by portal
 }
 
-// portalCount is how many hits of a page are of a portal.
+// portalCount is the number of hits of one portal on the page.
 type portalCount struct {
 	portal string
 	n      int
 }
 
-// count returns the count of a portal. They are as few as places on a page.
+// count returns the counter of a portal, which is added if missing. A linear search is enough: there are
+// at most as many counters as hits on a page.
 func (f *fair) count(portal string) *portalCount {
 	for i := range f.counts {
 		if f.counts[i].portal == portal {
@@ -101,8 +103,9 @@ func (f *fair) count(portal string) *portalCount {
 	return &f.counts[len(f.counts)-1]
 }
 
-// pageFairly returns a page of hits of a match, and the places where to go on;
-// more is false at the end. The caller must hold mu.
+// pageFairly returns up to limit hits of m, each other portal limited to shareOf(limit) unless nothing
+// else matches, and the position of the next page; more is false if there is none. at is the position
+// after which the page begins, nil for the start. The caller must hold mu.
 func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
 	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make([]portalCount, 0, limit)}
 	if at != nil {
@@ -118,7 +121,7 @@ func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (pag
 		if h, ok := f.nextHit(); ok {
 			page = append(page, h)
 		} else if f.bound {
-			f.bound = false // nothing else matches
+			f.bound = false // nothing else matches: fill the page with held-back hits
 		} else {
 			break
 		}
@@ -130,7 +133,9 @@ func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (pag
 
 func (f *fair) spot(h bm25.Hit) spot { return spot{h.Score, f.x.words.Key(h.ID), true} }
 
-// nextHit takes the best hit that the page has room for.
+// nextHit returns the best remaining hit that may be on the page. A portal that reaches its share gets a
+// stream of its own, which is skipped while f.bound is true. The second result is false if no hit is
+// left.
 func (f *fair) nextHit() (bm25.Hit, bool) {
 	share := shareOf(f.limit)
 	for {
@@ -155,7 +160,7 @@ func (f *fair) nextHit() (bm25.Hit, bool) {
 		h := from.hits[0]
 		portal := portalOf(first.key)
 		if from == &f.rest && portal != "" && f.bound && f.count(portal).n >= share && len(f.held) < maxBehind {
-			// At least one of its hits is on the page: it goes on behind the last.
+			// The portal already has a hit on the page; its stream continues after that one.
 			f.held = append(f.held, &stream{portal: portal, at: f.rest.at, seen: first, hits: []bm25.Hit{h}})
 			f.popHit(from, first)
 			continue
@@ -166,10 +171,11 @@ func (f *fair) nextHit() (bm25.Hit, bool) {
 	}
 }
 
-// popHit takes the first hit of a stream, at a spot.
+// popHit removes the first hit of a stream; at is the position of that hit.
 func (f *fair) popHit(s *stream, at spot) { s.hits, s.at = s.hits[1:], at }
 
-// fillStream makes sure that a stream of a portal has a hit, if there is one.
+// fillStream reads further hits of a held-back portal if none are buffered. It returns false if there
+// are none.
 func (f *fair) fillStream(s *stream) bool {
 	if len(s.hits) == 0 && !s.ended {
 		f.extendStream(s, func(bits bm25.Bits) bm25.Bits {
@@ -185,8 +191,8 @@ func (f *fair) fillStream(s *stream) bool {
 	return len(s.hits) > 0
 }
 
-// fillRest makes sure that the rest has a hit that is of no portal with a
-// stream of its own, if there is one.
+// fillRest reads hits until the first buffered one belongs to no held-back portal. It returns false if
+// there is no such hit.
 func (f *fair) fillRest() bool {
 	for {
 		for len(f.rest.hits) > 0 {
@@ -202,7 +208,7 @@ func (f *fair) fillRest() bool {
 		}
 		f.extendStream(&f.rest, func(bits bm25.Bits) bm25.Bits {
 			if len(f.held) == 0 || f.asked < excludeFrom*f.limit {
-				return bits // hits that are held back are skipped one by one
+				return bits // the loop above skips held-back hits one by one
 			}
 			f.s.less = append(f.s.less[:0], bits...)
 			for _, s := range f.held {
@@ -213,11 +219,12 @@ func (f *fair) fillRest() bool {
 	}
 }
 
-// extendStream gets further hits of a stream from those of the matches that are its.
+// extendStream reads further hits of a stream into s.hits. its reduces all matches to those of the
+// stream. Each call requests at least twice as many hits as the one before.
 func (f *fair) extendStream(s *stream, its func(bm25.Bits) bm25.Bits) {
 	least := f.limit + 1
 	if f.x.largestPortal()*f.limit*2 >= shareOf(f.limit)*f.x.words.Len() {
-		least += shareOf(f.limit) // to ask twice is dearer than for a few that are held back
+		least += shareOf(f.limit) // a second request costs more than some hits that are held back
 	}
 	f.asked = max(least, 2*f.asked)
 	all := f.m.Bits
@@ -230,8 +237,8 @@ func (f *fair) extendStream(s *stream, its func(bm25.Bits) bm25.Bits) {
 	}
 }
 
-// largestPortal is how many documents the other portal has that has most; the caller
-// must hold mu.
+// largestPortal returns the number of documents of the other portal that has most; the caller must hold
+// mu.
 func (x *Index) largestPortal() int {
 	portals := x.facets[portalFacet]
 	for _, number := range portals.order {
@@ -242,7 +249,7 @@ func (x *Index) largestPortal() int {
 	return 0
 }
 
-// nextPlace is where the next page goes on; more is false when there is none.
+// nextPlace returns the position after the page; more is false if there are no further hits.
 func (f *fair) nextPlace() (next place, more bool) {
 	more = f.fillRest()
 	at := f.rest.at
@@ -258,8 +265,8 @@ func (f *fair) nextPlace() (next place, more bool) {
 	return next, more
 }
 
-// eachOf calls yield with the documents of a portal, but not with those that it
-// lists beside another one; the caller must hold mu.
+// eachOf calls yield with the documents whose own portal (in the key) is portal. Documents that portal
+// lists in addition to the agent's own portal are skipped. The caller must hold mu.
 func (x *Index) eachOf(portal string, yield func(doc uint32)) {
 	docs := x.docsOf(portal)
 	if docs == nil {

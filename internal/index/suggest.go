@@ -9,18 +9,17 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// Bounds of Suggest.
+// Bounds of Suggest, so that its cost does not grow with the index.
 const (
 	maxSuggest     = 20
 	maxSuggestText = 100
-	frequentValues = 512 // tags, and skills, looked at from the frequent end
-	sampledAgents  = 16  // agents looked at for rarer ones
+	frequentValues = 512 // most frequent tags, and most frequent skills, that are compared
+	sampledAgents  = 16  // agents whose tags and skills are compared in addition
 )
 
-// Suggest implements hub.Index. Tags and skills are those in which a word
-// begins as the text does: of the 512 most frequent of each, and of agents
-// that have such a word among theirs. Where there are tags and skills, agents
-// leave them a third of the places.
+// Suggest implements hub.Index. A tag or skill is suggested if one of its words begins with text;
+// compared are the 512 most frequent tags and skills and those of some agents with such a word. If there
+// are any, agents get at most two thirds of the n places. n is at most 20, and text is cut at 100 bytes.
 func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	n = min(n, maxSuggest)
 	if len(text) > maxSuggestText {
@@ -47,8 +46,8 @@ func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	return list
 }
 
-// valuesLike returns tags and then skills that begin so, or have a word that
-// does, the most frequent of each first; the caller must hold mu.
+// valuesLike returns the tags and then the skills that match the typed text (matchesTyped), the most
+// frequent of each first; the caller must hold mu.
 func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 	typed := strings.Join(words, " ")
 	lower := strings.ToLower(strings.TrimSpace(text))
@@ -89,8 +88,8 @@ func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 	return list
 }
 
-// matchesTyped reports whether a value, or a word in it, begins like the typed text, given in small letters
-// and as the words of the index.
+// matchesTyped reports whether a tag or skill, or a word in it, begins with the typed text. lower is the
+// text in lower case, typed the text as joined bm25.Fold words.
 func matchesTyped(value, lower, typed string) bool {
 	if strings.HasPrefix(value, lower) {
 		return true
