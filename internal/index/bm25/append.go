@@ -2,8 +2,9 @@ package bm25
 
 import "slices"
 
-// Append adds the documents of a segment under the ids from first on, all
-// beyond those that ever were.
+// Append adds the documents of a segment with the ids first, first+1 and so on. All ids must be greater
+// than any id that was ever in use, so that postings are only appended. The segment must have passed the
+// steps listed at Segment.
 func (x *Index) Append(s *Segment, first int) {
 	n := s.Len()
 	for len(x.docs) < first {
@@ -20,7 +21,7 @@ func (x *Index) Append(s *Segment, first int) {
 	}
 	x.n += n
 	x.fresh = x.fresh[:0]
-	same := true // terms are paired as they were when Look looked
+	same := true // false if a term became paired, or stopped being, since Look
 	for i, t := range s.terms {
 		p := x.words.postingsOf(t)
 		p.extendRun(uint32(first), s.runs[s.starts[i]:s.starts[i+1]], len(x.docs))
@@ -37,10 +38,11 @@ func (x *Index) Append(s *Segment, first int) {
 	}
 	s.addPairs(uint32(first))
 	x.side = x.side[:0]
-	x.pairs.addDoc(x, 0) // the terms in fresh
+	x.pairs.addDoc(x, 0) // lists the pairs of the terms in x.fresh
 }
 
-// Look notes which terms are paired.
+// Look records for each term of the segment whether its pairs are listed, see pairs. Append checks the
+// result again, because other writers may come in between.
 func (s *Segment) Look() {
 	s.paired = s.paired[:0]
 	for _, t := range s.terms {
@@ -48,13 +50,15 @@ func (s *Segment) Look() {
 	}
 }
 
-// Pair collects the pairs of paired terms in the documents of the segment.
+// Pair collects the pairs of adjacent terms in the documents of the segment, for the terms that Look
+// found to be paired.
 func (s *Segment) Pair() {
 	s.pairOf.reset()
 	s.found = s.found[:0]
 	from := uint32(0)
 	for d, end := range s.ends {
-		last := uint32(0) // the number of the term before and 1, if it is paired
+		// last is 1 + the number of the previous term if that term is paired, else 0.
+		last := uint32(0)
 		for _, w := range s.stream[from:end] {
 			if w <= wordsFrom {
 				last = 0
@@ -89,7 +93,8 @@ func (s *Segment) Pair() {
 	}
 }
 
-// addPairs adds the pairs that Pair collected.
+// addPairs appends to the index the pairs that Pair collected; first is the id of the segment's first
+// document.
 func (s *Segment) addPairs(first uint32) {
 	from := uint32(0)
 	p := s.x.pairs
@@ -106,8 +111,9 @@ func (s *Segment) addPairs(first uint32) {
 	}
 }
 
-// extendRun adds the postings of documents with numbers above all present ones: the low bits of a posting
-// are its document's distance from first.
+// extendRun appends the postings of a run of documents, whose ids are greater than all in p. The low
+// bits of each posting hold the distance of its document from first. docs is the number of documents in
+// the index.
 func (p *postings) extendRun(first uint32, run []posting, docs int) {
 	if p.n == 0 && len(run) == 1 {
 		doc := first + run[0].low()
@@ -156,11 +162,11 @@ func (p *postings) extendRun(first uint32, run []posting, docs int) {
 	}
 }
 
-// at is the posting of another document.
+// at returns the posting with the low bits of another document; impact and fields stay.
 func (p posting) at(doc uint32) posting { return posting(doc<<16 | uint32(p)&0xffff) }
 
-// roomFor is the room of a block for n postings: those that grow run by run
-// are grown often anyway.
+// roomFor returns the capacity of a block with n postings. It adds little spare room, because a block
+// that grows by runs is reallocated rarely.
 func roomFor(n int) int {
 	if n >= blockSize/2 {
 		return max(blockSize, n)
@@ -168,10 +174,11 @@ func roomFor(n int) int {
 	return (n + n/8 + 3) &^ 3
 }
 
-// Room returns the list with room for n more, a little beyond when it grows.
+// Room returns list with capacity for n more elements, and an eighth beyond that if it must be
+// reallocated.
 func Room[T any](list []T, n int) []T { return roomWith(list, n, 8) }
 
-// roomWith is Room with a share of the length to grow on.
+// roomWith is Room with spare capacity of 1/share of the new length.
 func roomWith[T any](list []T, n, share int) []T {
 	if need := len(list) + n; need > cap(list) {
 		return append(make([]T, 0, need+need/share), list...)
@@ -179,12 +186,12 @@ func roomWith[T any](list []T, n, share int) []T {
 	return list
 }
 
-// mergeIDs inserts ids, which are in order. It is insert for many: each chunk is
-// moved once.
+// mergeIDs inserts ids, which must be sorted by key. It moves each chunk once, where inserting one id at
+// a time would move it for each id.
 func (s *sorted) mergeIDs(ids []uint32) {
 	for len(ids) > 0 {
 		c, _ := s.findKey(s.texts.Text(ids[0]), ids[0])
-		if c == len(s.chunks) { // behind everything
+		if c == len(s.chunks) { // all keys are after the last chunk
 			if c > 0 {
 				c--
 			} else {
@@ -205,7 +212,7 @@ func (s *sorted) mergeIDs(ids []uint32) {
 	}
 }
 
-// insertRun inserts ids into a chunk and splits it when it grew too large.
+// insertRun inserts sorted ids into chunk c and splits the chunk if it gets longer than chunkSize.
 func (s *sorted) insertRun(c int, ids []uint32) {
 	k := &s.chunks[c]
 	old, n := len(k.ids), len(k.ids)+len(ids)

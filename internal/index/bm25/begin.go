@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Fold returns the words of a text as the index knows them, in small letters
-// without diacritics.
+// Fold splits a text into words as the index stores them: lower case, without diacritics, at most 16.
+// Compounds written together are not included.
 func Fold(text string) []string {
 	var t tokenizer
 	t.addWords(text, maxQueryWords)
@@ -20,10 +20,10 @@ func Fold(text string) []string {
 	return list
 }
 
-// Terms calls yield for each word that a document with this field would be
-// found by, as Fold writes words, those of compounds and the compounds written
-// together, again where it is again, and for the stem of each. It reads no more
-// than an index does.
+// Terms calls yield with each word by which an index would find a document with these values in one
+// field, in the form that Fold returns: single words, parts of compounds, compounds written together,
+// and the stem of each. A word is repeated as often as it occurs. Words after the first 2,000 of a field
+// are skipped, as in an index.
 func Terms(values []string, yield func(term string)) {
 	var t tokenizer
 	left := maxFieldWords
@@ -37,7 +37,7 @@ func Terms(values []string, yield func(term string)) {
 	}
 }
 
-// wordForms are a word and its stem, if that is another.
+// wordForms returns a word, followed by its stem if the stem differs.
 func wordForms(word string) []string {
 	if st := string(stemWord([]byte(word))); st != word {
 		return []string{word, st}
@@ -45,8 +45,9 @@ func wordForms(word string) []string {
 	return []string{word}
 }
 
-// Wanted returns the words that a query looks for, each with the forms of which
-// Terms yields at least one of a document that has the word.
+// Wanted returns, for each word that a query looks for, its alternative forms: if a document has the
+// word, Terms yields at least one of them. Excluded words are left out. Portals use this to test a query
+// against a summary of another portal.
 func Wanted(text string) (words [][]string) {
 	for _, c := range parseQuery(text).clauses {
 		if c.exclude {
@@ -63,17 +64,17 @@ func Wanted(text string) (words [][]string) {
 	return words
 }
 
-// Bounds of Begins.
+// Bounds of Begins, which limit its cost for a prefix of many words.
 const (
-	maxBeginWords = 24   // words of the dictionary, the most frequent ones
-	maxBeginLooks = 8000 // their postings looked at
-	maxBeginReads = 400  // their documents read for the very word
+	maxBeginWords = 24   // most frequent words with the prefix
+	maxBeginLooks = 8000 // postings that are read
+	maxBeginReads = 400  // documents whose text is read to find the exact word
 )
 
-// Begins returns up to n documents in which one of the fields has a word that
-// begins like the last one of text, and which have the other words of text
-// anywhere: those in prefer first, then those with the very word, then by
-// impact. Of words that many have, it looks at some thousand documents.
+// Begins returns at most n documents that have, in one of the given fields (numbers in the order of
+// New), a word that begins with the last word of text, and all other words of text in any field.
+// Documents in prefer come first, then those with exactly the last word, then those with the highest
+// impact. Very frequent words are searched only in part, see the bounds above.
 func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 	typed := Fold(text)
 	if len(typed) == 0 || n <= 0 {
@@ -174,8 +175,8 @@ func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
 	return docs
 }
 
-// hasPrefix reports whether one of the fields of a document has a word that
-// begins so.
+// hasPrefix reports whether a document has a word with the prefix in one of the fields, a mask with bit
+// f for field f.
 func (x *Index) hasPrefix(doc uint32, fields uint16, prefix string) bool {
 	for f, w := range x.docs[doc].eachPlace {
 		if w != 0 && fields&(1<<f) != 0 && strings.HasPrefix(x.words.list[w].text, prefix) {

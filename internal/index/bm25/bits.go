@@ -6,13 +6,13 @@ import "math/bits"
 // lengths; missing words count as zero.
 type Bits []uint64
 
-// Has reports whether id is in the set.
+// Has reports whether id is in the set. Any id that is not negative is allowed.
 func (b Bits) Has(id int) bool {
 	w := uint(id) >> 6
 	return w < uint(len(b)) && b[w]&(1<<(uint(id)&63)) != 0
 }
 
-// Add puts id into the set, growing it as needed.
+// Add adds id to the set, which grows as needed.
 func (b *Bits) Add(id int) {
 	for id>>6 >= len(*b) {
 		*b = append(*b, 0)
@@ -20,14 +20,14 @@ func (b *Bits) Add(id int) {
 	(*b)[id>>6] |= 1 << (uint(id) & 63)
 }
 
-// Drop takes id out of the set.
+// Drop removes id from the set; an id that is not in the set does nothing.
 func (b Bits) Drop(id int) {
 	if id>>6 < len(b) {
 		b[id>>6] &^= 1 << (uint(id) & 63)
 	}
 }
 
-// Count returns the size of the set.
+// Count returns the number of ids. It reads the whole set.
 func (b Bits) Count() int {
 	n := 0
 	for _, w := range b {
@@ -36,7 +36,7 @@ func (b Bits) Count() int {
 	return n
 }
 
-// CountAnd returns the size of the intersection with o.
+// CountAnd returns the size of the intersection with o, without building it.
 func (b Bits) CountAnd(o Bits) int {
 	if len(o) < len(b) {
 		b, o = o, b
@@ -52,7 +52,7 @@ func (b Bits) CountAnd(o Bits) int {
 	return n
 }
 
-// And keeps only the bits that are also in o.
+// And removes all ids that are not in o.
 func (b Bits) And(o Bits) {
 	k := min(len(b), len(o))
 	for i, w := range o[:k] {
@@ -61,14 +61,15 @@ func (b Bits) And(o Bits) {
 	clear(b[k:])
 }
 
-// AndNot takes out everything that is in o.
+// AndNot removes all ids that are in o.
 func (b Bits) AndNot(o Bits) {
 	for i, w := range o[:min(len(b), len(o))] {
 		b[i] &^= w
 	}
 }
 
-// Each calls yield with every id in ascending order until it returns false.
+// Each calls yield with the ids in ascending order until yield returns false. yield may drop the current
+// id.
 func (b Bits) Each(yield func(id int) bool) {
 	for i, w := range b {
 		for w != 0 {

@@ -1,16 +1,17 @@
 package bm25
 
-// doc is the stored form of a document: its key and then its words in order, in one string. A word is
-// its id plus words-from, as a varint; the smaller numbers are marks.
+// doc is the stored form of a document in one string: its key, then its words in order as varints. A
+// number above wordsFrom is wordsFrom plus the id of a word; 0 and 1 are the marks below. The zero value
+// is no document.
 type doc struct {
 	rec string
-	cut uint32 // where the words start
+	cut uint32 // offset of the first word in rec; the key is before it
 }
 
 const (
-	markGap   = 0 // before the next value, and before a joined compound
-	markField = 1 // before the next field
-	wordsFrom = 1 // ids start at 1, marks end at 1
+	markGap   = 0 // starts another value of the field, or precedes a joined compound
+	markField = 1 // starts the next field
+	wordsFrom = 1 // added to ids, which start at 1, so that they do not collide with the marks
 )
 
 func (d doc) key() string { return d.rec[:d.cut] }
@@ -22,7 +23,7 @@ func appendWord(rec []byte, w uint32) []byte {
 	return append(rec, byte(w))
 }
 
-// nextNumber returns the number at i and the place behind it.
+// nextNumber decodes the varint at offset i and returns it with the offset after it.
 func (d doc) nextNumber(i int) (uint32, int) {
 	n := uint32(d.rec[i])
 	if n < 0x80 {
@@ -39,7 +40,8 @@ func (d doc) nextNumber(i int) (uint32, int) {
 	}
 }
 
-// eachWord calls yield with every word, in order, as often as it occurs.
+// eachWord calls yield with the id of every word, in order and repeated as it occurs, until yield
+// returns false.
 func (d doc) eachWord(yield func(w uint32) bool) {
 	for i := int(d.cut); i < len(d.rec); {
 		var n uint32
@@ -49,7 +51,8 @@ func (d doc) eachWord(yield func(w uint32) bool) {
 	}
 }
 
-// eachPlace calls yield with every word and its field; a gap is word 0.
+// eachPlace calls yield with every word and its field number, until yield returns false. Word 0 marks a
+// gap between values or fields, across which a phrase does not match.
 func (d doc) eachPlace(yield func(field int, w uint32) bool) {
 	field := 0
 	for i := int(d.cut); i < len(d.rec); {
@@ -70,29 +73,30 @@ func (d doc) eachPlace(yield func(field int, w uint32) bool) {
 	}
 }
 
-// Doc is an analyzed document on its way into an index.
+// Doc is an analyzed document, made by Analyze and stored by Put. It belongs to the index that made it.
 type Doc struct {
-	text   string // of all words, one after the other
+	text   string // the bytes of all words; token and docValue refer to it
 	toks   []token
 	values []docValue
-	// ids are the words as far as Resolve knew them, true until epoch ends.
+	// ids holds the id of each token as found by Resolve, 0 if unknown; nil before Resolve. The ids are
+	// valid while words.epoch equals epoch.
 	ids   []uint32
 	epoch uint64
 }
 
-// docValue is one value of a field: toks[from:to].
+// docValue is one value of a field: the tokens toks[from:to].
 type docValue struct {
 	field    int
 	from, to int
 	words    int
-	joined   bool // some of the words are compounds
+	joined   bool // true if some tokens are joined compounds
 }
 
 func (d *Doc) addWord(t token) string { return d.text[t.from:t.to] }
 
-// Analyze splits a document into words. Each argument holds the values of
-// one field, in the order given to New; phrases do not reach across values.
-// It reads nothing that changes and needs no lock.
+// Analyze splits a document into words. Each argument holds the values of one field, in the order of the
+// fields given to New; further arguments are ignored. A phrase does not match across two values. Analyze
+// does not read the changing parts of the index and needs no lock.
 func (x *Index) Analyze(fields ...[]string) Doc {
 	size, values := 0, 0
 	for _, list := range fields {
@@ -116,8 +120,8 @@ func (x *Index) Analyze(fields ...[]string) Doc {
 	return d
 }
 
-// Resolve looks up the words of a document that is soon to be put, so that
-// Put has less to do while others wait. It reads the index.
+// Resolve looks up the words of a document before Put, so that Put, which excludes readers, takes less
+// time. It needs read access to the index.
 func (x *Index) Resolve(d *Doc) {
 	if d.ids == nil {
 		d.ids = make([]uint32, len(d.toks))

@@ -8,46 +8,49 @@ import (
 	"unicode/utf8"
 )
 
-// Weights of the other words that a typed word may stand for.
+// Weights and bounds of the alternatives that a typed word is expanded to. A weight is relative to 1 for
+// the word as typed.
 const (
-	weightJoined = 0.9 // chat bot for chatbot
+	weightJoined = 0.9 // "chatbot" for the typed "chat bot"
 	weightPrefix = 0.5
-	weightNear   = 0.6 // divided by the distance
+	weightNear   = 0.6 // divided by the edit distance
 
 	minPrefixRunes = 2
-	maxPrefixScan  = 512   // words of the dictionary looked at
-	maxPrefixTerms = 24    // the most frequent ones are searched
-	maxPrefixDocs  = 20000 // postings they may have together
-	maxBesideDocs  = 2000  // likewise, beside a word that is there as typed
+	maxPrefixScan  = 512   // words with the prefix that are read
+	maxPrefixTerms = 24    // most frequent terms with the prefix that are searched
+	maxPrefixDocs  = 20000 // postings of all these terms together
+	maxBesideDocs  = 2000  // the same if the typed word itself is in the dictionary
 	maxNearTerms   = 8
 
-	rareShare    = 20000 // a word in fewer than one of so many documents is rare
-	rareMultiple = 10    // and stands aside for one so much more frequent
+	rareShare    = 20000 // a word in at most 1/rareShare of the documents is rare
+	rareMultiple = 10    // near spellings of a rare word must be this many times more frequent
 )
 
-// kinship is the relation of a term to a typed word.
+// kinship is the relation of an alternative term to the typed word.
 type kinship uint8
 
 const (
-	itself kinship = iota // the word or another form of it
-	joined                // written together with its neighbour
-	longer                // a word that begins so
-	nearby                // a near spelling
+	itself kinship = iota // the typed word or another form of it, such as the plural
+	joined                // the typed word written together with the word before or after it
+	longer                // a word that begins with the typed word
+	nearby                // a word with a near spelling
 )
 
-// alternative is one term that a typed word may stand for, and the worth of an impact of 1 in it.
+// alternative is one term that a typed word is expanded to. worth is the score of an impact of 1 in that
+// term: its idf times the weight of the kinship.
 type alternative struct {
 	term  uint32
 	worth float32
 	as    kinship
 }
 
-// wanted is one typed word: a document scores the best of the alternatives.
+// wanted is one typed word with its alternatives. A document scores only the best alternative that it
+// has.
 type wanted struct {
 	text   string
-	phrase bool          // part of one
-	alts   []alternative // best worth first
-	idf    float32       // weight of the word for coordination
+	phrase bool          // true if the word is part of a quoted phrase
+	alts   []alternative // highest worth first
+	idf    float32       // weight in the coordination factor, see Match.scoreOf
 }
 
 func (x *Index) idf(df int) float64 {
@@ -59,11 +62,13 @@ func (x *Index) idf(df int) float64 {
 	return math.Log1p((float64(n-df) + 0.5) / (float64(df) + 0.5))
 }
 
-// Like makes the words of x weigh as if its documents were in the other index, so that scores of both
-// can be compared. The other index must not change while x is searched.
+// Like makes scores of x comparable with those of another index: words are weighted as if the documents
+// of x were in other. other must not change while x is searched. It is for a small index of documents
+// that are not in other.
 func (x *Index) Like(other *Index) { x.like = other }
 
-// docFreq is the number of documents of a stem, those of the other index included.
+// docFreq returns the number of documents with a stem, including those of the index given to Like. It is
+// 0 for term 0.
 func (x *Index) docFreq(term uint32) int {
 	n := x.words.docFreq(term)
 	if x.like != nil && term != 0 {
@@ -72,7 +77,8 @@ func (x *Index) docFreq(term uint32) int {
 	return n
 }
 
-// candidate is a term on its way to become an alternative.
+// candidate is a term that may become an alternative for a typed word, with the data that decides: the
+// number of documents (df) and the edit distance to the typed word (0 for a completion).
 type candidate struct {
 	term     uint32
 	df       int
@@ -80,18 +86,19 @@ type candidate struct {
 	text     string
 }
 
-// compareCandidates orders candidates: near before far, frequent before rare.
+// compareCandidates orders candidates by ascending distance, then descending frequency, then text.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.df, a.df), strings.Compare(a.text, b.text))
 }
 
-// best keeps the first most candidates in the order of better, one per term.
+// best collects the first most candidates in the order of compareCandidates, one for each term.
 type best struct {
 	list []candidate
 	most int
 }
 
-// rejects reports whether no candidate of that distance and frequency gets in.
+// rejects reports whether a candidate with this distance and frequency is certain not to be kept, so
+// that the caller need not build it.
 func (b *best) rejects(distance, df int) bool {
 	n := len(b.list)
 	return n == b.most && (distance > b.list[n-1].distance || distance == b.list[n-1].distance && df < b.list[n-1].df)
@@ -117,8 +124,10 @@ func (b *best) offerCandidate(c candidate) {
 	}
 }
 
-// expandWord expands one typed word. The compounds, if any, are other ways to
-// write it together with its neighbours.
+// expandWord returns a typed word with its alternatives. prefix also admits words that begin with text,
+// near also near spellings; near spellings are tried only if text is unknown or rare. compounds are
+// spellings of text joined with the neighbouring words. The result has no alternatives if no document
+// can match.
 func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) wanted {
 	exact := x.words.termOf(text)
 	exactDocs := x.docFreq(exact)
@@ -148,7 +157,7 @@ func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) 
 		others = append(others, x.nearTerms(text, maxEdits(text), exact, max(1, exactDocs*rareMultiple))...)
 	}
 	if exact == 0 {
-		// The word weighs as much as all it may stand for.
+		// An unknown word gets the idf that all its alternatives together would have.
 		docs := 0
 		for _, c := range others {
 			docs += c.df
@@ -170,8 +179,9 @@ func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) 
 	return w
 }
 
-// completeWord returns the most frequent terms that have a word starting
-// with text.
+// completeWord returns the most frequent terms with a word that begins with text, except the term exact.
+// It returns none for texts shorter than minPrefixRunes, and keeps within maxPrefixDocs postings
+// (maxBesideDocs if exact is not 0).
 func (x *Index) completeWord(text string, exact uint32) []candidate {
 	if utf8.RuneCountInString(text) < minPrefixRunes {
 		return nil
@@ -184,7 +194,8 @@ func (x *Index) completeWord(text string, exact uint32) []candidate {
 			return false
 		}
 		if t := x.words.termID[id]; t != exact {
-			// Words come in their order: of two as frequent, the first stays.
+			// Words arrive in alphabetical order, so of two equally frequent terms the earlier one is
+			// kept.
 			if df := x.words.docFreq(t); !b.rejects(0, df-1) {
 				b.offerCandidate(candidate{term: t, df: df, text: x.words.list[id].text})
 			}
@@ -205,16 +216,16 @@ func (x *Index) completeWord(text string, exact uint32) []candidate {
 	})
 }
 
-// prefixEnd returns the first word after all with the prefix, 0 if there is none, so that a search need
-// not read each word.
+// prefixEnd returns the id of the first word after all words with the prefix, or 0 if there is none. A
+// loop over the words can stop at that id instead of comparing the text of every word.
 func (w *words) prefixEnd(prefix string) (end uint32) {
 	next := []byte(prefix)
-	next[len(next)-1]++ // no UTF-8 has the greatest byte
+	next[len(next)-1]++ // cannot overflow: no byte of valid UTF-8 is 0xFF
 	w.order.eachFrom(string(next), func(id uint32) bool { end = id; return false })
 	return end
 }
 
-// maxEdits is the number of edits forgiven in a word.
+// maxEdits returns the number of typing errors that are tolerated in a word, by its length in runes.
 func maxEdits(text string) int {
 	switch n := utf8.RuneCountInString(text); {
 	case n >= 8:
@@ -225,8 +236,8 @@ func maxEdits(text string) int {
 	return 0
 }
 
-// nearTerms returns the terms closest to text among those in at least minDocs
-// documents; all have the same distance.
+// nearTerms returns the terms with the smallest edit distance to text, at most most, that at least
+// minDocs documents have; exact is left out. All results have the same distance.
 func (x *Index) nearTerms(text string, most int, exact uint32, minDocs int) []candidate {
 	if most == 0 {
 		return nil

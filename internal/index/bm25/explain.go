@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Found is the form in which a word of a query was found in a document.
+// Found describes how one word of a query was found in a document.
 type Found struct {
-	Word  string // as typed, in small letters without diacritics
-	Found string // the word in the document, likewise
+	Word  string // the typed word, in lower case without diacritics
+	Found string // the word in the document, in the same form
 	How   string // exact, form (another ending), prefix, typo or phrase
-	Field string // the heaviest field that has it
+	Field string // the field with the highest weight that has the word
 	worth float32
 }
 
-// Explain returns, for one document of the match, the form in which each word of the query was found,
-// the one that counts most first, and the score of the document.
+// Explain returns how each query word was found in the document id, the word that contributes most to
+// the score first, and the document's score. Words that the document does not have are left out.
 func (m *Match) Explain(id int) ([]Found, float64) {
 	var list []Found
 	var a accumulator
@@ -52,8 +52,8 @@ func (m *Match) Explain(id int) ([]Found, float64) {
 	return list, float64(m.scoreOf(&a))
 }
 
-// findTyped reads the document for the word of a term: as typed if it is there,
-// else the first of the heaviest field.
+// findTyped reads the document to find which of its words led to the match: the word as typed if the
+// document has it, else the first word of the term alt. fields is the mask of the fields with the term.
 func (m *Match) findTyped(w *wanted, alt alternative, fields uint16, id uint32) Found {
 	x := m.x
 	typed := x.words.lookUp(w.text)
@@ -88,7 +88,8 @@ func (m *Match) findTyped(w *wanted, alt alternative, fields uint16, id uint32) 
 	return found
 }
 
-// Fields returns the names of the fields in which words were found.
+// Fields returns the names of the fields of document id in which words of the query were found. The
+// caller must not change the result.
 func (m *Match) Fields(id int) []string {
 	var mask uint16
 	for i := range m.words {

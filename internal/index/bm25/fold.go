@@ -47,7 +47,7 @@ func foldRune(r rune) (rune, rune) {
 	if i := int(r) - vietFrom; i >= 0 && i < len(vietBase) && vietBase[i] != '.' {
 		return rune(vietBase[i]), 0
 	}
-	if r >= 0xFF01 && r <= 0xFF5E { // full-width ASCII
+	if r >= 0xFF01 && r <= 0xFF5E { // full-width ASCII becomes ordinary ASCII
 		return foldRune(r - 0xFEE0)
 	}
 	if unicode.Is(unicode.Mn, r) {

@@ -2,8 +2,9 @@ package bm25
 
 import "strings"
 
-// frame holds words that people wrap a query in. They count for little beside other words, however
-// rare they are among the documents: "help me with my taxes, please" is about taxes.
+// frame holds words with which people phrase a request, such as "help", "me", "please". Their weight is
+// reduced beside other words, even if they are rare in the documents: "help me with my taxes, please" is
+// about taxes.
 var frame = func() map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(`a an the and or of to in on at by for from with as into about is are be was were am been being i me my we us our
@@ -17,8 +18,8 @@ var frame = func() map[string]bool {
 
 const weightFrame = 0.1
 
-// markFramed marks the words that only frame the others. Nothing is framed where
-// there is nothing else, or in quotes.
+// markFramed reduces the weight of frame words in a query. It changes nothing if the query has only
+// frame words, and never a word in a quoted phrase.
 func markFramed(words []wanted) {
 	is := make([]bool, len(words))
 	rest := 0

@@ -2,7 +2,8 @@ package bm25
 
 import "strings"
 
-// top keeps the best limit documents in a heap with the worst at its root.
+// top collects the best limit documents in a heap whose root is the worst of them. Documents up to the
+// position after are refused.
 type top struct {
 	x     *Index
 	heap  []ranked
@@ -10,12 +11,12 @@ type top struct {
 	after *After
 }
 
-// mayReach reports whether a document of that score may get on the page.
+// mayReach reports whether a document with that score may still be among the best.
 func (t *top) mayReach(score float32) bool {
 	return len(t.heap) < t.limit || score >= t.heap[0].score
 }
 
-// ranksBefore is the order of hits.
+// ranksBefore reports whether a comes before b in a result: by descending score, then by key.
 func (t *top) ranksBefore(a, b *ranked) bool {
 	if a.score != b.score {
 		return a.score > b.score
@@ -71,7 +72,7 @@ func (t *top) offerHit(score float32, doc uint32, fields uint16) {
 	}
 }
 
-// ranksBehind reports whether a document comes after the place t.after.
+// ranksBehind reports whether a document comes after the position t.after.
 func (t *top) ranksBehind(score float32, doc uint32) bool {
 	if s := float64(score); s != t.after.Score {
 		return s < t.after.Score

@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// Field is one weighted part of every document.
+// Field describes one part of every document and its influence on the score.
 type Field struct {
 	Name   string
 	Weight float64
-	// Length is the number of words at which the field has no bonus and no
-	// malus for its length.
+	// Length is the number of words of an ordinary text in the field. A shorter text scores higher for
+	// each word, a longer one lower.
 	Length float64
-	// Norm is how much the length matters, 0 to 1 (b of BM25).
+	// Norm is the strength of that length normalization, from 0 (none) to 1 (proportional); b in BM25.
 	Norm float64
 }
 
 // Tuning of the ranking.
 const (
-	maxFields  = fieldBits // the bits of a posting for fields
-	saturation = 2         // k1: weighted occurrences at which half is reached
-	maxRepeats = 4         // further occurrences in one field do not count
+	maxFields  = fieldBits // a posting has one bit for each field
+	saturation = 2         // k1 in BM25: the weighted number of occurrences that gives half of the maximum impact
+	maxRepeats = 4         // further occurrences of a word in one field do not count
 )
 
-// Index is the full-text index. Make one with New; see the package comment for concurrent use.
+// Index is a full-text index. Create it with New; it does not lock, see the package comment.
 type Index struct {
 	fields []Field
-	masks  [1 << maxFields][]string // names of the fields of every mask
+	masks  [1 << maxFields][]string // names of the fields in every possible mask
 	words  *words
-	docs   []doc // by id
+	docs   []doc // by document id; the zero doc if the id is not in use
 	all    Bits
 	n      int
-	like   *Index // see Like
-	order  sorted // documents by key
+	like   *Index // set by Like, else nil
+	order  sorted // documents sorted by key
 	pairs  pairs
 	pool   scratchPool
 
-	terms, old []uint64 // scratch of Put and Remove
-	side       []uint64 // likewise, see pairs
+	terms, old []uint64 // buffers of Put and Remove
+	side       []uint64 // pairs of the document that Put adds, see pairs.addDoc
 	fresh      []uint32
 	rec        []byte
 }
 
-// New returns an empty index for documents of these fields, at most 6. It
-// panics on more: that is an error of the program.
+// New returns an empty index for documents with these fields, at most 6. It panics if there are more,
+// which is a programming error.
 func New(fields ...Field) *Index {
 	if len(fields) > maxFields {
 		panic(fmt.Sprintf("bm25: %d fields, at most %d", len(fields), maxFields))
@@ -60,20 +60,20 @@ func New(fields ...Field) *Index {
 	return x
 }
 
-// keys are the keys of the documents of an index.
+// keys gives the sorted list Index.order the key of each document.
 type keys struct{ *Index }
 
-// Text implements Texts.
+// Text implements Texts for keys of documents.
 func (k keys) Text(id uint32) string { return k.docs[id].key() }
 
 // Len returns the number of documents.
 func (x *Index) Len() int { return x.n }
 
-// All returns the ids of all documents; the caller must not change it.
+// All returns the set of the ids in use. The caller must not change it, and it changes with the index.
 func (x *Index) All() Bits { return x.all }
 
-// Put adds the document or replaces its earlier form. Ids should be small:
-// memory is used up to the greatest. The key orders documents of one score.
+// Put adds a document or replaces the one with the same id. key is the tie-breaker in the order of hits.
+// Memory grows with the greatest id, so ids should be small. Put needs exclusive access.
 func (x *Index) Put(id int, key string, d Doc) {
 	for id >= len(x.docs) {
 		x.docs = append(x.docs, doc{})
@@ -107,7 +107,7 @@ func (x *Index) Put(id int, key string, d Doc) {
 	x.pairs.addDoc(x, uint32(id))
 }
 
-// Remove forgets the document; an unknown id does nothing.
+// Remove deletes a document; an id that is not in use does nothing. Remove needs exclusive access.
 func (x *Index) Remove(id int) {
 	if !x.all.Has(id) {
 		return
@@ -127,8 +127,9 @@ func (x *Index) Remove(id int) {
 	x.n--
 }
 
-// internWords interns the words of d, notes its (term, field) pairs in x.terms and returns its stored
-// form.
+// internWords adds the words of d to the dictionary, one use for each occurrence, and returns the stored
+// form of d. It leaves the sorted (term, field) pairs in x.terms and the pairs of adjacent terms in
+// x.side.
 func (x *Index) internWords(key string, d *Doc) doc {
 	fresh := d.ids != nil && d.epoch == x.words.epoch
 	x.terms, x.side = x.terms[:0], x.side[:0]
@@ -144,7 +145,7 @@ func (x *Index) internWords(key string, d *Doc) doc {
 			rec = append(rec, markGap)
 		}
 		gap = true
-		last := uint32(0) // the word before, if it is paired
+		last := uint32(0) // the previous term if its pairs are listed, else 0
 		for _, joined := range [2]bool{false, true} {
 			if joined && !v.joined {
 				break
@@ -182,8 +183,8 @@ func (x *Index) internWords(key string, d *Doc) doc {
 	return doc{rec: string(rec), cut: uint32(len(key))}
 }
 
-// writePostings writes the postings of d from x.terms and removes those of x.old that
-// are no longer among them.
+// writePostings adds a posting for each term in x.terms and removes those of terms that are only in
+// x.old. Terms that became common are left in x.fresh, for pairs.addDoc.
 func (x *Index) writePostings(id uint32, d *Doc) {
 	var norm [maxFields]float64
 	var length [maxFields]int
@@ -226,7 +227,7 @@ func (x *Index) writePostings(id uint32, d *Doc) {
 	}
 }
 
-// termsOf appends the distinct terms of a document in ascending order.
+// termsOf appends to dst the distinct terms of a document in ascending order.
 func (x *Index) termsOf(dst []uint64, d doc) []uint64 {
 	for w := range d.eachWord {
 		dst = append(dst, uint64(x.words.termID[w]))
@@ -235,13 +236,13 @@ func (x *Index) termsOf(dst []uint64, d doc) []uint64 {
 	return slices.Compact(dst)
 }
 
-// Fit gives back the room for growth beyond a little, after many documents
-// came at once.
+// Fit reallocates the large slices of the index without most of their spare capacity. It is worth its
+// cost after many documents were added.
 func (x *Index) Fit() {
 	x.docs, x.words.list, x.words.termID = Fitted(x.docs), Fitted(x.words.list), Fitted(x.words.termID)
 }
 
-// Fitted returns the list with little room for growth.
+// Fitted returns list, reallocated if its spare capacity is more than 1/32 of its length.
 func Fitted[T any](list []T) []T {
 	if room := len(list) / 32; cap(list)-len(list) > room {
 		return append(make([]T, 0, len(list)+room), list...)

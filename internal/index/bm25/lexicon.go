@@ -5,27 +5,26 @@ import (
 	"hash/maphash"
 )
 
-// Lexicon numbers texts in the order in which they first come. It takes part
-// in filling an index: the words of thousands of documents are looked up in it,
-// which stays in the nearest memory, and only the different ones in the index.
-// The zero value is empty; Reset keeps the memory.
+// Lexicon assigns numbers 0, 1, 2 … to distinct texts in order of first appearance. A Segment uses it to
+// look up each distinct word in the large index only once: the table of a Lexicon is small enough for
+// the processor's cache. The zero value is empty. It is not safe for concurrent use.
 type Lexicon struct {
-	slots  []uint64 // upper half of the hash, number+1; 0 where free
-	hashes []uint64 // of each text, as Table takes them
-	ends   []uint32 // of each text in text
+	slots  []uint64 // upper half of the hash and number+1; 0 is a free slot
+	hashes []uint64 // HashOf of each text, by number
+	ends   []uint32 // end of each text in text, by number
 	text   []byte
 }
 
-// Len is how many texts there are.
+// Len returns the number of distinct texts.
 func (l *Lexicon) Len() int { return len(l.hashes) }
 
-// Reset forgets all texts.
+// Reset removes all texts and keeps the memory for reuse.
 func (l *Lexicon) Reset() {
 	clear(l.slots)
 	l.hashes, l.ends, l.text = l.hashes[:0], l.ends[:0], l.text[:0]
 }
 
-// textBytes returns the text of a number, true until more is added.
+// textBytes returns the text with a number. The slice is valid until the next call of Number.
 func (l *Lexicon) textBytes(n uint32) []byte {
 	from := uint32(0)
 	if n > 0 {
@@ -34,7 +33,7 @@ func (l *Lexicon) textBytes(n uint32) []byte {
 	return l.text[from:l.ends[n]]
 }
 
-// Number returns the number of a text, adding it when new; the text is copied.
+// Number returns the number of a text and adds a copy of the text if it is new.
 func (l *Lexicon) Number(text []byte) uint32 {
 	if len(l.hashes)*2 >= len(l.slots) {
 		l.growTable()
@@ -71,7 +70,7 @@ func (l *Lexicon) growTable() {
 	}
 }
 
-// Texts returns all texts by number. They stay true.
+// Texts appends all texts to dst, in the order of their numbers. The strings stay valid after Reset.
 func (l *Lexicon) Texts(dst []string) []string {
 	all := string(l.text)
 	from := uint32(0)
@@ -82,10 +81,11 @@ func (l *Lexicon) Texts(dst []string) []string {
 	return dst
 }
 
-// dense gives keys small numbers, in the order in which they first come.
+// dense assigns numbers 0, 1, 2 … to distinct keys in order of first appearance, as Lexicon does for
+// texts.
 type dense struct {
 	keys  []uint64
-	slots []uint32 // number+1
+	slots []uint32 // number+1; 0 is a free slot
 }
 
 func (d *dense) reset() {

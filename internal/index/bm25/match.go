@@ -5,23 +5,24 @@ import (
 	"sync"
 )
 
-// Match is the set of documents a query found, with their scores. Release it
-// with Close, before the index changes.
+// Match is the result of a query: the set of matching documents and the data to score them. The caller
+// must call Close before the index changes, and must not use the Match after Close.
 type Match struct {
-	// Any is true when the text asks for no word: everything matches that
-	// is not excluded, with score 0.
+	// Any is true if the query asks for no word. Then all documents match except excluded ones, with
+	// score 0.
 	Any bool
-	// Bits are the ids that match. The caller may change the set until
-	// Close, to filter it.
+	// Bits holds the ids of the matching documents. The caller may remove ids until Close, to filter the
+	// result.
 	Bits Bits
 
 	x     *Index
 	s     *scratch
 	words []wanted
-	total float32 // idf of all words, for coordination
+	total float32 // sum of the idf of all words, for scoreOf
 }
 
-// scratch is the memory of one search; top.go says how it is used.
+// scratch holds the buffers of one search, reused through Index.pool. Its parts are described where they
+// are used, mostly in top.go.
 type scratch struct {
 	bits  Bits
 	more  Bits
@@ -29,7 +30,7 @@ type scratch struct {
 	heap  []ranked
 	few   few
 	seg   stretch
-	rec   []uint32 // words of a document
+	rec   []uint32 // terms of the document that areAdjacent reads
 }
 
 type scratchPool struct{ sync.Pool }
@@ -43,7 +44,7 @@ func (p *scratchPool) takeScratch(docs int) *scratch {
 	return s
 }
 
-// blankBits returns an empty set with room for docs ids, in the memory of b.
+// blankBits returns an empty set for ids below docs that reuses the memory of b.
 func blankBits(b Bits, docs int) Bits {
 	n := (docs + 63) / 64
 	if cap(b) < n {
@@ -54,13 +55,13 @@ func blankBits(b Bits, docs int) Bits {
 	return b
 }
 
-// Match finds the documents for a text. It takes time linear in the postings
-// of its words that are not common, of which there are at most 16 with a
-// bounded number of alternatives each.
+// Match finds the documents for a query text. Its time is linear in the postings of the words that are
+// not common. At most 16 words count, each with a bounded number of alternatives. The caller must call
+// Close.
 func (x *Index) Match(text string) *Match { return x.MatchPlan(text, nil) }
 
-// MatchPlan is Match with the words and weights of an earlier Match of the
-// same text, see Match.Plan, unless plan is nil.
+// MatchPlan is Match with the words and weights that Match.Plan returned for an earlier search with the
+// same text; a nil plan is the same as Match.
 func (x *Index) MatchPlan(text string, plan []byte) *Match {
 	q := parseQuery(text)
 	m := &Match{x: x, s: x.pool.takeScratch(len(x.docs))}
@@ -99,15 +100,15 @@ func (x *Index) MatchPlan(text string, plan []byte) *Match {
 	return m
 }
 
-// Close gives the memory of the match back.
+// Close returns the buffers of the match to the index. The match must not be used afterwards.
 func (m *Match) Close() {
 	m.s.bits = m.Bits
 	m.Bits = nil
 	m.x.pool.Put(m.s)
 }
 
-// planWords expands the wanted words; known is false when a phrase has a word that
-// no document has.
+// planWords expands all words of a query that are not excluded and drops those without alternatives.
+// known is false if a phrase has a word that no document has: then nothing can match.
 func (x *Index) planWords(q query) (words []wanted, known bool) {
 	last := len(q.clauses) - 1
 	for i, c := range q.clauses {
@@ -146,8 +147,8 @@ func (x *Index) planWords(q query) (words []wanted, known bool) {
 // isPlain reports whether the clause is a single optional word.
 func (c clause) isPlain() bool { return !c.phrase && !c.exclude && c.joined == "" }
 
-// clauseDocs returns the documents in which the clause occurs as written, in
-// scratch memory that the next call overwrites.
+// clauseDocs returns the documents in which the clause occurs exactly as written. The set is a buffer
+// that the next call overwrites.
 func (m *Match) clauseDocs(c clause) Bits {
 	x := m.x
 	m.s.more = blankBits(m.s.more, len(x.docs))
@@ -171,8 +172,9 @@ func (m *Match) clauseDocs(c clause) Bits {
 	return set
 }
 
-// intersectTerms puts those documents into set that may have the terms as a
-// phrase: all of them, and the listed pairs side by side.
+// intersectTerms sets set, which must be empty, to the documents that can contain the terms as a phrase:
+// those with all terms and, where pairs are listed, with every two neighbours adjacent. Other adjacency
+// is not checked here.
 func (m *Match) intersectTerms(set Bits, terms []uint32) {
 	x := m.x
 	first := true
@@ -194,7 +196,7 @@ func (m *Match) intersectTerms(set Bits, terms []uint32) {
 			} else {
 				also(new(postings))
 			}
-		case paired && i+1 < len(terms) && x.words.hasPairs(terms[i+1]): // the pair says more
+		case paired && i+1 < len(terms) && x.words.hasPairs(terms[i+1]): // the list of the pair with the next term implies the term itself
 		default:
 			also(x.words.postingsOf(t))
 		}
@@ -211,7 +213,7 @@ func (x *Index) phraseTerms(parts []string) ([]uint32, bool) {
 	return terms, len(terms) > 0
 }
 
-// areAdjacent reports whether the terms follow each other in a document.
+// areAdjacent reports whether a document has the terms directly one after the other.
 func (m *Match) areAdjacent(d doc, terms []uint32) bool {
 	rec := m.s.rec[:0]
 	for i := int(d.cut); i < len(d.rec); {

@@ -5,11 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// neighbours finds words by near spelling. Words are kept by length with a
-// mask of their letters; an edit changes at most two bits of the mask, so
-// most words are ruled out by one exclusive-or over a dense array and only
-// the rest is compared. Words with digits are codes, not spellings, and are
-// left out.
+// neighbours finds words with a near spelling. Words are grouped by length, each with a bit mask of its
+// letters. One edit changes at most two bits of the mask, so most words are excluded by comparing masks,
+// and only the rest is compared letter by letter. Words with digits are left out, because they are codes
+// for which a near spelling means something else.
 type neighbours struct {
 	byLength [maxNearLen + 1][]neighbour
 }
@@ -19,10 +18,10 @@ type neighbour struct {
 	word uint32
 }
 
-const maxNearLen = 24 // runes; longer words are matched as written only
+const maxNearLen = 24 // in runes; near spellings are not searched for longer words
 
-// letterMask returns the mask and the number of runes of a word; 0 runes when
-// the word has no neighbours.
+// letterMask returns the mask of the letters of a word and its number of runes. The number is 0 if near
+// spellings are not searched for the word.
 func letterMask(text string) (mask uint32, n int) {
 	for _, r := range text {
 		if r >= '0' && r <= '9' {
@@ -59,8 +58,8 @@ func (x *neighbours) removeWord(list []word, id uint32) {
 	x.byLength[n] = b[:len(b)-1]
 }
 
-// eachNear calls yield with every word other than text at an edit distance of at
-// most most, in no particular order.
+// eachNear calls yield with every word, except text itself, whose edit distance to text is at most most.
+// The order is not defined. list is words.list.
 func (x *neighbours) eachNear(list []word, text string, most int, yield func(id uint32, distance int)) {
 	mask, n := letterMask(text)
 	if n == 0 {
@@ -68,10 +67,10 @@ func (x *neighbours) eachNear(list []word, text string, most int, yield func(id 
 	}
 	var a, b [maxNearLen]rune
 	ra := a[:copyRunes(a[:], text)]
-	var plain, other [maxNearLen]byte // where each letter is one byte
+	var plain, other [maxNearLen]byte // used if every letter is a single byte
 	copy(plain[:], text)
 	for l := max(3, n-most); l <= min(maxNearLen, n+most); l++ {
-		// A letter more or less changes one bit at most, another letter two.
+		// Inserting or deleting a letter changes at most one bit, replacing a letter at most two.
 		differ := 2*most - max(l-n, n-l)
 		for _, c := range x.byLength[l] {
 			if bits.OnesCount32(mask^c.mask) > differ {
@@ -102,9 +101,9 @@ func copyRunes(dst []rune, s string) int {
 	return n
 }
 
-// editDistance counts insertions, deletions, replacements and swaps of adjacent
-// letters between two words of at most maxNearLen runes; it gives up with
-// most+1 as soon as the distance must exceed most.
+// editDistance returns the number of insertions, deletions, replacements and swaps of adjacent letters
+// that turn a into b. It returns most+1 as soon as the distance must exceed most. a and b must have at
+// most maxNearLen runes.
 func editDistance[R byte | rune](a, b []R, most int) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -2,22 +2,22 @@ package bm25
 
 import "slices"
 
-// pairs lists, for every two common terms that follow each other somewhere,
-// the documents in which they do. Without it a phrase of two common words
-// would read nearly all documents; a pair with a rare term needs no list, for
-// there are few documents to read. A term is paired from when it becomes
-// common until it no longer is.
+// pairs maps two common terms (pairOf) to the documents in which the second directly follows the first.
+// It makes phrases of two common words fast, which would otherwise read nearly all documents. Phrases
+// with a rare term need no list, because few documents have the rare term. The pairs of a term are
+// listed (blocks.paired) from when the term becomes common until it no longer is.
 type pairs map[uint64]*postings
 
 func pairOf(a, b uint32) uint64 { return uint64(a)<<32 | uint64(b) }
 
-// hasPairs reports whether the pairs of a term are listed.
+// hasPairs reports whether pairs lists the pairs of a term, that is, whether the term is common.
 func (w *words) hasPairs(term uint32) bool {
 	m := w.list[term].many
 	return m != nil && m.paired
 }
 
-// eachPair calls yield with the pairs of a document, some more than once.
+// eachPair calls yield with every two adjacent terms of a document whose pairs are listed. Pairs may
+// repeat.
 func (p pairs) eachPair(x *Index, id uint32, yield func(a, b uint32)) {
 	last := uint32(0)
 	for _, w := range x.docs[id].eachPlace {
@@ -33,9 +33,9 @@ func (p pairs) eachPair(x *Index, id uint32, yield func(a, b uint32)) {
 	}
 }
 
-// addDoc notes the pairs of a document that was just put, of which sequence left
-// those of paired terms in x.side. The terms that have become common, which
-// post left in x.fresh, are paired from now on.
+// addDoc lists the pairs of a document that Put just stored; internWords left them in x.side. Then it
+// starts to list the pairs of the terms in x.fresh, which became common, by reading all of their
+// documents.
 func (p pairs) addDoc(x *Index, id uint32) {
 	for _, pair := range x.side {
 		p.notePair(x, uint32(pair>>32), uint32(pair), id)
@@ -43,7 +43,7 @@ func (p pairs) addDoc(x *Index, id uint32) {
 	if len(x.fresh) == 0 {
 		return
 	}
-	var docs Bits // of any of them, so that each is read once
+	var docs Bits // documents of any of these terms, so that each is read once
 	for _, t := range x.fresh {
 		m := x.words.list[t].many
 		m.paired = true
@@ -72,7 +72,8 @@ func (p pairs) notePair(x *Index, a, b, id uint32) {
 	d.putDoc(id, 0, 0, len(x.docs))
 }
 
-// removeDoc forgets the pairs of a document that is still as it was put.
+// removeDoc removes a document from the lists of its pairs. It must be called before the stored document
+// changes.
 func (p pairs) removeDoc(x *Index, id uint32) {
 	p.eachPair(x, id, func(a, b uint32) {
 		if d := p[pairOf(a, b)]; d != nil {
@@ -83,7 +84,7 @@ func (p pairs) removeDoc(x *Index, id uint32) {
 	})
 }
 
-// pruneTerms forgets the pairs of those terms that are no longer common.
+// pruneTerms deletes all pairs of those terms that are no longer common.
 func (p pairs) pruneTerms(x *Index, terms []uint64) {
 	for _, t := range terms {
 		m := x.words.list[t].many

@@ -6,26 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a query.
+// Bounds of a query, so that hostile queries stay cheap.
 const (
 	maxQueryBytes = 1024
-	maxQueryWords = 16 // words and phrases that count; excluded ones apart
+	maxQueryWords = 16 // words that are searched, including those in phrases; excluded words have the same bound of their own
 )
 
-// query is the parsed text of a query.
+// query is the parsed text of a query; the zero value matches everything.
 type query struct {
 	clauses []clause
 }
 
-// clause is one word, a compound, or a phrase.
+// clause is one word, a compound such as "real-time", or a quoted phrase.
 type clause struct {
-	parts   []string // words in order
-	joined  string   // the compound written together, if there are parts
-	phrase  bool     // must occur, as written
-	exclude bool     // must not occur
+	parts   []string // the words in order
+	joined  string   // the words of a compound written together, else ""
+	phrase  bool     // true if quoted: must occur exactly as written
+	exclude bool     // true if preceded by -: must not occur
 }
 
-// parseQuery reads any text; there is nothing that is not a query.
+// parseQuery parses any text; there is no invalid query. Words beyond the bounds are ignored.
 func parseQuery(text string) query {
 	if len(text) > maxQueryBytes {
 		cut := maxQueryBytes
@@ -57,10 +57,10 @@ func parseQuery(text string) query {
 			text = text[size:]
 			end, endSize := closingQuote(text)
 			if end < 0 {
-				if exclude { // an exclusion that is still being typed
+				if exclude { // an excluded phrase that is still being typed
 					break
 				}
-				continue // a quote that never closes is no quote
+				continue // a quotation mark without a closing one is ignored
 			}
 			piece, text, phrase = text[:end], text[end+endSize:], true
 		} else {
@@ -85,12 +85,12 @@ func parseQuery(text string) query {
 	return q
 }
 
-// makeClauses makes one clause of a phrase, and one of each word or compound of
-// anything else ("a,b" is two).
+// makeClauses converts the tokens of a phrase into one clause, and other tokens into one clause for each
+// word or compound: "a,b" gives two clauses.
 func makeClauses(t *tokenizer, phrase, exclude bool) []clause {
 	var list []clause
 	var open clause
-	pending := 0 // parts not yet known to belong to a compound
+	pending := 0 // number of last clauses that may be parts of a compound
 	for _, k := range t.toks {
 		word := string(t.tokenText(k))
 		switch {
@@ -98,7 +98,8 @@ func makeClauses(t *tokenizer, phrase, exclude bool) []clause {
 			open.parts = append(open.parts, word)
 		case phrase:
 		case k.joined:
-			// The parts of this compound are the last clauses that make up its text.
+			// The token of a compound follows those of its parts: take as many clauses as make up its
+			// text.
 			c := clause{joined: word, exclude: exclude}
 			for n := 0; n < len(word) && pending > 0; pending-- {
 				last := list[len(list)-1]
@@ -128,7 +129,8 @@ func isQuote(r rune) bool {
 	return false
 }
 
-// closingQuote returns where the next quote starts and its size, or -1.
+// closingQuote returns the offset and the size in bytes of the next quotation mark in s; the offset is
+// -1 if there is none.
 func closingQuote(s string) (int, int) {
 	for i, r := range s {
 		if isQuote(r) {

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Bounds of a plan that comes back from outside.
+// Bounds of a plan. A plan is part of a cursor and thus comes from a client.
 const (
 	maxPlanWords = maxQueryWords
-	maxPlanAlts  = 64 // of one word
+	maxPlanAlts  = 64 // alternatives of one word
 )
 
-// Plan returns the terms of the match and their weights. These depend on the number of documents with
-// a word; the next pages of a result take them from the first page, so that no document changes its
-// place while documents come and go.
+// Plan encodes the terms of the match and their weights. The weights depend on the number of documents
+// with each word. Further pages of a result reuse the plan of the first page through MatchPlan, so that
+// their order stays the same when documents are added or removed.
 func (m *Match) Plan() []byte {
 	b := []byte{byte(len(m.words))}
 	text := func(s string) {
@@ -37,14 +37,16 @@ func (m *Match) Plan() []byte {
 	return b
 }
 
-// CheckPlan reports whether b is a result of Plan for some match.
+// CheckPlan reports whether b is a well-formed plan. A caller must check a plan that a client sent
+// before it calls MatchPlan.
 func CheckPlan(b []byte) bool {
 	ok := true
 	readPlan(b, func(wanted) {}, func(string, alternative) {}, &ok)
 	return ok
 }
 
-// followPlan is plan, reversed: terms that are gone are left out.
+// followPlan decodes a plan that CheckPlan accepted. Terms that are no longer in the dictionary are left
+// out.
 func (x *Index) followPlan(b []byte) []wanted {
 	var words []wanted
 	ok := true

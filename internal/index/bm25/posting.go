@@ -2,10 +2,9 @@ package bm25
 
 import "slices"
 
-// posting says how much a document is about a term, in four bytes: the low 16
-// bits of the document, the impact (the saturated weight of all occurrences)
-// in ten, and the mask of the fields in six. The rest of the document's number
-// is that of the block.
+// posting is the weight of a term in a document, in four bytes: the low 16 bits of the document's id,
+// the impact (the saturated weight of all occurrences) in 10 bits, and a mask of the fields in 6 bits.
+// The upper bits of the id are in block.base.
 type posting uint32
 
 const (
@@ -22,32 +21,32 @@ func (p posting) low() uint32    { return uint32(p) >> 16 }
 func (p posting) impact() uint32 { return uint32(p) >> fieldBits & fullImpact }
 func (p posting) fields() uint16 { return uint16(p & (1<<fieldBits - 1)) }
 
-// blockSize bounds the postings that an insertion moves, and is how many postings are skipped at once
-// when their best cannot reach the page.
+// blockSize is the maximum number of postings in a block. An insertion moves at most that many, and a
+// search skips a whole block if its best posting cannot reach the page.
 const blockSize = 256
 
-// postings lists the documents of a term by ascending id; the only one of a
-// term, as every name brings some, is kept in place.
+// postings lists the documents of a term by ascending id. A single posting is stored in place without a
+// block, because most terms, such as names, have only one.
 type postings struct {
 	n    uint32
-	base uint32 // when n is 1: its document without the low bits
+	base uint32 // if n is 1: the upper bits of the document's id
 	only posting
-	slot uint32  // of the word, see word: it fills a gap here
-	many *blocks // when n is more
+	slot uint32  // position in neighbours, see word; stored here because padding would waste the bytes
+	many *blocks // if n is more than 1, else nil
 }
 
 type blocks struct {
 	list []block
-	end  uint32 // the last document
-	bits Bits   // of the documents, while the term is common
-	// paired is set while the neighbours of the term are listed, see pairs.
+	end  uint32 // id of the last document
+	bits Bits   // set of the documents while the term is common, else nil
+	// paired is true while Index.pairs lists the pairs of the term.
 	paired bool
 }
 
-// block is a run of postings with documents that differ in their low bits only.
+// block is a sorted run of postings whose documents have the same upper bits.
 type block struct {
 	base uint32
-	top  uint16 // the greatest impact
+	top  uint16 // the greatest impact in list
 	list []posting
 }
 
@@ -61,14 +60,15 @@ func (b *block) setTop() {
 	}
 }
 
-// A term is common when one of so many documents has it; its documents are
-// then also kept as bits, which take less than a quarter of its postings.
+// A term is common if at least commonLeast documents and 1/commonShare of all documents have it. Its
+// documents are then also stored as a bit set, which takes less than a quarter of the memory of the
+// postings.
 const (
 	commonShare = 32
-	commonLeast = 512 // documents of the term
+	commonLeast = 512 // in documents
 )
 
-// bits returns the documents of a common term, or nil.
+// bits returns the documents of a common term, or nil if the term is not common.
 func (p *postings) bits() Bits {
 	if p.many == nil {
 		return nil
@@ -76,8 +76,8 @@ func (p *postings) bits() Bits {
 	return p.many.bits
 }
 
-// findDoc returns the block and the place in it where doc is or belongs; the
-// block may be one past the last.
+// findDoc returns the block and the position in it at which doc is or would be inserted. The block is
+// len(p.list) if doc is after all documents.
 func (p *blocks) findDoc(doc uint32) (int, int) {
 	if doc > p.end {
 		return len(p.list), 0
@@ -90,9 +90,8 @@ func (p *blocks) findDoc(doc uint32) (int, int) {
 	return b, l.findDoc(doc)
 }
 
-// findBlock returns the first block that does not end before doc, the last one if
-// all before it do. Documents are spread evenly for the most part, so it is
-// near where it would be then.
+// findBlock returns the first block whose last document is not before doc, or the last block if there is
+// none. It starts at the position that evenly spread ids would have, because that is mostly close.
 func (p *blocks) findBlock(doc uint32) int {
 	last := len(p.list) - 1
 	from := int(uint64(doc) * uint64(last) / (uint64(p.end) + 1))
@@ -115,8 +114,8 @@ func (p *blocks) findBlock(doc uint32) int {
 	return from
 }
 
-// findDoc returns the place of a document, of which the block has the base. It
-// halves without a branch, which would be hard to foresee.
+// findDoc returns the position in the block at which doc is or would be inserted; doc must have the base
+// of the block. The binary search is written without an unpredictable branch.
 func (b *block) findDoc(doc uint32) int {
 	low, list, at := doc&0xffff, b.list, 0
 	for n := len(list); n > 0; {
@@ -129,7 +128,8 @@ func (b *block) findDoc(doc uint32) int {
 	return at
 }
 
-// putDoc adds or replaces the posting of a document, in an index of docs.
+// putDoc adds or replaces the posting of a document. docs is the number of documents in the index, which
+// decides whether the term is common.
 func (p *postings) putDoc(doc, impact uint32, fields uint16, docs int) {
 	e, base := newPosting(doc, impact, uint32(fields)), doc&^0xffff
 	switch {
@@ -145,7 +145,8 @@ func (p *postings) putDoc(doc, impact uint32, fields uint16, docs int) {
 	}
 }
 
-// markBits keeps the bits when a document was added, the n-th of the term.
+// markBits updates the bit set after doc was added as the n-th document of the term, or creates the set
+// if the term is now common.
 func (p *blocks) markBits(doc uint32, n, docs int) {
 	switch {
 	case p.bits != nil:
@@ -156,7 +157,7 @@ func (p *blocks) markBits(doc uint32, n, docs int) {
 	}
 }
 
-// putDoc reports whether the document is new.
+// putDoc adds or replaces the posting e of doc. It reports whether the document is new.
 func (p *blocks) putDoc(doc uint32, e posting) bool {
 	base := doc &^ 0xffff
 	b, i := p.findDoc(doc)
@@ -203,8 +204,8 @@ func (p *blocks) putDoc(doc uint32, e posting) bool {
 	return true
 }
 
-// growPostings makes room for one more posting by half or less instead of doubling:
-// much of the memory of an index is here.
+// growPostings returns l with room for one more posting. It grows by half, or by a quarter if l is long,
+// instead of doubling, because postings take much of the memory of an index.
 func growPostings(l []posting) []posting {
 	if len(l) < cap(l) {
 		return l
@@ -216,7 +217,8 @@ func growPostings(l []posting) []posting {
 	return append(make([]posting, 0, min((len(l)+more+4)&^3, max(blockSize, len(l)+1))), l...)
 }
 
-// removeDoc takes out the posting of a document, in an index of docs.
+// removeDoc removes the posting of a document, if there is one. docs is the number of documents in the
+// index.
 func (p *postings) removeDoc(doc uint32, docs int) {
 	if p.n == 1 {
 		if p.base|p.only.low() == doc {
@@ -250,13 +252,14 @@ func (p *postings) removeDoc(doc uint32, docs int) {
 	}
 	if m.bits != nil {
 		m.bits.Drop(int(doc))
-		if n := int(p.n); n < commonLeast/2 || n*commonShare*4 < docs { // well below the change to bits
+		if n := int(p.n); n < commonLeast/2 || n*commonShare*4 < docs { // well below the threshold of markBits, so that the term does not alternate
 			m.bits = nil
 		}
 	}
 }
 
-// getPosting returns the posting of a document.
+// getPosting returns the posting of a document; the second result is false if the document does not have
+// the term.
 func (p *postings) getPosting(doc uint32) (posting, bool) {
 	switch {
 	case p.n == 0:
@@ -277,7 +280,7 @@ func (p *postings) getPosting(doc uint32) (posting, bool) {
 	return l.list[i], true
 }
 
-// eachPosting calls yield with all postings in the order of their documents.
+// eachPosting calls yield with all postings by ascending document id.
 func (p *postings) eachPosting(yield func(doc uint32, e posting)) {
 	switch {
 	case p.n == 1:
@@ -295,7 +298,7 @@ func (p *blocks) eachPosting(yield func(doc uint32, e posting)) {
 	}
 }
 
-// addTo adds the documents to a set that has room for them.
+// addTo adds the documents to b, which must have room for their ids.
 func (p *postings) addTo(b Bits) {
 	if bits := p.bits(); bits != nil {
 		for i, w := range bits[:min(len(bits), len(b))] {

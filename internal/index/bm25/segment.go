@@ -27,23 +27,23 @@ type Segment struct {
 	x      *Index
 	tokens tokenizer
 	words  Lexicon
-	uses   []uint32            // of each word
-	stream []uint32            // the documents as words and marks, as in doc
-	ends   []uint32            // of each document in stream
-	sizes  [][maxFields]uint16 // words in each field
+	uses   []uint32            // number of occurrences of each word
+	stream []uint32            // all documents as numbers: wordsFrom+1+word, and the marks of doc
+	ends   []uint32            // end of each document in stream
+	sizes  [][maxFields]uint16 // number of words in each field of each document
 
-	texts []string // of words
-	ids   []uint32 // of words in the index, 0 of unknown ones
+	texts []string // each word's text
+	ids   []uint32 // each word's id in the index, 0 if unknown
 	epoch uint64
-	stems []freshWord // the unknown ones in order
+	stems []freshWord // unknown words, sorted by text
 
-	terms      []uint32 // the different stems, as words of the index
-	termOf     []uint32 // of each word, as a number in terms
+	terms      []uint32 // distinct stems, as ids in the index
+	termOf     []uint32 // position in terms of each word's stem
 	byTerm     dense
 	docs       []doc
-	starts     []uint32 // of the postings of each term in runs
+	starts     []uint32 // start of each term's postings in runs
 	runs       []posting
-	flat       []uint64 // a term and a posting, document by document
+	flat       []uint64 // posting of a document and, in the upper half, its term; ordered by document
 	sums       []termSum
 	touched    []uint32
 	keyed      []keyed
@@ -52,7 +52,7 @@ type Segment struct {
 	paired     []bool
 	pairOf     dense
 	pairStarts []uint32
-	found      []uint64 // a pair and a document
+	found      []uint64 // document and, in the upper half, the number of a pair
 	pairDocs   []posting
 }
 
@@ -60,7 +60,7 @@ type freshWord struct {
 	head   uint64
 	number uint32
 	text   string
-	stem   string // empty: the text
+	stem   string // "" if the word is its own stem
 }
 
 type keyed struct {
@@ -68,32 +68,33 @@ type keyed struct {
 	doc  uint32
 }
 
-// termSum adds up the occurrences of a term in a document.
+// termSum sums the occurrences of one term in the document that Build processes.
 type termSum struct {
-	doc   uint32 // and 1: of which the rest is
+	doc   uint32 // number of the document plus 1; other values mean that the sum is outdated
 	field uint8
 	count uint8
 	mask  uint16
 	sum   float64
 }
 
-// MaxSegment is how many documents a segment should have at most: Append takes
-// some 4 µs each, for which searches wait. Half as many cost a tenth more work.
+// MaxSegment is the recommended maximum of documents in a segment. Append takes about 4 µs for each
+// document, and searches wait for it; a segment half as large would need a tenth more work in total.
 const MaxSegment = 1 << 11
 
-// NewSegment returns an empty segment for the index.
+// NewSegment returns an empty segment for the index x. Several segments of one index may be filled
+// concurrently.
 func (x *Index) NewSegment() *Segment { return &Segment{x: x} }
 
-// Len is the number of documents.
+// Len returns the number of documents added.
 func (s *Segment) Len() int { return len(s.ends) }
 
-// Size is the number of words and marks so far: the work to come.
+// Size returns the number of words and marks added. The time of Build and Append grows with it.
 func (s *Segment) Size() int { return len(s.stream) }
 
-// Words is the number of different words so far.
+// Words returns the number of distinct words added.
 func (s *Segment) Words() int { return s.words.Len() }
 
-// Reset makes the segment empty.
+// Reset empties the segment and keeps its memory for reuse.
 func (s *Segment) Reset() {
 	s.words.Reset()
 	s.uses, s.stream, s.ends, s.sizes = s.uses[:0], s.stream[:0], s.ends[:0], s.sizes[:0]
@@ -103,7 +104,7 @@ func (s *Segment) Reset() {
 	s.texts, s.ids, s.stems, s.docs = s.texts[:0], s.ids[:0], s.stems[:0], s.docs[:0]
 }
 
-// Add splits a document into words, as Analyze does.
+// Add splits a document into words, as Analyze does, and appends it to the segment.
 func (s *Segment) Add(fields ...[]string) {
 	var size [maxFields]uint16
 	at := 0
@@ -154,7 +155,8 @@ func (s *Segment) addWord(t token) {
 	s.stream = append(s.stream, n+1+wordsFrom)
 }
 
-// Resolve looks up the words from one number to another in the index.
+// Resolve looks up the words numbered from to to-1 in the index. The caller can release the read lock
+// between two calls.
 func (s *Segment) Resolve(from, to int) {
 	if from == 0 {
 		s.texts = s.words.Texts(s.texts[:0])
@@ -166,7 +168,7 @@ func (s *Segment) Resolve(from, to int) {
 	}
 }
 
-// Sort brings the unknown words in order and finds their stems.
+// Sort sorts the words that Resolve did not find and computes their stems.
 func (s *Segment) Sort() {
 	var buf [maxWordBytes]byte
 	for n, id := range s.ids {
@@ -186,14 +188,15 @@ func (s *Segment) Sort() {
 	})
 }
 
-// Intern makes the words of a segment known and counts their uses.
+// Intern adds the unknown words of a segment to the dictionary and counts the uses of all words.
 func (x *Index) Intern(s *Segment) {
 	w := x.words
-	again := w.epoch != s.epoch // the cached lookup may be outdated
+	again := w.epoch != s.epoch // ids found by Resolve may be outdated
 	for n, uses := range s.uses {
 		if again && s.ids[n] != 0 {
 			if s.ids[n] = w.lookupHash(s.texts[n], s.words.hashes[n]); s.ids[n] == 0 {
-				// Rare, so that it may come one by one.
+				// The word was removed since Resolve. That is rare, so the slower single insert is
+				// enough.
 				s.ids[n] = w.internWord(s.texts[n])
 				w.list[s.ids[n]].refs += uses - 1
 				continue
@@ -212,7 +215,7 @@ func (x *Index) Intern(s *Segment) {
 		switch {
 		case !ok:
 			id = w.enterHash(f.text, h)
-		case w.list[id].refs > 0: // another segment added it meanwhile
+		case w.list[id].refs > 0: // added by another segment since Resolve
 			w.list[id].refs += s.uses[f.number]
 			s.ids[f.number] = id
 			continue
@@ -232,14 +235,15 @@ func (x *Index) Intern(s *Segment) {
 	}
 	w.order.mergeIDs(fresh)
 	s.orderIDs = fresh
-	// Build runs without the index.
+	// The terms are copied, so that Build can run without access to the index.
 	s.terms, s.termOf = s.terms[:0], s.termOf[:0]
 	for _, id := range s.ids {
 		s.termOf = append(s.termOf, w.termID[id])
 	}
 }
 
-// Build makes the documents and their postings.
+// Build computes the stored form of each document and its postings. keys are the keys of the documents,
+// in the order of Add.
 func (s *Segment) Build(keys []string) {
 	s.byTerm.reset()
 	for n, t := range s.termOf {
@@ -265,7 +269,7 @@ func (s *Segment) Build(keys []string) {
 		}
 		return cmp.Or(strings.Compare(keys[a.doc], keys[b.doc]), cmp.Compare(a.doc, b.doc))
 	})
-	// By term, those of one term by document.
+	// Sort the postings by term; those of one term stay in the order of documents.
 	at := uint32(0)
 	for t, n := range s.starts {
 		s.starts[t] = at
@@ -277,11 +281,11 @@ func (s *Segment) Build(keys []string) {
 		s.runs[s.starts[t]] = posting(f)
 		s.starts[t]++
 	}
-	copy(s.starts[1:], s.starts) // the next place was counted up to the end
+	copy(s.starts[1:], s.starts) // the loop moved each start to the end of its term
 	s.starts[0] = 0
 }
 
-// storeDoc returns the stored form of a document.
+// storeDoc returns the stored form of a document; stream is its part of s.stream.
 func (s *Segment) storeDoc(key string, stream []uint32) doc {
 	rec := append(s.rec[:0], key...)
 	for _, w := range stream {
@@ -295,7 +299,8 @@ func (s *Segment) storeDoc(key string, stream []uint32) doc {
 	return doc{rec: string(rec), cut: uint32(len(key))}
 }
 
-// sumPostings adds the postings of a document to flat, with the numbers of post.
+// sumPostings appends the postings of document d to flat. It computes the same impacts as
+// Index.writePostings.
 func (s *Segment) sumPostings(d uint32, stream []uint32) {
 	var norm [maxFields]float64
 	for f, field := range s.x.fields {
@@ -332,12 +337,13 @@ func (s *Segment) sumPostings(d uint32, stream []uint32) {
 	}
 }
 
-// normOf returns the weight of an occurrence in a field of that many words.
+// normOf returns the weight of one occurrence in a field with that number of words (BM25F).
 func (f *Field) normOf(words int) float64 {
 	return f.Weight / (1 - f.Norm + f.Norm*float64(words)/max(1, f.Length))
 }
 
-// impactOf is the saturated weight of all occurrences.
+// impactOf saturates the weighted sum of occurrences and scales it to 0…fullImpact, rounded up so that a
+// match never has impact 0.
 func impactOf(sum float64) uint32 {
 	return uint32(min(math.Ceil(sum/(sum+saturation)*fullImpact), fullImpact))
 }

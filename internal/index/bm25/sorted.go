@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// chunkSize bounds the ids that an insertion moves.
+// chunkSize is the maximum number of ids in a chunk, which bounds those that an insertion moves.
 const chunkSize = 512
 
-// sorted keeps ids in the order of their keys, those of one key by id, in
-// chunks, so that inserting among hundreds of thousands moves a few hundred.
-// Beside each id stands the beginning of its key as a number, so that finding
-// a place reads hardly any keys.
+// sorted keeps ids sorted by key, and equal keys by id, in chunks, so that an insertion among hundreds
+// of thousands of ids moves only a few hundred. The first 8 bytes of each key are stored beside the id
+// as a number, so that a search rarely reads a whole key.
 type sorted struct {
 	chunks []chunk
-	lasts  []uint64 // beginning of the last key of each chunk
-	texts  Texts    // the keys
+	lasts  []uint64 // keyHead of the last key of each chunk
+	texts  Texts    // source of the keys
 }
 
 type chunk struct {
@@ -26,14 +25,16 @@ type chunk struct {
 	ids   []uint32
 }
 
-// keyHead is the beginning of a key; heads are in the order of their keys.
+// keyHead returns the first 8 bytes of a key as a big-endian number. If two heads differ, their keys are
+// in the same order.
 func keyHead(key string) uint64 {
 	var b [8]byte
 	copy(b[:], key)
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// comparePlace orders an id with its head against a place.
+// comparePlace compares the entry (h, id), whose key is read from texts only if needed, with the
+// position (head, key, at).
 func (s *sorted) comparePlace(h uint64, id uint32, head uint64, key string, at uint32) int {
 	if h != head {
 		return cmp.Compare(h, head)
@@ -41,8 +42,8 @@ func (s *sorted) comparePlace(h uint64, id uint32, head uint64, key string, at u
 	return cmp.Or(strings.Compare(s.texts.Text(id), key), cmp.Compare(id, at))
 }
 
-// findKey returns the chunk number and the place in it where the key with that
-// id is or belongs.
+// findKey returns the chunk and the position in it at which the entry with that key and id is or would
+// be inserted. The chunk is len(s.chunks) if the position is after all entries.
 func (s *sorted) findKey(key string, id uint32) (int, int) {
 	h := keyHead(key)
 	c := sort.Search(len(s.chunks), func(i int) bool {
@@ -62,7 +63,7 @@ func (s *sorted) findKey(key string, id uint32) (int, int) {
 func (s *sorted) insertID(id uint32) {
 	key := s.texts.Text(id)
 	c, i := s.findKey(key, id)
-	if c == len(s.chunks) { // behind everything
+	if c == len(s.chunks) { // after all entries
 		if c == 0 || len(s.chunks[c-1].ids) >= chunkSize {
 			s.chunks, s.lasts = append(s.chunks, chunk{}), append(s.lasts, 0)
 			c++
@@ -82,7 +83,8 @@ func (s *sorted) insertID(id uint32) {
 	s.setLast(c)
 }
 
-// insertAt grows by an eighth instead of doubling: every id is in here.
+// insertAt is slices.Insert with a growth of an eighth instead of doubling, because every id is stored
+// in such a list.
 func insertAt[T any](list []T, i int, v T) []T {
 	if len(list) == cap(list) {
 		list = append(make([]T, 0, len(list)+len(list)/8+4), list...)
@@ -95,7 +97,7 @@ func (s *sorted) setLast(c int) {
 	s.lasts[c] = h[len(h)-1]
 }
 
-// removeID removes id; its key must still be the one it was inserted with.
+// removeID removes id. The key that texts returns for id must be the same as when id was inserted.
 func (s *sorted) removeID(id uint32) {
 	c, i := s.findKey(s.texts.Text(id), id)
 	k := &s.chunks[c]
@@ -107,12 +109,12 @@ func (s *sorted) removeID(id uint32) {
 	s.setLast(c)
 }
 
-// lessID orders two ids by key, equal keys by id.
+// lessID reports whether a is before b: by key, then by id.
 func (s *sorted) lessID(a, b uint32) bool {
 	return cmp.Or(strings.Compare(s.texts.Text(a), s.texts.Text(b)), cmp.Compare(a, b)) < 0
 }
 
-// eachFrom calls yield with the ids that have at least that key, in order.
+// eachFrom calls yield with the ids whose key is key or greater, in order, until yield returns false.
 func (s *sorted) eachFrom(key string, yield func(id uint32) bool) {
 	c, i := s.findKey(key, 0)
 	for ; c < len(s.chunks); c++ {

@@ -81,7 +81,8 @@ func pastAndGerund(w []byte) []byte {
 	return s
 }
 
-// replaceSuffix applies the first matching rule, if the remaining stem has a measure above least.
+// replaceSuffix applies the first rule whose ending w has, if the stem that remains has a measure
+// (measureStem) above least.
 func replaceSuffix(w []byte, rules []rule, least int) []byte {
 	for _, r := range rules {
 		if hasSuffix(w, r.from) {
@@ -108,7 +109,7 @@ func dropSuffix(w []byte) []byte {
 	return w
 }
 
-// tidyEnd is step 5: a final e, and the second l of ll.
+// tidyEnd is step 5 of Porter's algorithm: it removes a final e and the second l of a final ll.
 func tidyEnd(w []byte) []byte {
 	if n := len(w); w[n-1] == 'e' {
 		s := w[:n-1]
@@ -145,7 +146,7 @@ func hasVowel(w []byte) bool {
 	return false
 }
 
-// measureStem is Porter's m: how often a vowel is followed by a consonant.
+// measureStem is Porter's m: the number of times a vowel is followed by a consonant in w.
 func measureStem(w []byte) int {
 	m, was := 0, false
 	for i := range w {
@@ -158,7 +159,8 @@ func measureStem(w []byte) int {
 	return m
 }
 
-// shortEnd is Porter's *o: consonant, vowel, consonant other than w, x, y.
+// shortEnd is Porter's condition *o: w ends in consonant, vowel, consonant, and the last is not w, x or
+// y.
 func shortEnd(w []byte) bool {
 	n := len(w)
 	if n < 3 || isVowel(w, n-1) || !isVowel(w, n-2) || isVowel(w, n-3) {

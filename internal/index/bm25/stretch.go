@@ -7,32 +7,33 @@ import (
 	"slices"
 )
 
-// A stretch is a number of documents with consecutive numbers. The best score in a stretch is bounded
-// before its postings are read.
+// A stretch is a range of stretchSize consecutive document ids. An upper bound for the scores in a
+// stretch is computed before its postings are read, so that stretches without a chance are skipped.
 const (
 	stretchBits = 9
 	stretchSize = 1 << stretchBits
-	maxSpan     = 16 // stretches of a block that share one bound
-	maxSingly   = 16 // documents of a stretch that are looked up one by one
+	maxSpan     = 16 // a block over fewer stretches gives all of them the same bound
+	maxSingly   = 16 // maximum number of documents of a stretch that are looked up one by one
 )
 
-// slack makes up for sums that are rounded.
+// slack enlarges upper bounds by more than the rounding errors of float32 sums.
 const slack = 1.00001
 
 type stretch struct {
-	words  []float32 // by word and stretch: bounds
-	order  []uint64  // bound and number
+	words  []float32 // upper bound of each word in each stretch; index word*n + stretch
+	order  []uint64  // stretches that can match: bound in the upper half, number in the lower
 	light  []lightWord
-	heavy  []bool // words with postings to read
+	heavy  []bool // words whose postings are read
 	singly []uint32
 	acc    [stretchSize]accumulator
-	has    [stretchSize / 64]uint64 // documents in acc
+	has    [stretchSize / 64]uint64 // set of the documents in acc
 }
 
-// lightWord is a word, those that are worth less before it.
+// lightWord is a word of the query. The list stretch.light is sorted by ascending worth, so that each
+// prefix of it has a bound.
 type lightWord struct {
 	word       int
-	sum, coord float32 // bounds of those before it
+	sum, coord float32 // upper bounds of all words before it in the list
 }
 
 func zeroFloats(list []float32, n int) []float32 {
@@ -44,8 +45,8 @@ func zeroFloats(list []float32, n int) []float32 {
 	return list
 }
 
-// rankStretches ranks the matches of words with many postings: stretch by stretch,
-// best bound first, until no bound reaches the page.
+// rankStretches ranks a query of several words with many postings. It reads the stretches by descending
+// upper bound, until no bound reaches the page.
 func (m *Match) rankStretches(t *top) {
 	s := &m.s.seg
 	n := (len(m.x.docs) + stretchSize - 1) >> stretchBits
@@ -83,11 +84,11 @@ func (m *Match) rankStretches(t *top) {
 	}
 }
 
-// scoreBound returns the highest score of a document with no more than this sum and this share of the
-// words.
+// scoreBound returns an upper bound for the score of a document with at most this sum and this sum of
+// idf (coord) of found words.
 func (m *Match) scoreBound(sum, coord float32) float32 { return sum * (coord / m.total) * slack }
 
-// raiseBounds raises the bounds of one word by those of one of its alternatives.
+// raiseBounds raises the upper bound of each stretch to the best posting of p in it, times worth.
 func raiseBounds(bounds []float32, p *postings, worth float32) {
 	if p.n == 1 {
 		i := (p.base | p.only.low()) >> stretchBits
@@ -114,10 +115,9 @@ func raiseBounds(bounds []float32, p *postings, worth float32) {
 	}
 }
 
-// rankStretch offers the matches of one of n stretches. Words that could not get a
-// document on the page without the others are light: their postings, the most
-// of all, are not read, but looked up for those few documents that they could
-// still lift onto the page.
+// rankStretch offers the matches of stretch number, of n in total, to t. Words that together cannot lift
+// a document onto the page are light. Their postings, which are the most, are not read; they are only
+// looked up for the few documents that would reach the page with them.
 func (m *Match) rankStretch(t *top, number uint32, n int) {
 	from := number << stretchBits
 	to := min(from+stretchSize, uint32(len(m.x.docs)))
@@ -126,7 +126,7 @@ func (m *Match) rankStretch(t *top, number uint32, n int) {
 		return
 	}
 	s := &m.s.seg
-	var sum, coord float32 // bounds of the light words
+	var sum, coord float32 // upper bounds of all light words together
 	light := 0
 	for ; light < len(s.light); light++ {
 		w := &s.light[light]
@@ -155,7 +155,7 @@ func (m *Match) rankStretch(t *top, number uint32, n int) {
 		if len(s.singly) <= maxSingly {
 			for _, doc := range s.singly {
 				if a := s.acc[doc-from]; m.addLight(t, &a, doc, s.light[:light]) {
-					// In the order of the words: sums are rounded.
+					// Scored again in the order of the words, because float sums depend on the order.
 					a = m.scoreDoc(doc)
 					t.offerHit(m.scoreOf(&a), doc, a.fields)
 				}
@@ -170,15 +170,15 @@ func (m *Match) rankStretch(t *top, number uint32, n int) {
 	for i, w := range words {
 		for w &= s.has[i]; w != 0; w &= w - 1 {
 			id := uint32(i<<6 + bits.TrailingZeros64(w))
-			if a := &s.acc[id]; t.mayReach(a.score) { // no share of it is more
+			if a := &s.acc[id]; t.mayReach(a.score) { // coordination can only lower the score
 				t.offerHit(m.scoreOf(a), from+id, a.fields)
 			}
 		}
 	}
 }
 
-// addLight adds the light words to a document, and reports whether it may get on
-// the page.
+// addLight adds the light words to the score of a document. It returns false, with an incomplete score,
+// as soon as the document cannot reach the page.
 func (m *Match) addLight(t *top, a *accumulator, doc uint32, light []lightWord) bool {
 	for k := len(light) - 1; k >= 0; k-- {
 		l := &light[k]
@@ -195,7 +195,7 @@ func (m *Match) addLight(t *top, a *accumulator, doc uint32, light []lightWord) 
 	return true
 }
 
-// scoreDoc adds up one document.
+// scoreDoc computes the score of one document from all words.
 func (m *Match) scoreDoc(doc uint32) (a accumulator) {
 	for i := range m.words {
 		w := &m.words[i]
@@ -208,7 +208,7 @@ func (m *Match) scoreDoc(doc uint32) (a accumulator) {
 	return a
 }
 
-// addHeavy adds up the heavy words of the documents of a stretch.
+// addHeavy sums the scores of the heavy words for the documents from to to-1, into acc and has.
 func (m *Match) addHeavy(from, to uint32) {
 	s := &m.s.seg
 	clear(s.has[:])

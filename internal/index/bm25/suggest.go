@@ -6,11 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Suggest returns up to n texts worth a try in place of one that found
-// nothing, best first: with words that no document has replaced by the
-// closest ones of the dictionary, further away than a query forgives; with
-// phrases taken as words; and with single words left out. Not all of them
-// need find something.
+// Suggest returns at most n texts to try in place of a query that found nothing, best first: with
+// unknown words replaced by the closest known ones, at a greater distance than Match tolerates; with
+// phrases as separate words; and with single words left out. A suggestion may find nothing either; the
+// caller should check.
 func (x *Index) Suggest(text string, n int) []string {
 	q := parseQuery(text)
 	var list []string
@@ -19,7 +18,8 @@ func (x *Index) Suggest(text string, n int) []string {
 			list = append(list, s)
 		}
 	}
-	// Every unknown word by its best neighbour, then by the next ones.
+	// The first suggestion replaces every unknown word by its closest one, later ones by the next
+	// closest.
 	for rank := range n {
 		next := slices.Clone(q.clauses)
 		changed := false
@@ -60,15 +60,15 @@ func (x *Index) Suggest(text string, n int) []string {
 	return list
 }
 
-// closestWords returns up to n words of the dictionary that are closest to one
-// that is not in it.
+// closestWords returns at most n known words that are closest to an unknown word: those with a near
+// spelling, else those with the longest common beginning.
 func (x *Index) closestWords(word string, n int) []string {
 	b := best{most: n}
 	x.words.near.eachNear(x.words.list, word, maxEdits(word)+1, func(id uint32, distance int) {
 		t := x.words.termID[id]
 		b.offerCandidate(candidate{term: t, df: x.words.docFreq(t), distance: distance, text: x.words.list[id].text})
 	})
-	// Nothing near: words that start alike.
+	// No near spelling: try words with the same beginning, of at least 3 bytes.
 	for cut := len(word) - 1; cut >= 3 && len(b.list) == 0; cut-- {
 		if utf8.RuneStart(word[cut]) {
 			b.list = x.completeWord(word[:cut], 0)
@@ -81,7 +81,7 @@ func (x *Index) closestWords(word string, n int) []string {
 	return words
 }
 
-// writeQuery is parse, reversed.
+// writeQuery is the inverse of parseQuery.
 func writeQuery(clauses []clause) string {
 	var b strings.Builder
 	for _, c := range clauses {

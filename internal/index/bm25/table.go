@@ -2,18 +2,18 @@ package bm25
 
 import "hash/maphash"
 
-// Texts returns the texts of numbers.
+// Texts gives the text of each number in a Table or a sorted list.
 type Texts interface {
 	Text(id uint32) string
 }
 
-// Table finds numbers by their texts. The texts stay with the owner: a table
-// takes eight bytes an entry where a map of strings takes forty, and an index
-// has several entries for every document. The zero value needs Texts.
+// Table is a hash table from texts to numbers that does not store the texts: it reads them from Texts,
+// where the owner keeps them anyway. It takes 8 bytes for each entry where a map takes 40. Texts must be
+// set before use.
 type Table struct {
 	Texts Texts
-	slots []uint32 // id+1, 0 where free
-	tags  []uint8  // of each slot some bits of the hash, so that few texts are read in vain
+	slots []uint32 // number+1; 0 is a free slot
+	tags  []uint8  // some bits of each slot's hash, so that few texts are compared in vain
 	n     int
 }
 
@@ -23,13 +23,13 @@ func (t *Table) findSlot(h uint64) (int, uint8) {
 	return int((h >> 32) * uint64(len(t.slots)) >> 32), uint8(h)
 }
 
-// HashOf is the hash by which tables find a text.
+// HashOf returns the hash of a text for FindHash and InsertHash. It differs from process to process.
 func HashOf(text string) uint64 { return maphash.String(tableSeed, text) }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (t *Table) Len() int { return t.n }
 
-// Find returns the id with that text.
+// Find returns the number of a text, or false if the text is not in the table.
 func (t *Table) Find(text string) (uint32, bool) {
 	if t.n == 0 {
 		return 0, false
@@ -37,7 +37,7 @@ func (t *Table) Find(text string) (uint32, bool) {
 	return t.FindHash(text, HashOf(text))
 }
 
-// FindHash is Find for a text of which the hash is known.
+// FindHash is Find with h, the HashOf of text, for callers that need the hash more than once.
 func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 	if t.n == 0 {
 		return 0, false
@@ -56,10 +56,10 @@ func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 	}
 }
 
-// Insert adds an id with a text that is not in the table.
+// Insert adds a number. Its text, read from Texts, must not be in the table.
 func (t *Table) Insert(id uint32) { t.InsertHash(id, HashOf(t.Texts.Text(id))) }
 
-// InsertHash is Insert for a text of which the hash is known.
+// InsertHash is Insert with h, the HashOf of the number's text.
 func (t *Table) InsertHash(id uint32, h uint64) {
 	if t.n++; t.n*4 > len(t.slots)*3 {
 		old := t.slots
@@ -84,7 +84,8 @@ func (t *Table) putSlot(s uint32, h uint64) {
 	t.slots[i], t.tags[i] = s, tag
 }
 
-// Delete takes out an id, which must be in with the text it still has.
+// Delete removes a number, which must be in the table. Texts must still return the text with which it
+// was inserted.
 func (t *Table) Delete(id uint32) {
 	i, _ := t.findSlot(HashOf(t.Texts.Text(id)))
 	for t.slots[i] != id+1 {
@@ -93,7 +94,7 @@ func (t *Table) Delete(id uint32) {
 		}
 	}
 	t.n--
-	// Close the gap, so that no search stops before the entries behind it.
+	// Entries after the gap are moved into it, because a search stops at a free slot.
 	for j := i; ; {
 		t.slots[i] = 0
 		for {

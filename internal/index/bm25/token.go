@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the text that is read: hostile texts cost no more than long ones.
+// Bounds of the text that is read, so that a hostile text costs no more than an ordinary long one.
 const (
-	maxWordBytes  = 48   // longer words are cut; people do not type them
-	maxFieldWords = 2000 // words beyond are not indexed
-	maxParts      = 8    // parts of one compound that are also joined
+	maxWordBytes  = 48   // longer words are cut
+	maxFieldWords = 2000 // further words of a field are not indexed
+	maxParts      = 8    // a compound of more parts is not joined
 	maxPlainWord  = maxWordBytes - 2*utf8.UTFMax
 )
 
-// token is one word of a text: its bytes in the tokenizer's buffer.
+// token is one word of a text: the bytes buf[from:to] of the tokenizer.
 type token struct {
 	from, to uint32
-	// joined marks the whole of a compound after its parts.
+	// joined is true for a compound written together; its token follows those of its parts.
 	joined bool
 }
 
-// tokenizer splits text into lower-case words without diacritics. Words of
-// a compound (real-time, node.js, openAI) come out one by one, followed by
-// the compound written together. The zero value is ready; reset to reuse.
+// tokenizer splits text into lower-case words without diacritics. A compound (real-time, node.js,
+// openAI) gives its parts, followed by the compound written together. The zero value is ready; reset
+// allows reuse.
 type tokenizer struct {
 	buf  []byte
 	toks []token
@@ -32,16 +32,16 @@ func (t *tokenizer) reset() { t.buf, t.toks = t.buf[:0], t.toks[:0] }
 
 func (t *tokenizer) tokenText(k token) []byte { return t.buf[k.from:k.to] }
 
-// class sorts runes by their effect on a word.
+// class is the effect of a rune on the current word.
 type class uint8
 
 const (
-	space  class = iota // ends a word and a compound
-	lower               // letters and digits
-	upper               // letters that may start a part of a compound
-	joiner              // ends a word, not the compound, when between letters
-	inside              // dropped when between letters: it's, combining marks
-	alone               // a word by itself: scripts written without spaces
+	space  class = iota // ends the word and the compound
+	lower               // a letter or digit
+	upper               // a capital letter, which may start the next part of a compound
+	joiner              // ends the word, but not the compound if letters are on both sides
+	inside              // dropped if letters are on both sides, as the apostrophe in it's; also combining marks
+	alone               // a word of its own, for scripts written without spaces
 )
 
 func classOf(r rune) class {
@@ -68,13 +68,13 @@ func classOf(r rune) class {
 	return space
 }
 
-// addWords appends the words of s, at most limit of them (compounds not counted),
-// and returns how many there were.
+// addWords appends the words of s to toks, at most limit, and returns their number. Joined compounds are
+// appended too, but not counted.
 func (t *tokenizer) addWords(s string, limit int) int {
 	words := 0
 	var (
-		first    = len(t.toks) // first part of the open compound
-		start    = len(t.buf)  // start of the open word
+		first    = len(t.toks) // index of the current compound's first part
+		start    = len(t.buf)  // start of the current word in buf
 		prev     = space
 		prevPrev = space
 	)
@@ -103,7 +103,7 @@ func (t *tokenizer) addWords(s string, limit int) int {
 	for i := 0; i < len(s) && words < limit; {
 		if prev == space && len(t.buf) == start {
 			if n := plainWord(s[i:]); n > 0 {
-				// By far the most words are plain letters up to a space.
+				// Fast path: most words are plain letters followed by a space.
 				t.buf = append(t.buf, s[i:i+n]...)
 				t.buf[start] |= 0x20
 				t.toks = append(t.toks, token{from: uint32(start), to: uint32(len(t.buf))})
@@ -120,12 +120,12 @@ func (t *tokenizer) addWords(s string, limit int) int {
 		next := i + size
 		c := classOf(r)
 		if prev == upper && r >= '0' && r <= '9' {
-			c = upper // GPT4 is one word
+			c = upper // so that GPT4 is one word
 		}
 		switch c {
 		case lower:
 			if prev == upper && prevPrev == upper && !lastS(s[i:]) {
-				t.splitLast(&start, endWord) // HTTPServer: http, server
+				t.splitLast(&start, endWord) // HTTPServer gives http, server
 			}
 			t.writeRune(r, start)
 		case upper:
@@ -139,7 +139,7 @@ func (t *tokenizer) addWords(s string, limit int) int {
 			endCompound()
 		case inside:
 			i = next
-			continue // keeps prev: it's becomes its
+			continue // prev stays, so that it's becomes its
 		case joiner:
 			if prev != lower && prev != upper {
 				c = space
@@ -157,8 +157,8 @@ func (t *tokenizer) addWords(s string, limit int) int {
 	return words
 }
 
-// plain marks the bytes a plain word is made of: 1; and those that end one: 2.
-// A full stop ends it only before something that is no word.
+// plain marks bytes with 1 if they can be in a plain word (see plainWord), and with 2 if they end one. A
+// full stop is checked separately, because it ends a word only if no word follows directly.
 var plain = func() (t [256]uint8) {
 	for c := range 256 {
 		switch classOf(rune(min(c, 0x7f))) {
@@ -174,9 +174,9 @@ var plain = func() (t [256]uint8) {
 	return t
 }()
 
-// plainWord returns the length of the word that s starts with, if it is made
-// of small ASCII letters and digits, the first letter perhaps a capital one,
-// and stands for itself; 0 if it takes a closer look.
+// plainWord returns the length of the word at the start of s if it needs no special treatment: ASCII
+// lower-case letters and digits, possibly a capital first letter, and not part of a compound. It returns
+// 0 for all other words.
 func plainWord(s string) int {
 	n := 0
 	if c := s[0]; c >= 'A' && c <= 'Z' {
@@ -199,7 +199,8 @@ func plainWord(s string) int {
 	return 0
 }
 
-// writeRune appends the folded rune to the open word unless that is full.
+// writeRune appends the folded rune to the current word, which begins at start, unless the word has
+// maxWordBytes.
 func (t *tokenizer) writeRune(r rune, start int) {
 	if len(t.buf)-start > maxPlainWord {
 		return
@@ -213,7 +214,7 @@ func (t *tokenizer) writeRune(r rune, start int) {
 	}
 }
 
-// splitLast ends the open word before its last rune, which starts the next.
+// splitLast ends the current word before its last rune, which becomes the first of the next word.
 func (t *tokenizer) splitLast(start *int, endWord func()) {
 	_, size := utf8.DecodeLastRune(t.buf[*start:])
 	at := len(t.buf) - size
@@ -227,8 +228,8 @@ func (t *tokenizer) splitLast(start *int, endWord func()) {
 	t.buf = append(t.buf, tail[:n]...)
 }
 
-// lastS reports whether s starts with the plural s of an abbreviation: the
-// s of APIs followed by no further letter.
+// lastS reports whether s starts with the plural s of an abbreviation, as in APIs: an s followed by no
+// letter.
 func lastS(s string) bool {
 	if s[0] != 's' {
 		return false

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Hit is one found document.
+// Hit is one document of a result.
 type Hit struct {
 	ID      int
 	Score   float64
-	Matched []string // names of the fields in which words were found; not to be changed
+	Matched []string // names of the fields in which words were found; shared, not to be changed
 }
 
-// After is a place in the order of hits: behind the document of that score
-// and key.
+// After is a position in a result: after the document with that score and key. The document need not
+// exist.
 type After struct {
 	Score float64
 	Key   string
@@ -23,20 +23,20 @@ type ranked struct {
 	score  float32
 	doc    uint32
 	fields uint16
-	head   uint64 // of its key, once it was compared
+	head   uint64 // keyHead of its key, 0 until it was needed
 }
 
-// Query returns the best limit documents for a text, by descending score and
-// then by key.
+// Query returns the best limit documents for a query text, by descending score and then by key. It needs
+// read access to the index.
 func (x *Index) Query(text string, limit int) []Hit {
 	m := x.Match(text)
 	defer m.Close()
 	return m.Top(limit, nil)
 }
 
-// Top returns the first limit documents of m.Bits by descending score and
-// then by key, from behind after unless that is nil. Matches that cannot get
-// on the page are skipped in blocks.
+// Top returns the first limit documents of m.Bits by descending score and then by key, after the
+// position after, or from the start if after is nil. Blocks of postings that cannot get on the page are
+// skipped.
 func (m *Match) Top(limit int, after *After) []Hit {
 	if limit <= 0 {
 		return nil
@@ -74,7 +74,7 @@ func (m *Match) Top(limit int, after *After) []Hit {
 	return hits
 }
 
-// firstHits is Top without words: all scores are 0.
+// firstHits is Top for a query without words: all scores are 0, so the order is by key.
 func (m *Match) firstHits(limit int, after *After) []Hit {
 	key := ""
 	if after != nil {
@@ -90,17 +90,17 @@ func (m *Match) firstHits(limit int, after *After) []Hit {
 	return hits
 }
 
-// Ascend calls yield with the documents in the order of their keys, from the
-// first that is not less than key, until it returns false.
+// Ascend calls yield with the documents in the order of their keys, starting at the first key that is
+// key or greater, until yield returns false.
 func (x *Index) Ascend(key string, yield func(id int) bool) {
 	x.order.eachFrom(key, func(id uint32) bool { return yield(int(id)) })
 }
 
-// Key returns the key a document was put with.
+// Key returns the key of a document; id must be in use.
 func (x *Index) Key(id int) string { return x.docs[id].key() }
 
-// rankSingle ranks the documents of one word: those in the blocks with the
-// greatest impacts first, and of the others those that still can matter.
+// rankSingle ranks the documents of a query with one word. The blocks with the greatest impacts are read
+// first, so that most of the others can be skipped.
 func (m *Match) rankSingle(t *top) {
 	alts := m.words[0].alts
 	for i, alt := range alts {
@@ -143,8 +143,8 @@ func (m *Match) rankSingle(t *top) {
 	}
 }
 
-// impactLevel returns an impact that so many blocks have at least, if there are as
-// many.
+// impactLevel returns the greatest impact that at least n blocks reach with their best posting, or 0 if
+// there are fewer blocks.
 func (p *blocks) impactLevel(n int) int {
 	var tops [fullImpact + 1]uint16
 	for i := range p.list {
@@ -159,8 +159,9 @@ func (p *blocks) impactLevel(n int) int {
 	return level
 }
 
-// offerDoc offers a document of the only word that has that score by the i-th
-// alternative, unless it has a better one, or one as good comes before.
+// offerDoc offers a document of a query with one word to t, with the score of alternative i. It does
+// nothing if the document also has a better alternative, or an equal one with a lower number, because
+// each document is offered once.
 func (m *Match) offerDoc(t *top, i int, score float32, doc uint32, fields uint16) {
 	if r := (ranked{score: score, doc: doc}); len(t.heap) == t.limit && !t.ranksBefore(&r, &t.heap[0]) {
 		return
@@ -179,16 +180,17 @@ func (m *Match) offerDoc(t *top, i int, score float32, doc uint32, fields uint16
 	t.offerHit(score, doc, fields)
 }
 
-// accumulator collects the score of one document.
+// accumulator sums the score of one document, word by word.
 type accumulator struct {
 	score  float32
-	coord  float32 // idf of the words found
-	last   float32 // the contribution of the last word to score
-	word   int16   // the last word, from 1; 0: none yet
+	coord  float32 // sum of the idf of the words found
+	last   float32 // part of score from the last word
+	word   int16   // the last word, counted from 1; 0 if none
 	fields uint16
 }
 
-// addWord notes that word has an alternative in the document, worth s.
+// addWord adds an alternative of a word with score s. All alternatives of one word must be added in
+// succession: only the best of them counts.
 func (a *accumulator) addWord(word int, idf, s float32, fields uint16) {
 	a.fields |= fields
 	if a.word != int16(word) {
@@ -196,19 +198,20 @@ func (a *accumulator) addWord(word int, idf, s float32, fields uint16) {
 		a.score += s
 		a.coord += idf
 		a.last = s
-	} else if s > a.last { // another form of the same word
+	} else if s > a.last { // another alternative of the same word
 		a.score += s - a.last
 		a.last = s
 	}
 }
 
-// scoreOf returns the accumulated score, times the share of the query that was found.
+// scoreOf returns the score of a document: the sum of its words times the coordination factor, the share
+// of the query's total idf that the document has.
 func (m *Match) scoreOf(a *accumulator) float32 { return a.score * (a.coord / m.total) }
 
-// few are the accumulators of a query with few postings: a small hash table,
-// so that the memory does not depend on the size of the index.
+// few is a small hash table of accumulators for queries with at most fewPostings postings, so that their
+// memory does not depend on the size of the index.
 type few struct {
-	docs []uint32 // by slot: document+1
+	docs []uint32 // document+1 by slot; 0 is a free slot
 	acc  []accumulator
 	used []uint16
 }
@@ -219,7 +222,7 @@ const (
 )
 
 func (f *few) accumulatorOf(doc uint32) *accumulator {
-	i := doc * 0x9E3779B1 >> 19 // 13 bits: fewSlots
+	i := doc * 0x9E3779B1 >> 19 // the upper 13 bits: a number below fewSlots
 	for {
 		switch f.docs[i] {
 		case doc + 1:

@@ -2,29 +2,28 @@ package bm25
 
 import "strings"
 
-// words is the dictionary: every word as it was written and every stem, with
-// the postings of each stem. A word that is its own stem, as most rare ones
-// are, takes one entry. Entries live as long as some document uses them. Id 0
-// is no word.
+// words is the dictionary: every word as written and every stem; each stem has the postings of its
+// words. A word that is its own stem, as most rare words are, is one entry. An entry is removed with the
+// last document that uses it. Id 0 is not used.
 type words struct {
 	list   []word
-	termID []uint32 // of each word its stem, apart because phrases read it a lot
+	termID []uint32 // stem of each word; a separate slice because phrase searches read it often
 	free   []uint32
 	byText Table
-	order  sorted     // of the words, not of mere stems
-	near   neighbours // likewise
-	// epoch changes when a word is forgotten: ids looked up before may mean
-	// something else.
+	order  sorted     // all words by text, without entries that are only stems
+	near   neighbours // the same words by spelling
+	// epoch changes when a word is removed. Ids that were looked up before may then denote another word.
 	epoch uint64
 
 	stemBuf []byte
 }
 
 type word struct {
-	text     string
-	refs     uint32 // occurrences in all documents, 0 of a mere stem
-	stems    uint32 // words of which this is the stem, 0 of a mere word
-	postings        // and slot, the place among the neighbours of its length, from 1
+	text  string
+	refs  uint32 // occurrences in all documents; 0 if the entry is only a stem
+	stems uint32 // number of words with this stem; 0 if the entry is not a stem
+	// The embedded slot is the word's position, from 1, among the neighbours of its length.
+	postings
 }
 
 func newWords() *words {
@@ -33,10 +32,11 @@ func newWords() *words {
 	return w
 }
 
-// Text implements Texts.
+// Text implements Texts. It returns "" for a free id.
 func (w *words) Text(id uint32) string { return w.list[id].text }
 
-// lookUp returns the id of a word that some document has, or 0.
+// lookUp returns the id of a word that some document has, or 0. An entry that is only a stem does not
+// count.
 func (w *words) lookUp(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
 
 func (w *words) lookupHash(text string, h uint64) uint32 {
@@ -46,7 +46,7 @@ func (w *words) lookupHash(text string, h uint64) uint32 {
 	return 0
 }
 
-// internWord returns the id of a word, adding it when new, and counts one use.
+// internWord returns the id of a word, adds the word if it is new, and counts one use.
 func (w *words) internWord(text string) uint32 {
 	id, ok := w.byText.Find(text)
 	if ok && w.list[id].refs > 0 {
@@ -72,10 +72,10 @@ func (w *words) internWord(text string) uint32 {
 	return id
 }
 
-// addEntry adds an entry that nothing uses yet.
+// addEntry adds a copy of text as an entry without uses and returns its id.
 func (w *words) addEntry(text string) uint32 { return w.enterHash(strings.Clone(text), HashOf(text)) }
 
-// enterHash is enter for a text of which the hash is known, and which is kept.
+// enterHash is addEntry with h, the HashOf of text, and keeps text without a copy.
 func (w *words) enterHash(text string, h uint64) uint32 {
 	var id uint32
 	if n := len(w.free); n > 0 {
@@ -90,13 +90,13 @@ func (w *words) enterHash(text string, h uint64) uint32 {
 	return id
 }
 
-// makeRoom makes room for n more entries.
+// makeRoom reserves capacity for n more entries.
 func (w *words) makeRoom(n int) {
 	w.list, w.termID = roomWith(w.list, max(0, n), 3), roomWith(w.termID, max(0, n), 3)
 }
 
-// releaseUse takes back one use of a word and forgets it with the last one. The
-// postings of its documents must be gone before.
+// releaseUse takes back one use of a word and removes the word with its last use. The postings of the
+// word's documents must be removed before.
 func (w *words) releaseUse(id uint32) {
 	if w.list[id].refs--; w.list[id].refs > 0 {
 		return
@@ -113,7 +113,7 @@ func (w *words) releaseUse(id uint32) {
 	}
 }
 
-// dropEntry forgets an entry unless something uses it.
+// dropEntry removes an entry, unless it is still used as a word or as a stem.
 func (w *words) dropEntry(id uint32) {
 	if e := &w.list[id]; e.refs == 0 && e.stems == 0 {
 		w.byText.Delete(id)
@@ -122,7 +122,7 @@ func (w *words) dropEntry(id uint32) {
 	}
 }
 
-// termOf returns the stem of a typed word, or 0 if no document has a word of that stem.
+// termOf returns the id of the stem of a typed word, or 0 if no document has a word with that stem.
 func (w *words) termOf(text string) uint32 {
 	if id := w.lookUp(text); id != 0 {
 		return w.termID[id]
@@ -131,7 +131,7 @@ func (w *words) termOf(text string) uint32 {
 	return w.lookUpTerm(string(stemWord(append(buf[:0], text...))))
 }
 
-// lookUpTerm returns the id of a stem, or 0 if no document has a word of it.
+// lookUpTerm returns the id of a stem, or 0 if no document has a word with that stem.
 func (w *words) lookUpTerm(stem string) uint32 {
 	if id, ok := w.byText.Find(stem); ok && w.list[id].stems > 0 {
 		return id
@@ -139,15 +139,14 @@ func (w *words) lookUpTerm(stem string) uint32 {
 	return 0
 }
 
-// postingsOf returns the documents of a stem.
+// postingsOf returns the postings of a stem; term 0 has none.
 func (w *words) postingsOf(term uint32) *postings { return &w.list[term].postings }
 
-// docFreq is the number of documents of a stem.
+// docFreq returns the number of documents with a stem.
 func (w *words) docFreq(term uint32) int { return int(w.list[term].n) }
 
-// Words is the size of the dictionary, stems included; Pairs is how many pairs
-// of common terms are listed.
+// Words returns the number of entries in the dictionary, stems included, for tests.
 func (x *Index) Words() int { return x.words.byText.Len() }
 
-// Pairs is described with Words.
+// Pairs returns the number of listed pairs of common terms, for tests.
 func (x *Index) Pairs() int { return len(x.pairs) }
