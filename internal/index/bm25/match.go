@@ -196,7 +196,7 @@ func (m *Match) intersectTerms(set Bits, terms []uint32) {
 			} else {
 				also(new(postings))
 			}
-		case paired && i+1 < len(terms) && x.words.hasPairs(terms[i+1]): // the list of the pair with the next term implies the term itself
+		case paired && i+1 < len(terms) && x.words.hasPairs(terms[i+1]): // implied by the pair with the next term
 		default:
 			also(x.words.postingsOf(t))
 		}

@@ -9,7 +9,7 @@ import (
 // Bounds of a query, so that hostile queries stay cheap.
 const (
 	maxQueryBytes = 1024
-	maxQueryWords = 16 // words that are searched, including those in phrases; excluded words have the same bound of their own
+	maxQueryWords = 16 // searched words, also in phrases; as many excluded words are allowed
 )
 
 // query is the parsed text of a query; the zero value matches everything.

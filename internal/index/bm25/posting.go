@@ -252,7 +252,7 @@ func (p *postings) removeDoc(doc uint32, docs int) {
 	}
 	if m.bits != nil {
 		m.bits.Drop(int(doc))
-		if n := int(p.n); n < commonLeast/2 || n*commonShare*4 < docs { // well below the threshold of markBits, so that the term does not alternate
+		if n := int(p.n); n < commonLeast/2 || n*commonShare*4 < docs { // well below the threshold of markBits
 			m.bits = nil
 		}
 	}
