@@ -18,14 +18,15 @@ import (
 	"agentsite/store"
 )
 
-// directory gives conversations the agents and people that the asker may see.
+// directory implements chat.Directory with the agents of the hub and the accounts of this portal.
 type directory struct {
 	hub     *hub.Service
 	db      *store.DB
 	instant *agentruntime.Instant
 }
 
-// Agent implements chat.Directory.
+// Agent implements chat.Directory: it returns an agent that the actor may call, and stores a row for an
+// agent of another portal at first use.
 func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
 	a, err := d.hub.Callable(ctx, actor, handle)
 	if err != nil {
@@ -39,7 +40,8 @@ func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) 
 		Instant: d.instant.Kind(a.Kind)}, nil
 }
 
-// Person implements chat.Directory.
+// Person implements chat.Directory. Only enabled accounts of this portal are found, for every actor; all
+// others are NotFound.
 func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
 	h, _ := ident.ParseHandle(name, d.hub.Portal())
 	a, err := d.db.Accounts.AccountByName(ctx, h.Name)
@@ -52,13 +54,13 @@ func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat
 	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
 }
 
-// Hosts implements chat.Directory.
+// Hosts implements chat.Directory. Agents that run on this portal are left out.
 func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]string, error) {
 	out := make(map[string]string)
 	for _, id := range agentIDs {
 		a, err := d.db.Hub.AgentByID(ctx, id)
 		if fault.Is(err, fault.NotFound) {
-			continue // a removed agent: no text is sent to it
+			continue // removed agents receive no text
 		}
 		if err != nil {
 			return nil, err
@@ -70,12 +72,13 @@ func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]str
 	return out, nil
 }
 
-// Admit implements chat.Directory.
+// Admit implements chat.Directory: the hub checks the owner's limits and counts the call.
 func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
 	return d.hub.Admit(ctx, actor, handle, size)
 }
 
-// openDirectory makes the directory of agents and the monitor of their liveness.
+// openDirectory builds the service of agents (p.hub) and the monitor of their liveness (p.monitor). It
+// needs the network and the drivers, which are built before.
 func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent,
 	words hub.Index) {
 	queue := liveness.NewQueue(p.db.Hub, p.log)

@@ -22,7 +22,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// drivers run the agents of each kind.
+// drivers holds one driver for each kind of agent. A driver runs the tasks of its agents.
 type drivers struct {
 	a2a    *remote.A2A
 	peer   *remote.Peer
@@ -33,13 +33,14 @@ type drivers struct {
 	build  task.Agent
 }
 
-// byKind returns the drivers by kind, for the worker.
+// byKind returns the drivers by kind, for the worker and for trying agents.
 func (d *drivers) byKind() map[hub.Kind]task.Agent {
 	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp,
 		hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
 }
 
-// close closes the drivers' connections.
+// close closes all connections of the drivers. A nil receiver is allowed, because Close may run after a
+// failed start.
 func (d *drivers) close() {
 	if d != nil {
 		d.link.Close()
@@ -49,12 +50,14 @@ func (d *drivers) close() {
 	}
 }
 
-// anywhere permits every address for the portal's own model, because the operator configured it.
+// anywhere allows the client of the portal's own model to call every address, because the operator
+// configured the address.
 var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// newDrivers builds the drivers. They use the hub, which is made later, only when they run.
+// newDrivers builds the drivers. They use p.hub and p.monitor only while tasks run, because both are
+// built later.
 func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
-	// Agents may compute for a long time before their answer begins.
+	// An agent may take minutes before its answer begins.
 	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
@@ -79,15 +82,17 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	return d
 }
 
-// linkObserver reports connections of agents to the monitor, which is built after the drivers.
+// linkObserver implements link.Observer. It refers to the portal, because the monitor is built after the
+// drivers.
 type linkObserver struct{ portal *Portal }
 
-// Observe implements link.Observer.
+// Observe forwards the liveness of a connected agent to the monitor.
 func (o linkObserver) Observe(ctx context.Context, agentID string, l hub.Liveness) {
 	o.portal.monitor.Observe(ctx, agentID, l)
 }
 
-// publicAgents finds the agents that a guest may see, in the hub, which is built after the drivers.
+// publicAgents lets built-in agents search with the rights of a guest. It refers to the portal, because
+// the hub is built after the drivers.
 type publicAgents struct{ portal *Portal }
 
 // Search implements builtin.Searcher.
@@ -95,17 +100,19 @@ func (a publicAgents) Search(ctx context.Context, q hub.Query) (hub.Page, error)
 	return a.portal.hub.Search(ctx, ident.Actor{}, q)
 }
 
-// probing signs probes, because an endpoint may refuse unsigned requests.
+// probing marks requests as probes. They are then signed, because an endpoint may refuse unsigned
+// requests.
 var probing = task.Behalf{Kind: "probe"}
 
-// probers probes agents of each kind.
+// probers implements liveness.Prober: it probes an agent with the method of its kind.
 type probers struct {
 	remote *remote.Prober
 	mcp    *mcp.Prober
 	prompt *prompt.Driver
 }
 
-// Probe implements liveness.Prober.
+// Probe implements liveness.Prober. Kinds other than MCP and prompt are probed over A2A or the OpenAI
+// API.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx = task.WithBehalf(ctx, probing)
 	switch t.Kind {
@@ -117,13 +124,14 @@ func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	return p.remote.Probe(ctx, t)
 }
 
-// readers reads the description of the server at an address, of any kind.
+// readers implements hub.Reader: it reads the description of the agent or server at an address.
 type readers struct {
 	remote *remote.Reader
 	mcp    *mcp.Reader
 }
 
-// Read implements hub.Reader: it tries an A2A agent or a model first, which takes one GET, then an MCP server.
+// Read implements hub.Reader for an unknown kind: it tries an A2A agent or a model first, which takes
+// one GET, then an MCP server. If all fail, the error of the most likely kind is returned.
 func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
 	ctx = task.WithBehalf(ctx, probing)
 	found, err := r.remote.Read(ctx, address)
@@ -143,7 +151,7 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 	return found, err
 }
 
-// ReadAs implements hub.Reader.
+// ReadAs implements hub.Reader for a known kind.
 func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	if t.Kind == hub.MCP {
 		ctx = task.WithBehalf(ctx, probing)
@@ -156,10 +164,12 @@ func newReaders(rt http.RoundTripper) readers {
 	return readers{remote.NewReader(rt), mcp.NewReader(rt)}
 }
 
-// addressPolicy allows the addresses that the portal's client may call.
+// addressPolicy implements hub.AddressPolicy: it allows the addresses that the portal's HTTP client may
+// call.
 type addressPolicy struct{ client *egress.Client }
 
-// CheckURL returns the reason, for a form, that an address may not be called.
+// CheckURL returns the reason why an address may not be called, worded for a form, or nil. It does not
+// look the host up.
 func (p addressPolicy) CheckURL(address string) error {
 	_, err := p.client.CheckURL(address)
 	switch {

@@ -7,13 +7,15 @@ import (
 	"context"
 )
 
-// Examine examines the running portal.
+// Examine implements control.Examiner for the running portal.
 func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(),
 		Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
 		Agents: p.db.Hub, Databases: control.Databases{DB: p.db, Replica: p.replica}}
 	if n := p.node; n != nil {
-		n.Syncer.Newest(ctx) // after this Standing knows the records that others hold of this portal
+		// Newest asks other portals for the records that they hold of this portal, which the doctor
+		// reports.
+		n.Syncer.Newest(ctx)
 		s.Network, s.ID, s.Replica, s.Peers, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers, n.Client
 		s.Keyring, s.Publisher, s.DHT = p.newKeyring(), n.Publisher, n.Overlay
 		if n.Gossip != nil {
@@ -25,7 +27,8 @@ func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	return doctor.Examine(ctx, s, q), nil
 }
 
-// unjoinedNetwork returns the network that the portal is configured for but cannot join, because of its address.
+// unjoinedNetwork returns the name of the configured network if the portal could not join it because of
+// its address, else "".
 func (p *Portal) unjoinedNetwork() string {
 	if record.ValidOrigin(p.URL()) {
 		return ""

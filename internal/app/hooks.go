@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// hookPolicy decides to which addresses events may be sent. It implements hub.AddressPolicy. Events are private to their
-// owner, so an address must use https, unless the portal itself is only on this machine or the operator allowed the
-// exact network.
+// hookPolicy decides to which addresses webhooks may be sent. It implements hub.AddressPolicy. Events
+// are private to their owner, so an address must use https, unless the portal itself is only on this
+// machine or the operator allowed the exact network.
 type hookPolicy struct {
 	client   *egress.Client
-	loopback bool           // of the portal
-	allow    []netip.Prefix // private addresses that may be called
+	loopback bool           // true if the portal's own address is loopback
+	allow    []netip.Prefix // private networks that the operator allowed
 }
 
-// CheckURL implements hub.AddressPolicy, with errors for a form.
+// CheckURL returns the reason why events may not be sent to an address, worded for a form, or nil.
 func (p hookPolicy) CheckURL(address string) error {
 	if err := (addressPolicy{p.client}).CheckURL(address); err != nil {
 		return err

@@ -22,10 +22,10 @@ import (
 	"agentsite/web"
 )
 
-// metricsPath is the path of the metrics, on either address.
+// metricsPath is the path of the metrics, on the portal's own address and on the separate one.
 const metricsPath = "/metrics"
 
-// answerMetrics answers scrapers on the portal's own address: operators with a token.
+// answerMetrics serves the metrics on the portal's own address, to operators only.
 func (p *Portal) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	actor, err := p.callers.Authenticate(r)
 	if err == nil {
@@ -38,7 +38,8 @@ func (p *Portal) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeMetrics answers with the metrics, to actors who may see them.
+// writeMetrics writes the metrics in Prometheus text format. It returns a fault without writing if the
+// actor is not the operator or the system.
 func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	stats, err := p.peers.Stats(r.Context(), actor)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
-// portalSamples returns the metrics of every portal.
+// portalSamples returns the metrics that every portal has, with or without a network.
 func (p *Portal) portalSamples() samples {
 	var s samples
 	info := prometheus.NewDesc("agentsite_info", "Which portal this is; always 1.", nil,
@@ -95,7 +96,8 @@ func gaugeBool(b bool) float64 {
 	return 0
 }
 
-// networkSamples returns the metrics of the federation that its parts do not count themselves.
+// networkSamples returns the metrics of the federation, except those that its packages register as
+// collectors themselves.
 func (p *Portal) networkSamples(stats federation.Stats) samples {
 	var s samples
 	n := p.node
@@ -127,7 +129,7 @@ func (p *Portal) networkSamples(stats federation.Stats) samples {
 	return s
 }
 
-// listenMetrics opens the address for scrapers, if there is one.
+// listenMetrics opens the separate address for metrics, if one is configured.
 func (p *Portal) listenMetrics() (err error) {
 	if p.set.MetricsListen == "" {
 		return nil
@@ -138,8 +140,9 @@ func (p *Portal) listenMetrics() (err error) {
 	return nil
 }
 
-// serveMetrics answers scrapers on a separate address until ctx ends. Every client of that address may read all
-// metrics, as the operator decided by opening it.
+// serveMetrics serves metrics and profiles on the separate address until ctx ends. It needs no login: by
+// configuring the address the operator allowed every client that can reach it. It returns nil at once
+// without such an address.
 func (p *Portal) serveMetrics(ctx context.Context) error {
 	if p.scraped == nil {
 		return nil
@@ -163,8 +166,9 @@ func (p *Portal) serveMetrics(ctx context.Context) error {
 	return err
 }
 
-// knownHost refuses requests with a host name other than the configured one, because a foreign name that resolves
-// to this address (DNS rebinding) must reach nothing. IP addresses are accepted.
+// knownHost refuses requests with a Host header other than an IP address, a loopback name or a
+// configured name, because a foreign name that resolves to this address (DNS rebinding) must not read
+// the metrics.
 func (p *Portal) knownHost(next http.Handler) http.Handler {
 	given, _, _ := net.SplitHostPort(p.set.MetricsListen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +187,7 @@ func (p *Portal) knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// MetricsAddr is the address for scrapers, or empty if there is none.
+// MetricsAddr returns the listening address of the metrics, or "" if there is none.
 func (p *Portal) MetricsAddr() string {
 	if p.scraped == nil {
 		return ""

@@ -24,9 +24,9 @@ import (
 	"agentsite/store/replica"
 )
 
-// openNetwork joins the portal to its network, if it has one. It runs before the hub is made, because the hub shows
-// agents of other portals. A portal without a network also has the service for other portals, which keeps the state
-// of an earlier network.
+// openNetwork joins the portal to its network and sets p.peers, p.node and p.replica. It runs before the
+// hub is built, because the hub shows agents of other portals. Without a network only p.peers is set, so
+// that the operator's decisions about portals stay visible.
 func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix,
 	directory catalog.Directory) (err error) {
 	agents := hubAgents{p}
@@ -62,11 +62,11 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 	return err
 }
 
-// hubAgents gives the network the agents of the hub. The network is opened before the hub and uses it only once the
-// portal serves.
+// hubAgents implements peering.Agents with the hub. It refers to the portal, because the hub is built
+// after the network; it must not be used before the portal serves.
 type hubAgents struct{ p *Portal }
 
-// Own implements peering.Agents.
+// Own returns the number of listed agents of this portal.
 func (a hubAgents) Own() int { return a.p.hub.Own() }
 
 // Search implements peering.Agents.
@@ -74,13 +74,13 @@ func (a hubAgents) Search(ctx context.Context, actor ident.Actor, q hub.Query) (
 	return a.p.hub.Search(ctx, actor, q)
 }
 
-// Anywhere implements peering.Agents.
+// Anywhere implements peering.Agents. It also resolves names of agents on other portals.
 func (a hubAgents) Anywhere(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error) {
 	return a.p.hub.Anywhere(ctx, actor, name)
 }
 
-// connectHub returns the hub's ports with the network. Without a network the hub asks no other portal. Tests use
-// another network.
+// connectHub returns ports with the parts of the network added. Without a network the hub asks no other
+// portal. Tests replace the network by Config.RemoteAgents.
 func (p *Portal) connectHub(ports hub.Ports) hub.Ports {
 	ports.Ways = noWay{}
 	if n := p.node; n != nil {
@@ -93,7 +93,8 @@ func (p *Portal) connectHub(ports hub.Ports) hub.Ports {
 	return ports
 }
 
-// newCallers returns the value that identifies callers. In a network it also accepts people of other portals.
+// newCallers returns the value that identifies the actor of a request. In a network it also accepts
+// people of other portals, and then sets p.portalCalls.
 func (p *Portal) newCallers() *request.Callers {
 	if p.node == nil {
 		return request.NewCallers(p.accounts, nil)
@@ -103,7 +104,7 @@ func (p *Portal) newCallers() *request.Callers {
 	return request.NewCallers(p.accounts, p.portalCalls)
 }
 
-// peerRoutes declares the routes for other portals. There are none without a network.
+// peerRoutes registers the routes that other portals call. Without a network there are none.
 func (p *Portal) peerRoutes(r chi.Router) {
 	n := p.node
 	if n == nil {
@@ -121,7 +122,7 @@ func (p *Portal) peerRoutes(r chi.Router) {
 	d.Routes(r)
 }
 
-// callerPortals implements remote.Portals.
+// callerPortals implements remote.Portals: it identifies this portal and its callers to other portals.
 type callerPortals struct{ portal *Portal }
 
 // Transport implements remote.Portals.
@@ -129,27 +130,30 @@ func (c callerPortals) Transport(portal, origin string) http.RoundTripper {
 	return c.portal.node.Client.Transport(record.PortalID(portal), origin)
 }
 
-// MarkCaller implements remote.Portals.
+// MarkCaller implements remote.Portals. The result differs from portal to portal, so that portals cannot
+// match a person's calls.
 func (c callerPortals) MarkCaller(portal, callerID string) string {
 	return c.portal.keys.Mark("agentsite/for/1", portal+"/"+callerID)
 }
 
-// noWay is the hub.Ways of a portal without a network.
+// noWay is the hub.Ways of a portal without a network: no other portal can be called.
 type noWay struct{}
 
-// Way implements hub.Ways.
+// Way always returns an Unavailable fault.
 func (noWay) Way(context.Context, string) (string, error) {
 	return "", fault.New(fault.Unavailable, "This portal is in no network.")
 }
 
-// Vanish makes the portal send no farewell when it ends, as if it were killed, for drills.
+// Vanish makes the portal end without a farewell message in the gossip pool, as if it had been killed.
+// It is for the demo's drills.
 func (p *Portal) Vanish() {
 	if p.node != nil && p.node.Gossip != nil {
 		p.node.Gossip.Vanish()
 	}
 }
 
-// notifyOperators sends a notice about another portal to every operator.
+// notifyOperators stores a notice about another portal for every operator and queues it for mailing.
+// Failures are only logged.
 func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	operators, err := p.db.Hub.Operators(ctx)
 	if err != nil {
@@ -166,7 +170,7 @@ func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
 	p.notifier.QueueNotice(note, operators)
 }
 
-// publications returns how the agents of this portal stand in the network, or nil without a network.
+// publications returns the publication states of this portal's agents, or nil without a network.
 func (p *Portal) publications() api.Publications {
 	if p.node == nil {
 		return nil
@@ -174,7 +178,7 @@ func (p *Portal) publications() api.Publications {
 	return p.node.Publisher
 }
 
-// newKeyring returns the key operations of the command line, or nil without a network.
+// newKeyring returns the key operations for the command line, or nil without a network.
 func (p *Portal) newKeyring() *control.Keyring {
 	if p.node == nil {
 		return nil

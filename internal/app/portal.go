@@ -49,7 +49,8 @@ import (
 	"agentsite/web"
 )
 
-// Portal is a built portal that listens but does not serve yet. Run serves it. Its creator must call Run or Close.
+// Portal is a built portal that listens but does not serve yet. Run serves it. The caller of Open must
+// call Run or Close.
 type Portal struct {
 	identity
 	clients
@@ -62,34 +63,35 @@ type Portal struct {
 	node     *peering.Node    // nil without a network
 	shun     *limit.PenaltyBox
 	listener net.Listener
-	scraped  net.Listener // for metrics; nil if there is none
+	scraped  net.Listener // separate address for metrics; nil if none is configured
 	control  *control.Server
 	loaded   chan struct{}
 	lock     *control.DataLock
 }
 
-// identity is the address, name and keys of a portal.
+// identity holds the address, name and keys of a portal.
 type identity struct {
 	url  *url.URL
-	name string // for people
+	name string // shown to people
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
 	keys      *ident.Keys
-	// operational are the keys that sign requests and records.
+	// operational holds the keys that sign requests and records.
 	operational *ident.Operational
-	signer      *wire.Signer // of cards and catalogs
+	signer      *wire.Signer // signs agent cards and catalogs
 	started     time.Time
 }
 
-// clients are the HTTP clients of a portal. Each has limits of its own.
+// clients holds the HTTP clients of a portal. They are separate so that a flood of one kind of request
+// does not delay the others.
 type clients struct {
-	egress *egress.Client // for cards and probes
-	calls  *egress.Client // for the work of agents
-	told   *egress.Client // for hooks
-	model  *egress.Client // for the portal's own model
+	egress *egress.Client // reads cards and sends probes
+	calls  *egress.Client // sends tasks to agents
+	told   *egress.Client // sends webhooks
+	model  *egress.Client // calls the portal's own model
 }
 
-// services are the services of a portal.
+// services holds the services of a portal, see package comments.
 type services struct {
 	accounts *account.Service
 	hub      *hub.Service
@@ -103,20 +105,20 @@ type services struct {
 	notifier *notifier
 }
 
-// endpoints are the handlers of a portal's requests.
+// endpoints holds the HTTP handlers that several parts of the portal use.
 type endpoints struct {
 	callers     *request.Callers
-	portalCalls *peer.Calls // of people of other portals; nil without a network
+	portalCalls *peer.Calls // accepts people of other portals; nil without a network
 	routes      *handlers.Routes
 	a2a         *a2a.Handler
 	mcp         *mcp.Handler
 }
 
-// URL is the portal's address, without a trailing slash.
+// URL returns the portal's address, without a trailing slash.
 func (p *Portal) URL() string { return p.url.String() }
 
-// Open builds a portal: it takes the data folder, opens and upgrades the
-// database, wires the services and listens. Its log goes to stderr.
+// Open builds a portal: it locks the data folder, opens and upgrades the database, wires the services
+// and listens. It logs to stderr. After an error everything is closed again.
 func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err error) {
 	set, err := cfg.Parse()
 	if err != nil {
@@ -152,7 +154,8 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	return p, p.wire(ctx, keys, public)
 }
 
-// settleAddress determines the portal's URL: the configured one, else the stored one, else the listening address.
+// settleAddress sets p.url: the configured address, else the one stored by an earlier run, else the
+// listening address. A configured address is stored.
 func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) error {
 	given := ""
 	if p.set.Address != nil {
@@ -176,8 +179,8 @@ func (p *Portal) settleAddress(ctx context.Context, public ed25519.PublicKey) er
 	return err
 }
 
-// wire builds the services in the order of their dependencies: queue, prober and index before the services,
-// the worker and the protocol endpoints after them.
+// wire builds the services in the order of their dependencies: queue, prober and index before the
+// services, the worker and the protocol endpoints after them. Nothing runs before Run.
 func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
 	loopback := settings.LoopbackHost(p.url.Hostname())
 	allow := p.set.AllowedNets
@@ -199,7 +202,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Signer: introducer}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
-	// Calls of agents have a client of their own, so that hanging answers do not delay probes.
+	// Tasks have a client of their own, so that slow answers of agents do not delay probes.
 	out.PerHost = callsPerHost
 	p.calls = egress.New(out)
 	host := p.url.Host
@@ -278,14 +281,15 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	return err
 }
 
-// callsPerHost is how many answers one host may work on at a time. It is more than the 8 of other calls, because
-// many people use the models of one provider, and each answer may take minutes.
+// callsPerHost is the number of concurrent requests to one host for the work of agents. It is higher
+// than the default of 8, because many people use models of one provider, and each answer may take
+// minutes.
 const callsPerHost = 64
 
-// modelFirstByte is how long an agent or model may take until its answer begins.
+// modelFirstByte is the maximum time until an agent or model begins its answer.
 const modelFirstByte = 5 * time.Minute
 
-// manualSections converts the manual for the guide.
+// manualSections returns the manual for the built-in guide, with the portal's address filled in.
 func manualSections(url string) []builtin.Section {
 	var out []builtin.Section
 	for _, s := range docs.Sections() {
@@ -295,7 +299,8 @@ func manualSections(url string) []builtin.Section {
 	return out
 }
 
-// loadWait is how long a start waits for the search index before requests are answered with the part loaded so far.
+// loadWait is how long Run waits for the search index before it accepts requests. After that, requests
+// see the part of the directory that is loaded so far.
 const loadWait = 300 * time.Millisecond
 
 // Run serves until ctx ends or a part fails for good, then stops in order: requests under way are finished, running
@@ -378,25 +383,26 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return errors.Join(err, werr)
 }
 
-// limitGarbage returns the garbage of filling the index to the system, and lets less garbage gather
-// from then on: half of the memory in use instead of as much, which costs about 4 % of processor time.
-// A small directory is not worth either, and its start needs the processor. The number of agents
-// decides, not the heap, because a process of tests holds many portals.
+// limitGarbage reduces memory use after the directory was loaded: it returns free memory to the system
+// and starts garbage collection at 50 % of growth instead of 100 %, which costs about 4 % of processor
+// time. For few agents it does nothing, because the gain is small. The number of agents decides, not the
+// heap, because one test process holds many portals.
 func limitGarbage(agents int) {
 	const (
-		fewAgents      = 5_000 // about 15 MiB
+		fewAgents      = 5_000 // about 15 MiB of memory
 		defaultPercent = 100
 	)
 	if agents < fewAgents {
 		return
 	}
-	if set := debug.SetGCPercent(defaultPercent / 2); set != defaultPercent { // by GOGC in the environment
+	if set := debug.SetGCPercent(defaultPercent / 2); set != defaultPercent { // keep a value that was set by GOGC
 		debug.SetGCPercent(set)
 	}
 	debug.FreeOSMemory()
 }
 
-// endWork stops the tasks of disabled accounts.
+// endWork stops the tasks of disabled accounts, and updates the visibility of their agents, until ctx
+// ends.
 func (p *Portal) endWork(ctx context.Context) {
 	for {
 		select {
@@ -420,7 +426,8 @@ func (p *Portal) endWork(ctx context.Context) {
 	}
 }
 
-// expectLinks gives the driver of linked agents the ids of the agents that may reconnect.
+// expectLinks gives the driver of linked agents the ids of all such agents, so that they count as
+// reconnecting and not as unknown.
 func (p *Portal) expectLinks(ctx context.Context) error {
 	ids, err := p.db.Hub.AgentsOfKind(ctx, hub.Link)
 	if err != nil {
@@ -430,7 +437,7 @@ func (p *Portal) expectLinks(ctx context.Context) error {
 	return nil
 }
 
-// Close releases everything; it is safe to call after Run and twice.
+// Close releases everything that Open opened. It may be called after Run and more than once.
 func (p *Portal) Close() {
 	if p.listener != nil {
 		p.listener.Close()

@@ -13,14 +13,16 @@ import (
 	"agentsite/internal/task"
 )
 
-// promptTools offers the tools of mcp agents to prompt agents, with the rights of the prompt agent's owner, for
-// every caller.
+// promptTools implements prompt.Tools: prompt agents may use the tools of MCP agents. The rights are
+// those of the prompt agent's owner for every caller, so that a caller does not gain rights and
+// the owner knows which tools are used.
 type promptTools struct {
 	portal *Portal
 	mcp    *mcp.Driver
 }
 
-// Offer implements prompt.Tools.
+// Offer implements prompt.Tools. Agents that are not MCP agents, are not allowed for the owner or do not
+// answer are left out.
 func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) ([]prompt.Tool, error) {
 	owner, err := t.toolOwner(ctx, call)
 	if err != nil {
@@ -36,7 +38,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.Hop(b.AgentID))),
 			hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if err != nil {
-			continue // it is offered again once it answers
+			continue // temporarily left out; the next call tries again
 		}
 		for _, tool := range tools {
 			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description,
@@ -47,7 +49,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 	return out, nil
 }
 
-// ownedTool calls a tool with the rights of the prompt agent's owner.
+// ownedTool is one tool that is called with the rights of the prompt agent's owner.
 type ownedTool struct {
 	tools       promptTools
 	owner       ident.Actor
@@ -59,7 +61,8 @@ func (o ownedTool) CallTool(ctx context.Context, args json.RawMessage) (string, 
 	return o.tools.callTool(ctx, o.owner, o.agent, o.tool, args)
 }
 
-// trier tries agents. It puts the person that tries one into the context, for promptTools.owner.
+// trier implements hub.Trier. It stores the actor in the context, because an agent that is tried before
+// its registration has no owner yet (toolOwner).
 type trier struct{ agentruntime.Trier }
 
 type triedBy struct{}
@@ -69,8 +72,8 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
 }
 
-// toolOwner returns the actor whose rights an agent uses for tools: its owner, or before registration the person that
-// tries it.
+// toolOwner returns the actor whose rights an agent uses for tools: the agent's owner, or the actor of
+// trier.Try before registration.
 func (t promptTools) toolOwner(ctx context.Context, call task.Call) (ident.Actor, error) {
 	a, err := t.portal.db.Hub.AgentByID(ctx, call.Agent.ID)
 	if fault.Is(err, fault.NotFound) {
@@ -85,7 +88,8 @@ func (t promptTools) toolOwner(ctx context.Context, call task.Call) (ident.Actor
 	return ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName}, nil
 }
 
-// callTool runs one tool, if the owner still has access and the tool's own limits allow.
+// callTool runs one tool, after checking that the owner still has access and is within the limits of the
+// tool's agent.
 func (t promptTools) callTool(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string,
 	bool, error) {
 	if err := t.portal.hub.Admit(ctx, owner, name, len(args)); err != nil {

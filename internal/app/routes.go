@@ -19,7 +19,7 @@ import (
 	"agentsite/web"
 )
 
-// newRouter returns the handler of all requests of the portal.
+// newRouter builds the handler for all requests to the portal's own address. The services must exist.
 func (p *Portal) newRouter() http.Handler {
 	dir := link.Directory{Hub: p.hub}
 	agents := link.New(link.Config{Callers: p.callers, Accounts: p.accounts, Agents: dir,
@@ -42,13 +42,14 @@ func (p *Portal) newRouter() http.Handler {
 		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Database: p.db, Log: p.log})
 }
 
-// agentCards are the public cards of agents at the endpoints that have such.
+// agentCards implements ard.Documents: it returns the public cards of agents, A2A or MCP.
 type agentCards struct {
 	a2a *a2a.Handler
 	mcp *mcp.Handler
 }
 
-// Document implements ard.Documents.
+// Document implements ard.Documents. found is false for other media types and for agents without such a
+// card.
 func (c agentCards) Document(a hub.Agent, mediaType string) (card []byte, found bool, err error) {
 	switch mediaType {
 	case a2a.CardType:
@@ -59,10 +60,11 @@ func (c agentCards) Document(a hub.Agent, mediaType string) (card []byte, found 
 	return card, card != nil, err
 }
 
-// Route is one method on one pattern of the portal's address.
+// Route is one HTTP method on one path pattern of the portal.
 type Route struct{ Method, Pattern string }
 
-// Routes lists every route, read from the router itself. The authorization matrix has a row for each.
+// Routes returns all routes, read from the router itself, so that the authorization matrix can be
+// compared with them.
 func (p *Portal) Routes() ([]Route, error) {
 	var out []Route
 	err := chi.Walk(p.newRouter().(chi.Routes),
@@ -73,10 +75,10 @@ func (p *Portal) Routes() ([]Route, error) {
 	return out, err
 }
 
-// Addr is the listening address, which may differ from that of the URL.
+// Addr returns the listening address. It may differ from the address in URL, for example behind a proxy.
 func (p *Portal) Addr() net.Addr { return p.listener.Addr() }
 
-// newServers returns the MCP registry of the portal.
+// newServers builds the MCP registry of the portal.
 func (p *Portal) newServers() *mcpregistry.Service {
 	cfg := mcpregistry.Config{Portal: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Log: p.log}
 	return mcpregistry.New(p.db.Hub, p.hub, cfg)

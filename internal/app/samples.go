@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/federation"
 )
 
-// samples are values that are read when the metrics are served. It implements prometheus.Collector.
+// samples is a list of metric values that were read for one request. It implements prometheus.Collector.
 type samples []prometheus.Metric
 
 // Describe implements prometheus.Collector. It sends nothing, because the families depend on the settings.
@@ -21,17 +21,17 @@ func (s samples) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// addGauge adds the only value of a family that goes up and down.
+// addGauge adds a metric without labels whose value may rise and fall.
 func (s *samples) addGauge(name, help string, value float64) {
 	s.addSample(prometheus.GaugeValue, prometheus.NewDesc(name, help, nil, nil), value)
 }
 
-// addCounter adds the only value of a family that only grows.
+// addCounter adds a metric without labels whose value only rises.
 func (s *samples) addCounter(name, help string, value float64) {
 	s.addSample(prometheus.CounterValue, prometheus.NewDesc(name, help, nil, nil), value)
 }
 
-// addGauges adds the values of a family that go up and down, by the value of a label.
+// addGauges adds a metric whose values may rise and fall, one for each value of a label.
 func (s *samples) addGauges(name, help, label string, values map[string]int64) {
 	desc := prometheus.NewDesc(name, help, []string{label}, nil)
 	for of, value := range values {
@@ -39,7 +39,7 @@ func (s *samples) addGauges(name, help, label string, values map[string]int64) {
 	}
 }
 
-// addCounters adds the values of a family that only grow, by the value of a label.
+// addCounters adds a metric whose values only rise, one for each value of a label.
 func (s *samples) addCounters(name, help, label string, values map[string]int64) {
 	desc := prometheus.NewDesc(name, help, []string{label}, nil)
 	for of, value := range values {
@@ -87,9 +87,10 @@ func (s *samples) addOverlay(d federation.DHTStanding) {
 		"reason", d.Refused)
 }
 
-// addPeer adds the metrics of one portal, by its host.
+// addPeer adds the metrics of another portal, labelled with its host.
 func (s *samples) addPeer(peer federation.PeerStats) {
-	host := strings.ToValidUTF8(peer.Host, "�") // another portal chose it
+	// The other portal chose its host, so the text may be invalid.
+	host := strings.ToValidUTF8(peer.Host, "�")
 	add := func(kind prometheus.ValueType, name, help string, value float64) {
 		s.addSample(kind, prometheus.NewDesc(name, help, []string{"portal"}, nil), value, host)
 	}

@@ -2,10 +2,10 @@ package app
 
 import "agentsite/internal/settings"
 
-// Config holds all settings of an operator.
+// Config holds the operator's settings; the fields are described in package settings.
 type Config = settings.Config
 
-// The named values of settings.
+// Special values of settings, described in package settings.
 const (
 	DefaultNetwork = settings.DefaultNetwork
 	NoNetwork      = settings.NoNetwork
@@ -14,14 +14,14 @@ const (
 	TierAuto       = settings.TierAuto
 )
 
-// Defaults returns the settings of a portal without configuration.
+// Defaults returns the settings that apply if the operator configures nothing.
 func Defaults() Config { return settings.Defaults() }
 
-// Version is the release with the revision it was built from.
+// Version returns the release with the source revision of the build.
 func Version() string { return settings.Version() }
 
-// Release is the version without a revision.
+// Release returns the version number without the revision.
 func Release() string { return settings.Release() }
 
-// Revision is the start of the commit of the build, or empty if the build did not record it.
+// Revision returns the first characters of the build's commit, or "" if the build did not record it.
 func Revision() string { return settings.Revision() }

@@ -10,10 +10,10 @@ import (
 	"agentsite/store"
 )
 
-// notifier mails urgent notices to accounts that gave an address. A mail that cannot be sent is only logged,
-// because the notice itself is stored.
+// notifier mails urgent notices to accounts with a mail address. If a mail cannot be sent, that is only
+// logged, because the notice itself is stored.
 type notifier struct {
-	mail account.Mailer // nil if the operator configured none
+	mail account.Mailer // nil if the operator configured no mail server
 	db   *store.DB
 	url  string
 	log  *slog.Logger
@@ -21,7 +21,7 @@ type notifier struct {
 	queue chan mailNotice
 }
 
-// mailNotice is one notice for some accounts.
+// mailNotice is a notice that waits to be mailed to some accounts, given by id.
 type mailNotice struct {
 	notice   hub.Notice
 	accounts []string
@@ -35,7 +35,8 @@ func newNotifier(mail account.Mailer, db *store.DB, url string, log *slog.Logger
 	return &notifier{mail: mail, db: db, url: url, log: log, queue: make(chan mailNotice, 256)}
 }
 
-// QueueNotice implements hub.NoticeQueue: it queues a notice for mailing.
+// QueueNotice implements hub.NoticeQueue. It does not block: a notice that is not urgent, or that finds
+// the queue full, is not mailed.
 func (t *notifier) QueueNotice(n hub.Notice, accounts []string) {
 	if t.mail == nil || !slices.Contains(urgent, n.Kind) {
 		return
@@ -47,7 +48,7 @@ func (t *notifier) QueueNotice(n hub.Notice, accounts []string) {
 	}
 }
 
-// run mails notices until ctx ends.
+// run mails the queued notices until ctx ends.
 func (t *notifier) run(ctx context.Context) error {
 	for {
 		select {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// wordsEvery is how soon a new message is in the search index. Until then a search has to read the message
-	// itself.
+	// wordsEvery is the delay until new messages are added to the search index. Searches read newer
+	// messages directly.
 	wordsEvery = 2 * time.Second
-	// wordsRest is the pause after a batch, as a multiple of the time that the batch took.
+	// wordsRest is the pause after a batch, as a multiple of the batch's duration, so that indexing uses
+	// at most a quarter of the database's write time.
 	wordsRest = 3
-	// sweepEvery is how often files without use and the words of deleted
-	// messages are removed.
+	// sweepEvery is the interval at which unused files, and words of deleted messages, are removed.
 	sweepEvery = time.Hour
 	sweepBatch = 200
 )
@@ -42,7 +42,8 @@ func (p *Portal) indexMessages(ctx context.Context) error {
 			if !more {
 				break
 			}
-			// Callers that wait for an answer come first. A search reads the missing messages itself.
+			// Requests that wait for the database go first; searches read messages that are not indexed
+			// yet directly.
 			wait.Reset(wordsRest * time.Since(began))
 			select {
 			case <-wait.C:
@@ -54,8 +55,8 @@ func (p *Portal) indexMessages(ctx context.Context) error {
 	}
 }
 
-// sweepData removes, until ctx ends, the files without a message or a recent upload, and the words of deleted
-// messages from the search index.
+// sweepData removes unused data every hour until ctx ends: files that no message refers to and that are
+// older than chat.FileGrace, and words of deleted messages in the search index.
 func (p *Portal) sweepData(ctx context.Context) error {
 	wait := time.NewTimer(time.Minute)
 	defer wait.Stop()

@@ -11,16 +11,17 @@ import (
 // usageFor is how long usage counts are cached: counting scans all conversations, and the endpoint is public.
 const usageFor = 5 * time.Minute
 
-// usage counts the usage of a portal.
+// usage implements ard.UsageCounter with a cache of usageFor.
 type usage struct {
 	p *Portal
 
-	mu   sync.Mutex // held while the portal counts, so that concurrent callers do not count too
+	mu   sync.Mutex // held while counting, so that concurrent callers wait for one count
 	at   time.Time
 	last ard.Usage
 }
 
-// CountUsage implements ard.UsageCounter.
+// CountUsage implements ard.UsageCounter. Only the number of other portals is current; the rest may be
+// usageFor old.
 func (u *usage) CountUsage(ctx context.Context) (ard.Usage, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

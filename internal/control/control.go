@@ -1,5 +1,5 @@
-// Package control contains the command line's operations on a portal's data: over the socket of a running portal,
-// or on the data folder of a stopped one.
+// Package control contains the command line's operations on a portal's data: over a unix socket if the
+// portal runs, otherwise directly on the data folder, which is then locked.
 package control
 
 import (
@@ -22,8 +22,8 @@ import (
 	"agentsite/store/replica"
 )
 
-// Control is the command line's operations on a portal's data, whether the portal runs or not. Read access to the
-// data folder is the permission for all of them.
+// Control is the set of operations of the command line on a portal's data, whether the portal runs or
+// not. Callers need no login: access to the data folder is the permission for all operations.
 type Control interface {
 	AddUser(ctx context.Context, name, password string, operator bool) error
 	Users(ctx context.Context) ([]User, error)
@@ -33,15 +33,16 @@ type Control interface {
 	// Backup writes a verified copy of everything to w. If it fails, the bytes written to w are useless.
 	Backup(ctx context.Context, w io.Writer, passphrase string) error
 	Verify(ctx context.Context) (store.Report, error)
-	// Peers answers the API about other portals, below http://portal/api/v1.
+	// Peers returns a transport to the API about other portals, for addresses below
+	// http://portal/api/v1. It acts as the system.
 	Peers(ctx context.Context) (http.RoundTripper, error)
 	KeyControl
-	// Doctor looks the portal over.
+	// Doctor examines the portal. Faults are findings of the report, not errors.
 	Doctor(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	Close() error
 }
 
-// User is an account as `user list` shows it.
+// User is an account in the output of `user list`.
 type User struct {
 	Name     string    `json:"name"`
 	Operator bool      `json:"operator"`
@@ -49,9 +50,8 @@ type User struct {
 	Created  time.Time `json:"created"`
 }
 
-// Open reaches the portal that runs on the data folder, or opens the
-// folder itself when none does. create allows a folder that holds no portal
-// yet. The caller closes it.
+// Open connects to the portal that runs on the data folder, or locks and opens the folder if none runs.
+// It fails if the folder holds no portal yet, unless create is set. The caller must close the result.
 func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Writer) (Control, error) {
 	if c, ok := dialControl(ctx, cfg.Data); ok {
 		return c, nil
@@ -88,7 +88,7 @@ type stoppedControl struct {
 	opened []*offlinePeers
 }
 
-// Close implements Control.
+// Close implements Control. It stores the portals that were added and releases the data folder.
 func (c *stoppedControl) Close() error {
 	var errs []error
 	for _, p := range c.opened {
@@ -97,27 +97,27 @@ func (c *stoppedControl) Close() error {
 	return errors.Join(append(errs, c.keys.closeKeyring(), c.folder.close())...)
 }
 
-// folder is the data folder of a portal that does not run, taken and open.
+// folder is the open data folder of a portal that does not run. The folder is locked until close.
 type folder struct {
 	set  settings.Settings
 	keys *ident.Keys
 	db   *store.DB
-	url  string // the portal's address
+	url  string // the portal's address, without a trailing slash
 	log  *slog.Logger
 	lock *DataLock
 }
 
-// openFolder takes a data folder and opens its database, which is upgraded where
-// it must be. errReachable says that the portal runs by now.
+// openFolder locks a data folder and opens its database, which it upgrades to the current schema if
+// necessary. The error is errReachable if the portal started in the meantime.
 func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *folder, err error) {
 	o = &folder{}
 	if o.set, err = cfg.Parse(); err != nil {
 		return nil, err
 	}
-	o.set.Level = 8 // only errors: a command reports its own result
+	o.set.Level = 8 // above all levels: a command reports its own result
 	o.lock, err = LockData(cfg.Data)
 	if errors.Is(err, ErrInUse) {
-		// It is starting or stopping: its socket comes or its lock goes.
+		// The portal is starting or stopping: either its socket appears or its lock is released.
 		o.lock, err = waitForData(ctx, cfg.Data)
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	}
 	defer func() {
 		if err != nil {
-			_ = o.close() // the first error counts
+			_ = o.close() // err is reported instead
 			o = nil
 		}
 	}()
@@ -139,20 +139,22 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	if o.url, err = o.db.ClaimPortal(ctx, o.keys.Public(), ""); err != nil {
 		return o, err
 	}
-	switch { // as the portal settles its address, but nothing new is remembered
+	// The same choice as app.Portal makes at its start, but without storing the result.
+	switch {
 	case o.set.Address != nil:
 		o.url = o.set.Address.String()
 	case o.url == "":
 		if o.url = "http://" + cfg.Listen; o.set.NetworkName != "" {
 			if card := lastCard(ctx, o.db, o.set.NetworkName); card != nil {
-				o.url = card.Origin // the address of its last run, which had none configured
+				o.url = card.Origin // the address of the last run, at which no address was configured
 			}
 		}
 	}
 	return o, nil
 }
 
-// lastCard returns the last card that the portal signed in a network, or nil if there is none.
+// lastCard returns the newest card that the portal signed in a network, or nil if there is none or it
+// cannot be read.
 func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
 	_, wire, err := db.Peers.LastCard(ctx, network)
 	if err != nil || wire == nil {
@@ -166,7 +168,7 @@ func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
 	return card
 }
 
-// close gives the folder back.
+// close closes the database and releases the lock of the folder.
 func (o *folder) close() error {
 	defer o.lock.Release()
 	if o.db == nil {
@@ -182,7 +184,8 @@ func errNoPortal(dir string) error {
 
 var errReachable = errors.New("the portal answers now")
 
-// waitForData waits a few seconds for a portal that is starting or stopping.
+// waitForData waits up to 5 s for the lock of a portal that is starting or stopping. The error is
+// errReachable if the portal answers on its socket.
 func waitForData(ctx context.Context, dir string) (*DataLock, error) {
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()
@@ -208,17 +211,19 @@ func waitForData(ctx context.Context, dir string) (*DataLock, error) {
 	}
 }
 
-// Examiner looks over a portal for its operator.
+// Examiner examines a portal for its operator. It is implemented by app.Portal for a running portal and
+// by folder for a stopped one.
 type Examiner interface {
 	Examine(ctx context.Context, q doctor.Question) (doctor.Report, error)
 }
 
-// localControl acts on an open database, as the system.
+// localControl is a Control on an open database, acting as the system. The running portal uses it behind
+// the socket.
 type localControl struct {
 	KeyControl
 	accounts *account.Service
 	db       *store.DB
-	replica  *replica.Replica // nil without one
+	replica  *replica.Replica // nil without a network, and for a stopped portal
 	examiner Examiner
 }
 
@@ -277,21 +282,24 @@ func (c *localControl) Verify(ctx context.Context) (store.Report, error) {
 	return r, err
 }
 
-// Close implements Control. The running portal closes its database itself.
+// Close does nothing: the running portal closes its own database.
 func (c *localControl) Close() error { return nil }
 
-// RestoreBackup puts a backup into an empty data folder.
+// RestoreBackup restores a backup into dir, which must be empty or missing. passphrase is "" for a
+// backup without encryption.
 func RestoreBackup(ctx context.Context, r io.Reader, dir, passphrase string) (store.Report, error) {
 	return store.Restore(ctx, r, dir, passphrase)
 }
 
-// VerifyBackup checks a backup without restoring it.
+// VerifyBackup checks the contents of a backup without restoring it. passphrase is "" for a backup
+// without encryption.
 func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Report, error) {
 	return store.VerifyBackup(ctx, r, passphrase)
 }
 
-// VerifyData checks the data folder: through the portal that runs on it, or directly if none does. It changes only
-// the replica, from which it removes damaged parts that can be fetched again.
+// VerifyData checks the databases of a data folder: through the running portal, or directly if none
+// runs. The only change it makes is to remove damaged parts of the replica, which are fetched again from
+// other portals.
 func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if c, ok := dialControl(ctx, dir); ok {
 		defer c.Close()
@@ -312,11 +320,12 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	return r, err
 }
 
-// SchemaVersion is the newest schema this binary knows.
+// SchemaVersion returns the newest database schema that this binary supports.
 func SchemaVersion() int64 { return store.SchemaVersion() }
 
-// asFault keeps the sentence of an error that crossed the control socket.
+// asFault rebuilds an error that was sent over the control socket, with its kind and its message for
+// users.
 func asFault(kind, message string) error { return fault.New(fault.Kind(kind), "%s", message) }
 
-// Report is the result of a check of data or of a backup.
+// Report is the result of checking a data folder or a backup.
 type Report = store.Report

@@ -20,19 +20,20 @@ import (
 	"agentsite/store/replica"
 )
 
-// Diagnosis is the result of an examination of a portal.
+// Diagnosis is the result of examining a portal, for callers that do not import package doctor.
 type Diagnosis = doctor.Report
 
 const (
-	// checkFor bounds the check of one database, because it reads the whole file and delays the writers' log.
+	// checkFor limits the time to check one database. The check reads the whole file and prevents the
+	// write-ahead log from being truncated.
 	checkFor = 30 * time.Second
-	// doctorFor bounds the whole look.
+	// doctorFor limits the time of the whole examination.
 	doctorFor = 2 * time.Minute
 )
 
-// Doctor looks over the portal on a data folder, running or not. With an agent's
-// name it follows that agent to another portal. A folder that cannot be opened is
-// a fault of the report, not an error.
+// Doctor examines the portal on a data folder, whether it runs or not. With agent set, it follows that
+// agent to the other portal instead. A folder that cannot be opened is a fault in the report, not an
+// error.
 func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stderr io.Writer) (Diagnosis, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorFor)
 	defer cancel()
@@ -77,8 +78,9 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 	return c.Doctor(ctx, q)
 }
 
-// lookAt examines the databases of a folder that no portal uses, and reports whether they may be opened. Opening
-// would upgrade an older one and move a damaged replica aside.
+// lookAt checks the databases of a folder that no portal uses, without changing them, and adds the
+// findings to r. It reports whether the databases may be opened: opening would upgrade an old database
+// and move a damaged replica aside.
 func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
@@ -107,13 +109,13 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	return true
 }
 
-// Databases are the open databases of a portal. Replica is nil without one.
+// Databases implements doctor.Databases for a portal's open databases. Replica is nil without a network.
 type Databases struct {
 	DB      *store.DB
 	Replica *replica.Replica
 }
 
-// CheckFiles implements doctor.Databases.
+// CheckFiles adds a finding for each database to r. Each check is limited to checkFor.
 func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 	db, replica := d.DB, d.Replica
 	type checked interface {
@@ -152,12 +154,12 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 	}
 }
 
-// Doctor implements Control.
 func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Report, error) {
 	return c.examiner.Examine(ctx, q)
 }
 
-// Examine looks over a portal that does not run.
+// Examine implements Examiner for a portal that does not run. Checks that need the running portal are
+// skipped.
 func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
 	web := egress.New(egress.Config{AllowCIDR: o.reachableNets(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
@@ -185,15 +187,16 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	return doctor.Examine(ctx, s, q), nil
 }
 
-// brokenKeyring is the keyring of a portal whose keys cannot be read.
+// brokenKeyring is the doctor.Keyring of a portal whose keys cannot be read; every call returns the
+// reason.
 type brokenKeyring struct{ err error }
 
-// Keys implements doctor.Keyring.
 func (b brokenKeyring) Keys(context.Context) (federation.SelfStanding, error) {
 	return federation.SelfStanding{}, b.err
 }
 
-// reachableNets are the private addresses that the portal would call.
+// reachableNets returns the private networks that the portal would call: those that the operator
+// allowed, and loopback if the portal's own address is loopback.
 func (o *folder) reachableNets() []netip.Prefix {
 	allow := slices.Clone(o.set.AllowedNets)
 	if u, err := url.Parse(o.url); err == nil && settings.LoopbackHost(u.Hostname()) {

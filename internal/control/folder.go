@@ -11,11 +11,11 @@ import (
 	"agentsite/store"
 )
 
-// ErrInUse says that another process owns the data folder.
+// ErrInUse is returned by LockData if another process has locked the data folder.
 var ErrInUse = errors.New("another agentsite runs on this data folder")
 
-// LockData makes this process the owner of the data folder until release is
-// called; the folder is created private if it is missing.
+// LockData locks the data folder for this process until Release. It creates a missing folder, readable
+// by its user only. It fails with ErrInUse if another process has the lock.
 func LockData(dir string) (*DataLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
@@ -34,14 +34,15 @@ func LockData(dir string) (*DataLock, error) {
 	return &DataLock{f}, nil
 }
 
-// DataLock is the right to use a data folder, which one process has at a time.
+// DataLock is the exclusive right to use a data folder. The operating system releases it if the process
+// dies.
 type DataLock struct{ file *os.File }
 
-// Release gives the data folder back.
+// Release unlocks the data folder.
 func (l *DataLock) Release() { l.file.Close() }
 
-// OpenKeys reads the portal's keys; a folder without a database gets new ones
-// first, so that a database never stands there without its keys.
+// OpenKeys reads the portal's keys. It creates them only in a folder without a database, so that a
+// database with a missing key is an error instead of getting a new identity.
 func OpenKeys(dir string) (*ident.Keys, error) {
 	if dataExists(dir) {
 		return ident.LoadKeys(dir)
@@ -49,7 +50,7 @@ func OpenKeys(dir string) (*ident.Keys, error) {
 	return ident.CreateKeys(dir)
 }
 
-// dataExists reports whether a portal has ever run on the folder.
+// dataExists reports whether the folder has a database, that is, whether a portal has run on it.
 func dataExists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, store.FileName))
 	return err == nil

@@ -16,23 +16,25 @@ import (
 	"agentsite/store/replica"
 )
 
-// KeyControl are the operations of the command line on the keys of a portal in its network.
+// KeyControl is the set of operations of the command line on a portal's keys. Without a network all of
+// them return a Conflict fault.
 type KeyControl interface {
 	Keys(ctx context.Context) (federation.SelfStanding, error)
-	// RotateKeys takes a new operational key and returns its id.
+	// RotateKeys makes a new operational key, which becomes part of the portal's card, and returns its
+	// id.
 	RotateKeys(ctx context.Context) (string, error)
-	// RevokeKey throws one away: nothing that it signed counts any more.
+	// RevokeKey deletes an operational key. Other portals then accept nothing that was signed with it.
 	RevokeKey(ctx context.Context, id string) error
-	// DetachRoot writes the root key to a file and takes it out of the data
-	// folder.
+	// DetachRoot moves the root key from the data folder to a new file at path.
 	DetachRoot(ctx context.Context, path string) error
-	// DraftCard returns the card that the root key should sign, as JSON. TakeCard puts the signed card in use.
+	// DraftCard returns the unsigned card as JSON, for signing with a detached root key. TakeCard checks
+	// and publishes the signed card.
 	DraftCard(ctx context.Context) (json.RawMessage, error)
 	TakeCard(ctx context.Context, wire []byte) error
 }
 
-// SignCard signs a portal's card with a root key that is kept in a file. The
-// key does not leave this process.
+// SignCard signs the card of the portal behind c with the root key in the file at path. The key stays in
+// this process; only the signature reaches the portal.
 func SignCard(ctx context.Context, c Control, path string) error {
 	root, err := ident.ReadRoot(path)
 	if err != nil {
@@ -60,26 +62,27 @@ func SignCard(ctx context.Context, c Control, path string) error {
 	return c.TakeCard(ctx, r.Wire)
 }
 
-// Keyring is the keys of a portal that takes part in a network.
+// Keyring implements KeyControl for a portal with its keys in this process. On a nil Keyring, which
+// stands for a portal without a network, all methods return errNoNetwork.
 type Keyring struct {
 	dir     string
 	self    *federation.Self
 	keys    *ident.Operational
-	replica *replica.Replica // of a portal that does not run
+	replica *replica.Replica // set only for a stopped portal, and closed by closeReplica
 }
 
-// NewKeyring returns the keys of a portal that runs on a data folder.
+// NewKeyring returns the Keyring of the running portal on the data folder dir.
 func NewKeyring(dir string, self *federation.Self, keys *ident.Operational) *Keyring {
 	return &Keyring{dir: dir, self: self, keys: keys}
 }
 
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
 
-// openKeyring opens the keys of a portal that does not run. It is nil for a portal without a network. The caller closes
-// it.
+// openKeyring returns the Keyring of a portal that does not run, nil if it has no network. The caller
+// must call closeReplica.
 func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (*Keyring,
 	error) {
-	var none *Keyring // its methods answer errNoNetwork
+	var none *Keyring // a nil Keyring answers errNoNetwork
 	if set.NetworkName == "" || !record.ValidOrigin(origin) {
 		return none, nil
 	}
@@ -98,7 +101,7 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	}
 	name := set.Name
 	if card := lastCard(ctx, db, set.NetworkName); name == "" && card != nil {
-		name = card.Name // or looking at the keys would change the card
+		name = card.Name // with another name than before, the card would be renewed
 	}
 	if name == "" {
 		name = federation.HostOf(origin)
@@ -117,7 +120,7 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	return &Keyring{set.Data, self, op, replica}, nil
 }
 
-// closeReplica closes the replica, which a running portal closes itself.
+// closeReplica closes the replica of a stopped portal. It accepts a nil Keyring.
 func (k *Keyring) closeReplica() error {
 	if k == nil {
 		return nil
@@ -129,7 +132,6 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// Keys implements KeyControl.
 func (k *Keyring) Keys(context.Context) (federation.SelfStanding, error) {
 	if k == nil {
 		return federation.SelfStanding{}, errNoNetwork
@@ -137,7 +139,6 @@ func (k *Keyring) Keys(context.Context) (federation.SelfStanding, error) {
 	return k.self.Standing(), nil
 }
 
-// RotateKeys implements KeyControl.
 func (k *Keyring) RotateKeys(ctx context.Context) (string, error) {
 	if k == nil {
 		return "", errNoNetwork
@@ -152,7 +153,7 @@ func (k *Keyring) RotateKeys(ctx context.Context) (string, error) {
 	return string(record.KeyIDOf(record.PublicOf(key.Key))), k.self.Renew(ctx)
 }
 
-// RevokeKey implements KeyControl.
+// RevokeKey implements KeyControl. An unknown id is a NotFound fault.
 func (k *Keyring) RevokeKey(ctx context.Context, id string) error {
 	if k == nil {
 		return errNoNetwork
@@ -168,12 +169,11 @@ func (k *Keyring) RevokeKey(ctx context.Context, id string) error {
 	return k.self.Renew(ctx)
 }
 
-// DetachRoot implements KeyControl.
 func (k *Keyring) DetachRoot(ctx context.Context, path string) error {
 	if k == nil {
 		return errNoNetwork
 	}
-	if err := k.self.Renew(ctx); err != nil { // the last card it signs here
+	if err := k.self.Renew(ctx); err != nil { // the last card signed with the root key in the folder
 		return err
 	}
 	if err := ident.DetachRoot(k.dir, path); err != nil {
@@ -183,7 +183,6 @@ func (k *Keyring) DetachRoot(ctx context.Context, path string) error {
 	return nil
 }
 
-// DraftCard implements KeyControl.
 func (k *Keyring) DraftCard(ctx context.Context) (json.RawMessage, error) {
 	if k == nil {
 		return nil, errNoNetwork
@@ -195,7 +194,6 @@ func (k *Keyring) DraftCard(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(card)
 }
 
-// TakeCard implements KeyControl.
 func (k *Keyring) TakeCard(ctx context.Context, wire []byte) error {
 	if k == nil {
 		return errNoNetwork
@@ -203,7 +201,7 @@ func (k *Keyring) TakeCard(ctx context.Context, wire []byte) error {
 	return k.self.Take(ctx, wire)
 }
 
-// serveOps adds the operations of keys to the control socket.
+// serveOps registers the key operations on the control socket.
 func (k *Keyring) serveOps(op func(name string, f func(context.Context, controlRequest) (any, error))) {
 	op("keys.list", func(ctx context.Context, _ controlRequest) (any, error) { return k.Keys(ctx) })
 	op("keys.rotate", func(ctx context.Context, _ controlRequest) (any, error) { return k.RotateKeys(ctx) })
@@ -221,40 +219,35 @@ func (k *Keyring) serveOps(op func(name string, f func(context.Context, controlR
 	})
 }
 
-// Keys implements KeyControl.
 func (c *remoteControl) Keys(ctx context.Context) (out federation.SelfStanding, err error) {
 	err = c.callOp(ctx, "keys.list", controlRequest{}, &out)
 	return out, err
 }
 
-// RotateKeys implements KeyControl.
 func (c *remoteControl) RotateKeys(ctx context.Context) (id string, err error) {
 	err = c.callOp(ctx, "keys.rotate", controlRequest{}, &id)
 	return id, err
 }
 
-// RevokeKey implements KeyControl.
 func (c *remoteControl) RevokeKey(ctx context.Context, id string) error {
 	return c.callOp(ctx, "keys.revoke", controlRequest{Name: id}, nil)
 }
 
-// DetachRoot implements KeyControl.
 func (c *remoteControl) DetachRoot(ctx context.Context, path string) error {
 	return c.callOp(ctx, "keys.detach", controlRequest{Name: path}, nil)
 }
 
-// DraftCard implements KeyControl.
 func (c *remoteControl) DraftCard(ctx context.Context) (out json.RawMessage, err error) {
 	err = c.callOp(ctx, "keys.draft", controlRequest{}, &out)
 	return out, err
 }
 
-// TakeCard implements KeyControl.
 func (c *remoteControl) TakeCard(ctx context.Context, wire []byte) error {
 	return c.callOp(ctx, "keys.take", controlRequest{Name: string(wire)}, nil)
 }
 
-// lazyKeys opens the keys of a stopped portal at first use: most commands sign no card.
+// lazyKeys implements KeyControl for a stopped portal. It opens the keys at first use, because most
+// commands need none, and opening them reads the replica.
 type lazyKeys struct {
 	folder *folder
 	ring   *Keyring
@@ -274,7 +267,6 @@ func (l *lazyKeys) loadKeys(ctx context.Context) (k *Keyring, err error) {
 
 func (l *lazyKeys) closeKeyring() error { return l.ring.closeReplica() }
 
-// Keys implements KeyControl.
 func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err error) {
 	k, err := l.loadKeys(ctx)
 	if err != nil {
@@ -283,7 +275,6 @@ func (l *lazyKeys) Keys(ctx context.Context) (out federation.SelfStanding, err e
 	return k.Keys(ctx)
 }
 
-// RotateKeys implements KeyControl.
 func (l *lazyKeys) RotateKeys(ctx context.Context) (string, error) {
 	k, err := l.loadKeys(ctx)
 	if err != nil {
@@ -292,7 +283,6 @@ func (l *lazyKeys) RotateKeys(ctx context.Context) (string, error) {
 	return k.RotateKeys(ctx)
 }
 
-// RevokeKey implements KeyControl.
 func (l *lazyKeys) RevokeKey(ctx context.Context, id string) error {
 	k, err := l.loadKeys(ctx)
 	if err != nil {
@@ -301,7 +291,6 @@ func (l *lazyKeys) RevokeKey(ctx context.Context, id string) error {
 	return k.RevokeKey(ctx, id)
 }
 
-// DetachRoot implements KeyControl.
 func (l *lazyKeys) DetachRoot(ctx context.Context, path string) error {
 	k, err := l.loadKeys(ctx)
 	if err != nil {
@@ -310,7 +299,6 @@ func (l *lazyKeys) DetachRoot(ctx context.Context, path string) error {
 	return k.DetachRoot(ctx, path)
 }
 
-// DraftCard implements KeyControl.
 func (l *lazyKeys) DraftCard(ctx context.Context) (json.RawMessage, error) {
 	k, err := l.loadKeys(ctx)
 	if err != nil {
@@ -319,7 +307,6 @@ func (l *lazyKeys) DraftCard(ctx context.Context) (json.RawMessage, error) {
 	return k.DraftCard(ctx)
 }
 
-// TakeCard implements KeyControl.
 func (l *lazyKeys) TakeCard(ctx context.Context, wire []byte) error {
 	k, err := l.loadKeys(ctx)
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 	"agentsite/store/replica"
 )
 
-// Peers reaches the API about other portals: GET /peers and the rest, below
-// the address http://portal/api/v1. Whoever holds the data folder is its
-// operator.
+// Peers implements Control: requests go over the socket to the running portal, which treats them as the
+// system's.
 func (c *remoteControl) Peers(context.Context) (http.RoundTripper, error) {
 	return c.client.Transport, nil
 }
 
-// Peers implements Control.
+// Peers always fails: the running portal serves this API itself, and stoppedControl overrides the
+// method.
 func (c *localControl) Peers(context.Context) (http.RoundTripper, error) {
 	return nil, fault.New(fault.Unavailable, "The portals cannot be read here.")
 }
 
-// Peers implements Control.
+// Peers implements Control: requests are handled in this process. Changes are stored by Close.
 func (c *stoppedControl) Peers(ctx context.Context) (http.RoundTripper, error) {
 	o := c.folder
 	p, err := openPeers(ctx, o.set.Data, o.db, offline{id: record.PortalOf(record.Public(o.keys.Public())),
@@ -44,7 +44,8 @@ func (c *stoppedControl) Peers(ctx context.Context) (http.RoundTripper, error) {
 	return inProcess{http.StripPrefix("/api/v1", api.PeersAs(p.peers, system, o.log))}, nil
 }
 
-// offline is this portal as a federation.Signer while it does not run: it has an id and signs nothing.
+// offline is the federation.Signer of this portal while it does not run: it has the portal's id, but
+// signs nothing.
 type offline struct {
 	id              record.PortalID
 	network, origin string
@@ -58,13 +59,13 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 	return "", nil, time.Time{}, errors.New("only a running portal signs")
 }
 
-// offlinePeers are the known portals of a data folder that is not in use.
+// offlinePeers holds the known portals of a stopped portal.
 type offlinePeers struct {
 	peers   *federation.Peers
-	replica *replica.Replica // nil if there is none
+	replica *replica.Replica // nil without a network
 }
 
-// openPeers opens the known portals of a data folder that is not in use. The caller closes them.
+// openPeers reads the known portals of a stopped portal. The caller must call closePeers.
 func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log *slog.Logger) (*offlinePeers, error) {
 	cfg := federation.PeersConfig{Signer: self, Log: log}
 	p := &offlinePeers{}
@@ -82,10 +83,10 @@ func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log 
 	return p, nil
 }
 
-// closePeers stores the portals that were added, and closes the replica.
+// closePeers writes changes to the database and closes the replica.
 func (p *offlinePeers) closePeers() error {
 	ended, cancel := context.WithCancel(context.Background())
-	cancel() // Run stores the portals when it ends
+	cancel() // Run writes pending changes when its context ends
 	return errors.Join(p.peers.Run(ended), p.closeReplica())
 }
 
@@ -96,10 +97,10 @@ func (p *offlinePeers) closeReplica() error {
 	return p.replica.Close()
 }
 
-// inProcess answers requests by a handler.
+// inProcess is a transport that calls an HTTP handler directly, without a connection.
 type inProcess struct{ handler http.Handler }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It returns after the handler, with the whole answer in memory.
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &answerBuffer{header: make(http.Header), code: http.StatusOK}
 	if r.Body == nil {

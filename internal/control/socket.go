@@ -24,15 +24,16 @@ import (
 	"agentsite/store/replica"
 )
 
-// controlSocket is the running portal's socket in the data folder. Only its
-// user may open it.
+// controlSocket is the file name of the running portal's socket in the data folder. Its permissions
+// admit only the portal's user.
 const controlSocket = "control.sock"
 
-// maxSocketPath is the longest path in a unix socket's address, in bytes. A longer path is reached through the
-// folder's descriptor.
+// maxSocketPath is the longest path that fits into a unix socket address, in bytes. For a longer path
+// the address uses /proc/self/fd and the opened folder.
 const maxSocketPath = 100
 
-// newSocketPath returns the path of the socket of a data folder. The caller closes it.
+// newSocketPath returns the path of the control socket of a data folder. The caller must call
+// closeFolder.
 func newSocketPath(dir string) (*socketPath, error) {
 	name := filepath.Join(dir, controlSocket)
 	if len(name) <= maxSocketPath {
@@ -45,10 +46,10 @@ func newSocketPath(dir string) (*socketPath, error) {
 	return &socketPath{fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), f}, nil
 }
 
-// socketPath is the path of a socket. It is valid until closeFolder.
+// socketPath is a path for a unix socket address, valid until closeFolder.
 type socketPath struct {
 	name string
-	dir  *os.File // nil for a short path
+	dir  *os.File // open folder that the path refers to; nil for a short path
 }
 
 func (p *socketPath) closeFolder() {
@@ -57,7 +58,7 @@ func (p *socketPath) closeFolder() {
 	}
 }
 
-// controlRequest is one call over the socket, with the fields of its operation.
+// controlRequest is the body of one call over the socket. Each operation uses some of the fields.
 type controlRequest struct {
 	Name       string        `json:"name,omitempty"`
 	Password   string        `json:"password,omitempty"`
@@ -82,20 +83,20 @@ type Server struct {
 	removed  sync.Once
 }
 
-// ServerConfig is the portal that runs on a data folder.
+// ServerConfig holds the parts of the running portal on which the socket operates.
 type ServerConfig struct {
 	Dir      string
 	Accounts *account.Service
 	DB       *store.DB
-	Replica  *replica.Replica // nil in no network
+	Replica  *replica.Replica // nil without a network
 	Peers    *federation.Peers
-	Keyring  *Keyring // nil in no network
+	Keyring  *Keyring // nil without a network
 	Examiner Examiner
 	Log      *slog.Logger
 }
 
-// Listen opens the socket; a stale one of a killed portal is replaced,
-// because this process holds the lock.
+// Listen creates the control socket. It replaces one left by a killed portal: the caller holds the data
+// lock, so no portal uses it. Run serves it.
 func Listen(cfg ServerConfig) (*Server, error) {
 	socket, err := newSocketPath(cfg.Dir)
 	if err != nil {
@@ -108,7 +109,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	// The folder is private already; this holds also where it is not.
+	// The folder should be private; the socket is protected even if it is not.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("protect control socket: %w", err)
@@ -133,7 +134,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 				f := fault.As(err)
 				out.Kind, out.Error = string(f.Kind), f.Safe
 				if f.Kind == fault.Internal {
-					out.Error = err.Error() // whoever asks here owns the machine
+					out.Error = err.Error() // the caller has access to the data folder and may see internal errors
 				}
 			}
 			_ = json.NewEncoder(w).Encode(out)
@@ -164,7 +165,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		}
 		if err := local.Backup(r.Context(), w, in.Passphrase); err != nil {
 			cfg.Log.Error("backup", "error", err)
-			panic(http.ErrAbortHandler) // the reader sees the stream break
+			panic(http.ErrAbortHandler) // aborts the stream, so that the client does not take the backup for complete
 		}
 	})
 	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second},
@@ -180,20 +181,21 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the server and removes its socket, once: a later one at the same
-// path is another portal's.
+// Close ends the server and removes the socket. Only the first call removes it, because a later socket
+// at the same path belongs to another portal.
 func (s *Server) Close() {
 	s.srv.Close()
 	s.removed.Do(func() { os.Remove(s.path) })
 }
 
-// remoteControl reaches the running portal over its socket.
+// remoteControl implements Control by calls over the socket of the running portal.
 type remoteControl struct {
 	client *http.Client
 	socket *socketPath
 }
 
-// dialControl returns the control of a portal that runs on the folder.
+// dialControl connects to the portal that runs on the folder. The second result is false if none
+// answers. The caller must call Close.
 func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
 	socket, err := newSocketPath(dir)
 	if err != nil {
@@ -294,7 +296,6 @@ func (c *remoteControl) Verify(ctx context.Context) (r store.Report, err error) 
 	return r, err
 }
 
-// Doctor implements Control.
 func (c *remoteControl) Doctor(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
 	err = c.callOp(ctx, "doctor", controlRequest{Name: q.Agent, Label: q.Portal}, &r)
 	return r, err
