@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Versions and bindings of the protocol, spelled as on agent cards.
+// Versions and bindings of the protocol, spelled as on agent cards, where clients compare them.
 const (
 	Version10   = "1.0"
 	Version03   = "0.3"
@@ -23,20 +23,21 @@ const (
 	BindingREST = "HTTP+JSON"
 )
 
-// Bounds of the data of one call.
+// Bounds of the data that one call of a remote agent may return, because the agent is not trusted.
 const (
 	maxEvents    = 10_000
-	maxTotal     = 8 << 20 // bytes of one answer or stream
-	maxArtifacts = 100     // of one task
-	maxParts     = 1000    // of one message or artifact
-	maxHistory   = 20      // messages of a task's history that are kept
-	maxID        = 256     // bytes of a foreign id
+	maxTotal     = 8 << 20 // bytes of an answer or of a whole stream
+	maxArtifacts = 100     // artifacts of a task
+	maxParts     = 1000    // parts of a message or artifact
+	maxHistory   = 20      // newest messages of a task's history that are kept
+	maxID        = 256     // bytes of an id that a remote agent chose
 )
 
-// MaxArtifacts is the maximum number of artifacts of one task.
+// MaxArtifacts is the maximum number of artifacts of one task; further ones are dropped.
 const MaxArtifacts = maxArtifacts
 
-// Message is one message of a conversation with an agent.
+// Message is one message of a conversation with an agent. ContextID and TaskID are "" for a message that
+// starts a conversation or task.
 type Message struct {
 	ID        string
 	ContextID string
@@ -47,7 +48,7 @@ type Message struct {
 	Speaker *Speaker
 }
 
-// Status is the state of a remote task. State is empty when the agent gave none that we know.
+// Status is the state of a task. State is empty if the agent gave none, or one that is unknown here.
 type Status struct {
 	State   task.State
 	Message *Message
@@ -55,13 +56,13 @@ type Status struct {
 	At time.Time
 }
 
-// Task is a task of a remote agent.
+// Task is a task as its agent reports it.
 type Task struct {
 	ID        string
 	ContextID string
 	Status    Status
 	Artifacts []task.Artifact
-	// History holds the last messages only.
+	// History holds at most the newest 20 messages, oldest first.
 	History []Message
 }
 
@@ -72,7 +73,8 @@ type StatusUpdate struct {
 	Status    Status
 }
 
-// ArtifactUpdate brings an artifact, or with Append more parts of one.
+// ArtifactUpdate carries a new artifact or, if Append is true, further parts of an artifact that was
+// sent before.
 type ArtifactUpdate struct {
 	TaskID    string
 	ContextID string
@@ -87,7 +89,8 @@ type Event struct {
 	Message  *Message
 	Status   *StatusUpdate
 	Artifact *ArtifactUpdate
-	// Metadata is the metadata of the event itself. It is written and never read.
+	// Metadata is the metadata of the event itself. It is written into answers of this portal, but not
+	// read from remote agents.
 	Metadata map[string]any
 }
 

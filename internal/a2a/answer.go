@@ -14,7 +14,7 @@ type Writer struct{ Version string }
 // timeLayout is RFC 3339 in UTC with milliseconds (§5.6.1).
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Task writes a task.
+// Task returns a task for encoding as JSON.
 func (w Writer) Task(t Task) any { return w.writeTask(t) }
 
 func (w Writer) writeTask(t Task) object {
@@ -36,7 +36,8 @@ func (w Writer) writeTask(t Task) object {
 	return w.addKind(o, "task")
 }
 
-// Tasks writes the answer of ListTasks, whose four fields are always present.
+// Tasks returns the answer of ListTasks for encoding as JSON. Its four fields are always present. next
+// is the token of the next page, "" at the end; total counts all pages.
 func (w Writer) Tasks(list []Task, next string, size, total int) any {
 	out := make([]object, len(list))
 	for i, t := range list {
@@ -56,11 +57,11 @@ func (w Writer) WriteEmpty() any {
 // Null is encoded as null, also in places where a nil value would be omitted.
 type Null struct{}
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON returns null.
 func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// Event writes a StreamResponse of 1.0, which is also the result of SendMessage, or the corresponding
-// bare object of 0.3.
+// Event returns an event for encoding as JSON: a StreamResponse of 1.0, which is also the result of
+// SendMessage, or the corresponding bare object of 0.3.
 func (w Writer) Event(e Event) any {
 	name, o := "", object(nil)
 	switch {
@@ -89,7 +90,7 @@ func (w Writer) Event(e Event) any {
 	return object{name: o}
 }
 
-// addKind adds the field by which 0.3 distinguishes objects.
+// addKind adds the field "kind", by which clients of 0.3 distinguish objects. It does nothing for 1.0.
 func (w Writer) addKind(o object, kind string) object {
 	if w.Version == Version03 {
 		o["kind"] = kind
@@ -161,7 +162,7 @@ func writePart10(p task.Part) object {
 	case len(p.Data) > 0:
 		o["data"] = p.Data
 	default:
-		o["text"] = p.Text // also the empty text that ends a stream
+		o["text"] = p.Text // also if the text is empty, as at the end of a stream
 	}
 	if p.MediaType != "" {
 		o["mediaType"] = p.MediaType
@@ -172,7 +173,7 @@ func writePart10(p task.Part) object {
 	return withMeta(o, p.Metadata)
 }
 
-// ParseTime reads a time in the formats of clients.
+// ParseTime parses a time of a request (RFC 3339 with optional fractions); false if it is malformed.
 func ParseTime(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t, err == nil

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Bounds of the data taken from a card.
+// Bounds of the texts and lists taken from a remote agent's card.
 const (
 	maxTitle       = 100
 	maxDescription = 4000
@@ -36,14 +36,15 @@ type Interface struct {
 type Card struct {
 	// URL is the address that the card was read from.
 	URL string
-	// Interface is the best one that this portal implements: 1.0 before 0.3, JSON-RPC before HTTP+JSON.
+	// Interface is the best of the card's interfaces that this portal implements: 1.0 before 0.3,
+	// JSON-RPC before HTTP+JSON.
 	Interface Interface
 	Streaming bool
 	// NeedsAuth is true when the card names security requirements. AuthHeader is the header of an API
 	// key when that is the only scheme.
 	NeedsAuth  bool
 	AuthHeader string
-	Version    string // the agent's own
+	Version    string // version of the agent, in the agent's own scheme
 	Provider   string
 	// Raw is the card as received, at most 256 KiB, for checking signatures.
 	Raw json.RawMessage
@@ -69,7 +70,7 @@ type wireCard struct {
 	Interfaces   []json.RawMessage `json:"supportedInterfaces"`
 	Requirements []json.RawMessage `json:"securityRequirements"`
 
-	// 0.3
+	// Fields of A2A 0.3.
 	URL                str               `json:"url"`
 	PreferredTransport str               `json:"preferredTransport"`
 	ProtocolVersion    str               `json:"protocolVersion"`
@@ -77,8 +78,8 @@ type wireCard struct {
 	Security           []json.RawMessage `json:"security"`
 }
 
-// parseCard reads a card that was found at address. The error gives, in plain words, the reason why the
-// card cannot be used. ok is false when b is no card at all.
+// parseCard reads a card that was fetched from address. ok is false if b is not a card at all. If the
+// card cannot be used, err states the reason in words for users.
 func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err error) {
 	var w wireCard
 	if !isObject(b) || json.Unmarshal(b, &w) != nil {
@@ -116,7 +117,8 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 	return c, d, true, err
 }
 
-// chooseInterface picks the best interface that may be used.
+// chooseInterface returns the best interface that this portal implements and may call. Its error states
+// why the last unusable one was rejected.
 func chooseInterface(w wireCard, address string) (Interface, error) {
 	best, rank := Interface{}, len(ranking)
 	why := "its card names no interface"
@@ -147,7 +149,7 @@ var ranking = map[string]int{
 	Version03 + " " + BindingRPC: 2, Version03 + " " + BindingREST: 3,
 }
 
-// listInterfaces lists the interfaces of the card, in both versions' formats.
+// listInterfaces lists the interfaces of the card in both formats, those of 1.0 first.
 func listInterfaces(w wireCard) []Interface {
 	var out []Interface
 	for _, b := range w.Interfaces[:min(len(w.Interfaces), maxInterfaces)] {
@@ -192,7 +194,8 @@ func parseBinding(s string) string {
 	return s
 }
 
-// parseVersion maps a version to one that we implement; def stands for an empty one.
+// parseVersion maps versions such as "1.0.2" to Version10, and "0.2" and "0.3" to Version03. Other
+// versions are returned unchanged. An empty version means def.
 func parseVersion(s, def string) string {
 	s = strings.TrimPrefix(s, "v")
 	switch {
@@ -249,7 +252,8 @@ func loopbackName(h string) bool {
 	return err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified())
 }
 
-// keyHeader returns the header of an API key when no bearer scheme is offered.
+// keyHeader returns the header for an API key, or "" if the card offers a bearer scheme or no key in a
+// header. b is the card's securitySchemes.
 func keyHeader(b json.RawMessage) string {
 	var schemes map[string]json.RawMessage
 	if json.Unmarshal(b, &schemes) != nil {
@@ -284,7 +288,7 @@ func keyHeader(b json.RawMessage) string {
 		if k == nil || k.Location+k.In != "header" || !usableHeader(string(k.Name)) {
 			continue
 		}
-		// The first of several by name, so that the choice does not vary.
+		// Of several keys take the first by name, because the order of a map varies.
 		if header == "" || string(k.Name) < header {
 			header = string(k.Name)
 		}
@@ -341,7 +345,7 @@ func cleanLines(in []string, n, max int) []string {
 	return out
 }
 
-// filterModes keeps the strings that have the form of a media type.
+// filterModes returns the strings that have the form of a media type.
 func filterModes(in []string) []string {
 	var out []string
 	for _, s := range cleanLines(in, maxModes, 100) {
@@ -355,10 +359,11 @@ func filterModes(in []string) []string {
 	return out
 }
 
-// strs decodes a JSON array and keeps its strings; any other value is empty.
+// strs is a list of strings from a foreign JSON text. Elements of other types are dropped; a value that
+// is not an array gives an empty list.
 type strs []string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON never fails, so that one malformed field does not make a whole card unusable.
 func (s *strs) UnmarshalJSON(b []byte) error {
 	var list []any
 	if json.Unmarshal(b, &list) != nil {

@@ -8,14 +8,15 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Face holds the addresses on the card of an agent of this portal.
+// Face holds the addresses and texts on the card of an agent of this portal that do not come from the
+// agent itself.
 type Face struct {
 	// Base is the URL of both bindings, without a slash at its end.
 	Base string
 	// Provider and Home are the portal's name and URL, Page the agent's page for people, Icon its
 	// picture or "".
 	Provider, Home, Page, Icon string
-	// Open is true if callers need no credential.
+	// Open is true if guests may call the agent, so that the card demands no credential.
 	Open bool
 	// Only10 omits the fields for clients of 0.3: the test suite of 1.0 rejects fields that 1.0 does
 	// not have.
@@ -40,7 +41,7 @@ type AgentCard struct {
 	Skills        []CardSkill               `json:"skills"`
 	Signatures    []CardSignature           `json:"signatures,omitempty"`
 
-	// The fields that clients of 0.3 read instead.
+	// Fields that only clients of 0.3 read. They are empty with Face.Only10.
 	URL03          string                `json:"url,omitempty"`
 	Transport03    string                `json:"preferredTransport,omitempty"`
 	Version03      string                `json:"protocolVersion,omitempty"`
@@ -48,20 +49,20 @@ type AgentCard struct {
 	ExtendedCard03 bool                  `json:"supportsAuthenticatedExtendedCard,omitempty"`
 }
 
-// CardInterface is one address and binding of the agent.
+// CardInterface is one address of the agent with its binding and protocol version.
 type CardInterface struct {
 	URL     string `json:"url"`
 	Binding string `json:"protocolBinding"`
 	Version string `json:"protocolVersion"`
 }
 
-// CardProvider is the organization that runs the agent's address.
+// CardProvider is the organization behind the agent's address: here always this portal.
 type CardProvider struct {
 	Organization string `json:"organization"`
 	URL          string `json:"url"`
 }
 
-// CardCapabilities lists the optional parts of the protocol that are supported.
+// CardCapabilities lists the optional parts of the protocol that the agent supports.
 type CardCapabilities struct {
 	Streaming  bool            `json:"streaming"`
 	Push       bool            `json:"pushNotifications"`
@@ -69,7 +70,7 @@ type CardCapabilities struct {
 	Extensions []CardExtension `json:"extensions,omitempty"`
 }
 
-// CardExtension is an extension of the protocol.
+// CardExtension announces an extension of the protocol, identified by its URI.
 type CardExtension struct {
 	URI         string         `json:"uri"`
 	Description string         `json:"description"`
@@ -77,31 +78,31 @@ type CardExtension struct {
 	Params      map[string]any `json:"params,omitempty"`
 }
 
-// SecurityScheme is HTTP authentication, the only kind of credential there is.
-// It is written in the forms of both versions, as the SDKs' own servers do.
+// SecurityScheme is HTTP authentication, the only kind of credential that this portal accepts. It has
+// the forms of both versions, as in cards of the SDKs' own servers.
 type SecurityScheme struct {
 	HTTP HTTPAuth `json:"httpAuthSecurityScheme"`
 	Type string   `json:"type,omitempty"`
 	*HTTPAuth
 }
 
-// HTTPAuth is a scheme of the Authorization header.
+// HTTPAuth describes a scheme of the Authorization header.
 type HTTPAuth struct {
 	Description string `json:"description"`
 	Scheme      string `json:"scheme"`
 }
 
-// SecurityRequirement names schemes that a caller must all satisfy.
+// SecurityRequirement lists the schemes that a call must satisfy, all of them together.
 type SecurityRequirement struct {
 	Schemes map[string]ScopeList `json:"schemes"`
 }
 
-// ScopeList is a list of OAuth scopes; ours is always empty.
+// ScopeList is a list of OAuth scopes. It is always empty here, because the scheme is not OAuth.
 type ScopeList struct {
 	List []string `json:"list"`
 }
 
-// CardSkill is one thing the agent can do.
+// CardSkill is one ability of the agent. The protocol requires all fields but Examples.
 type CardSkill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -110,7 +111,7 @@ type CardSkill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// schemeName is the name of the portal's API tokens on the card.
+// schemeName is the name under which a card refers to the portal's API tokens.
 const schemeName = "bearer"
 
 // MakeCard builds the card of an agent of this portal. Lists that the protocol requires hold at least

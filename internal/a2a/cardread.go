@@ -14,16 +14,16 @@ import (
 	"agentsite/internal/hub"
 )
 
-// maxCardBytes bounds a card.
+// maxCardBytes is the maximum size of a card in bytes; a larger one is an error.
 const maxCardBytes = 256 << 10
 
 // WellKnown is the path of a card below the address of its agent (A2A 1.0 §8.2 and late 0.3).
 const WellKnown = "/.well-known/agent-card.json"
 
-// wellKnown lists the paths of a card, that of early 0.3 last.
+// wellKnown lists the paths at which a card is looked for. The second is that of early 0.3.
 var wellKnown = []string{WellKnown, "/.well-known/agent.json"}
 
-// CardPath returns the path of the card of an agent of this portal.
+// CardPath returns the path of the card of this portal's agent with that name.
 func CardPath(name string) string { return "/agents/" + url.PathEscape(name) + WellKnown }
 
 // ErrNoCard is wrapped by ReadCard's error when the host answered without an agent card: another
@@ -32,7 +32,7 @@ var ErrNoCard = errors.New("no agent card")
 
 // ReadCard reads the agent card at or below an address: the address itself when it names a JSON file,
 // else the well-known names below it, then the address itself, then the well-known names of each folder
-// above, the host's root last. The result is cut to our bounds; the proposed name passes
+// above, the host's root last. The result is cut to the bounds of this package; the proposed name passes
 // ident.CheckName.
 //
 // A card may name an interface on another host only when card and interface are both https.
@@ -44,7 +44,8 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 		return Card{}, hub.Described{}, invalidCard(err, "That is not an address like https://example.com/agent.")
 	}
 	client := &http.Client{Transport: rt}
-	var first error // the result at the most specific address
+	// first is the error at the most specific address, which explains a failure best.
+	var first error
 	for _, candidate := range cardCandidates(u) {
 		b, err := fetchCard(ctx, client, candidate)
 		if err != nil {
@@ -79,7 +80,7 @@ func invalidCard(err error, format string, args ...any) error {
 	return f
 }
 
-// cardCandidates lists the possible addresses of a card, most likely first, at most eight.
+// cardCandidates lists the addresses at which the card may be, in the order of ReadCard, at most eight.
 func cardCandidates(u *url.URL) []string {
 	base := *u
 	base.Fragment, base.RawFragment = "", ""
@@ -142,7 +143,7 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 	return b, nil
 }
 
-// ParseCard reads a card that was fetched from an address earlier, cut to our bounds as in ReadCard.
+// ParseCard parses a card that was fetched from address earlier. It applies the bounds of ReadCard.
 // Errors are Invalid faults.
 func ParseCard(b []byte, address string) (hub.Described, error) {
 	_, d, ok, err := parseCard(b, address)

@@ -17,8 +17,8 @@ import (
 // Endpoint is one interface of an agent with the credential for it.
 type Endpoint struct {
 	URL     string
-	Binding string // BindingRPC when empty
-	Version string // Version10 when empty
+	Binding string // "" means BindingRPC
+	Version string // "" means Version10
 	Tenant  string
 	// AuthHeader is the header of the Secret. Empty means Authorization with the Bearer scheme, unless
 	// the secret names a scheme itself. The secret is sent to the URL's own origin only.
@@ -66,8 +66,9 @@ func New(rt http.RoundTripper, ep Endpoint) (*Client, error) {
 	}, nil
 }
 
-// Send sends m and returns the agent's task or message. With wait, the agent answers when it is done or
-// needs something; otherwise at once with its task, if it supports that.
+// Send sends m and returns the agent's task or message. With wait, the agent answers when the task is in
+// a final state or needs input; otherwise at once with the new task, if the agent supports that. Errors
+// that describe the answer are *Error.
 func (c *Client) Send(ctx context.Context, m Message, wait bool) (Event, error) {
 	b, err := c.callOnce(ctx, opSend, "", c.sendParams(m, wait))
 	if err != nil {
@@ -80,23 +81,23 @@ func (c *Client) Send(ctx context.Context, m Message, wait bool) (Event, error) 
 	return ev, err
 }
 
-// Stream sends m and yields the agent's events until the agent closes the stream. An error is yielded
-// last. Breaking the loop closes the connection.
+// Stream sends m and yields the agent's events until the agent closes the stream. An error is the last
+// value. Ending the loop early closes the connection.
 func (c *Client) Stream(ctx context.Context, m Message) iter.Seq2[Event, error] {
 	return c.streamEvents(ctx, opStream, "", c.sendParams(m, true))
 }
 
-// Subscribe yields the events of a task from now on, beginning with the task.
+// Subscribe yields the further events of a task, beginning with the task's present state.
 func (c *Client) Subscribe(ctx context.Context, id string) iter.Seq2[Event, error] {
 	return c.streamEvents(ctx, opSubscribe, id, c.taskParams(id, 0))
 }
 
-// GetTask returns the task with its last messages.
+// GetTask returns the task with at most the newest 20 messages.
 func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
 	return c.taskCall(ctx, opGet, id, c.taskParams(id, maxHistory))
 }
 
-// Cancel asks the agent to stop the task.
+// Cancel asks the agent to stop the task and returns its new state, which need not be canceled yet.
 func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
 	return c.taskCall(ctx, opCancel, id, c.taskParams(id, 0))
 }
@@ -106,7 +107,7 @@ func (c *Client) taskCall(ctx context.Context, op operation, id string, params a
 	if err != nil {
 		return nil, err
 	}
-	// Some agents wrap the task as SendMessage does.
+	// Some agents wrap the task in an object, as in the result of SendMessage.
 	var wrap struct {
 		Task json.RawMessage `json:"task"`
 	}
@@ -116,9 +117,8 @@ func (c *Client) taskCall(ctx context.Context, op operation, id string, params a
 	return c.dec.decodeTask(b)
 }
 
-// ProbeUnknownTask requests a task that cannot exist, so that the agent has no work to do. It returns
-// nil when the agent answered in A2A, with any result: TaskNotFound, or another error of a method that
-// it knows.
+// ProbeUnknownTask requests a task that cannot exist, so that the agent does no work. It returns nil if
+// the answer is any answer of an A2A agent: TaskNotFound, or another error of the method GetTask.
 func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 	_, err := c.GetTask(ctx, randomUUID())
 	e, ok := errors.AsType[*Error](err)
@@ -134,7 +134,7 @@ func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 	case e.Code == CodeMethodNotFound:
 		return shapeError(e.Status, "it speaks JSON-RPC but does not know A2A %s", c.ep.Version)
 	case e.Code <= -32001 && e.Code >= -32009, e.Code == CodeInvalidParams, e.Code == CodeInternal:
-		// Strict agents refuse an id that does not have the form of theirs.
+		// A strict agent refuses an id that does not have the form of its own ids.
 		return nil
 	}
 	return shapeError(e.Status, "it answered a question about a task with error %d", e.Code)
@@ -144,7 +144,7 @@ func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 func randomUUID() string {
 	const hex = "0123456789abcdef"
 	id := []byte("xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx")
-	// 43 base64 characters of fresh randomness, four bits used of each.
+	// 43 base64 characters of new randomness, of which 4 bits each are used.
 	random := ident.NewSecret("")
 	for i, c := range id {
 		if c == 'x' {
@@ -154,10 +154,11 @@ func randomUUID() string {
 	return string(id)
 }
 
-// UserMessage builds a message from this portal.
+// UserMessage returns a message in the role of the user.
 func UserMessage(id string, parts []task.Part) Message { return Message{ID: id, Parts: parts} }
 
-// usableHeader reports whether a credential may be sent in the header name.
+// usableHeader reports whether name is a valid HTTP header field in which a credential may be sent.
+// Headers that control the connection or the message are refused.
 func usableHeader(name string) bool {
 	if len(name) > 64 {
 		return false
@@ -176,7 +177,7 @@ func usableHeader(name string) bool {
 	return true
 }
 
-// setCredential sets the credential in the header that the agent expects.
+// setCredential sets the credential in the header named by Endpoint.AuthHeader.
 func (c *Client) setCredential(h http.Header) {
 	secret := c.ep.Secret
 	if secret == "" {

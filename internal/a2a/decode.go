@@ -9,8 +9,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// decoder reads the union of the formats of 1.0 and 0.3 agents in either binding. The formats differ in
-// names but never contradict each other, except that the 0.3 HTTP+JSON binding wraps values once more.
+// decoder reads the formats of 1.0 and 0.3 in either binding, without knowing which one it gets: the
+// formats differ in names, but never contradict each other. wrapped is true for the HTTP+JSON binding of
+// 0.3, which wraps some values once more.
 type decoder struct{ wrapped bool }
 
 type wireTask struct {
@@ -51,7 +52,7 @@ type wireUpdate struct {
 	LastChunk flag            `json:"lastChunk"`
 }
 
-// decodeEvent reads one StreamResponse or SendMessage result.
+// decodeEvent reads one StreamResponse or one result of SendMessage.
 func (d decoder) decodeEvent(b []byte) (Event, error) {
 	var u struct {
 		Kind           str             `json:"kind"`
@@ -59,7 +60,7 @@ func (d decoder) decodeEvent(b []byte) (Event, error) {
 		Message        json.RawMessage `json:"message"`
 		StatusUpdate   json.RawMessage `json:"statusUpdate"`
 		ArtifactUpdate json.RawMessage `json:"artifactUpdate"`
-		// Fields that identify a bare object of agents that forget the kind.
+		// Fields by which an object is recognized if the agent left out "kind".
 		ID     str             `json:"id"`
 		Status json.RawMessage `json:"status"`
 		Parts  json.RawMessage `json:"parts"`
@@ -170,7 +171,7 @@ func (d decoder) decodeStatus(w wireStatus) Status {
 	return s
 }
 
-// parseState reads every spelling of a state; unknown ones are "".
+// parseState maps every spelling of a state in 1.0 and 0.3 to a task.State; an unknown state is "".
 func parseState(s string) task.State {
 	s = strings.TrimPrefix(strings.ToLower(s), "task_state_")
 	s = strings.ReplaceAll(s, "-", "_")
@@ -255,7 +256,7 @@ func (d decoder) decodePart(b []byte) (task.Part, bool) {
 		w.URL = f.URI + f.WithURI
 		w.Raw = f.Bytes
 		if f.WithBytes != "" {
-			// Some 0.3 agents encode these bytes twice.
+			// Some agents encode these bytes twice in the HTTP+JSON binding of 0.3.
 			p.Raw = decodeBase64(string(f.WithBytes))
 			if twice := decodeBase64(string(p.Raw)); twice != nil && d.wrapped {
 				p.Raw = twice
@@ -286,7 +287,8 @@ func (d decoder) decodePart(b []byte) (task.Part, bool) {
 	return task.Part{}, false
 }
 
-// decodeBase64 reads either alphabet, padded or not; nil means neither.
+// decodeBase64 decodes the standard or the URL alphabet, with or without padding. It returns nil if s is
+// neither.
 func decodeBase64(s string) []byte {
 	s = strings.TrimRight(s, "=")
 	enc := base64.RawStdEncoding
@@ -315,7 +317,7 @@ func cutBytes(s string, max int) string {
 // str decodes a JSON string; any other value counts as absent.
 type str string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON never fails, so that one malformed field does not lose a whole answer.
 func (s *str) UnmarshalJSON(b []byte) error {
 	var v string
 	if json.Unmarshal(b, &v) == nil {
@@ -327,7 +329,7 @@ func (s *str) UnmarshalJSON(b []byte) error {
 // flag decodes a JSON boolean; any other value counts as false.
 type flag bool
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON never fails, so that one malformed field does not lose a whole answer.
 func (f *flag) UnmarshalJSON(b []byte) error {
 	*f = flag(bytes.Equal(b, []byte("true")))
 	return nil

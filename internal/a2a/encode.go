@@ -12,8 +12,8 @@ import (
 
 type object map[string]any
 
-// sendParams builds the parameters of SendMessage. With wait false it asks the agent to answer with its
-// task at once.
+// sendParams builds the parameters of SendMessage. If wait is false, the agent is asked to answer at
+// once with the new task.
 func (c *Client) sendParams(m Message, wait bool) any {
 	msg := object{"messageId": m.ID}
 	if m.ContextID != "" {
@@ -53,7 +53,8 @@ func (c *Client) sendParams(m Message, wait bool) any {
 	return params
 }
 
-// taskParams builds the parameters of the methods that name a task.
+// taskParams builds the parameters of methods that name a task. history is the number of messages to
+// return; 0 leaves the choice to the agent.
 func (c *Client) taskParams(id string, history int) object {
 	params := object{"id": id}
 	if history > 0 {
@@ -96,8 +97,8 @@ func writePartREST03(p task.Part) object {
 	case p.URL != "" || len(p.Raw) > 0:
 		f := object{"mimeType": p.MediaType, "name": p.Filename, "fileWithUri": p.URL}
 		if len(p.Raw) > 0 {
-			// Encoded twice, as in the 0.3 SDKs: the field is bytes in the protobuf and holds a base64
-			// string.
+			// Encoded twice, as the 0.3 SDKs do: the field has type bytes in the protobuf, and the bytes
+			// are themselves a base64 string.
 			once := base64.StdEncoding.EncodeToString(p.Raw)
 			f["fileWithBytes"] = base64.StdEncoding.EncodeToString([]byte(once))
 		}
@@ -110,7 +111,7 @@ func writePartREST03(p task.Part) object {
 	return withMeta(o, p.Metadata)
 }
 
-// dropEmpty removes empty strings.
+// dropEmpty removes the members of o that are empty strings and returns o.
 func dropEmpty(o object) object {
 	for k, v := range o {
 		if v == "" {

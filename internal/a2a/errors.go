@@ -7,10 +7,10 @@ import (
 	"agentsite/internal/egress"
 )
 
-// Fault classifies an answer that is not the expected one.
+// Fault classifies an unexpected answer of a remote agent, so that callers can decide whether to retry.
 type Fault string
 
-// The faults of an answer.
+// The classes of unexpected answers.
 const (
 	// FaultAuth: the agent requires credentials, or other ones.
 	FaultAuth Fault = "auth"
@@ -24,7 +24,7 @@ const (
 	FaultLimit Fault = "limit"
 )
 
-// Codes of A2A errors, as in its JSON-RPC binding.
+// Error codes of A2A, as in its JSON-RPC binding. Codes of the other bindings are mapped to these.
 const (
 	CodeTaskNotFound        = -32001
 	CodeTaskNotCancelable   = -32002
@@ -37,16 +37,16 @@ const (
 	CodeInternal            = -32603
 )
 
-// Error is an answer that is not the expected one. Text is written by us or, for FaultRefused, by the
-// agent, then cut and cleaned. Users may read it.
+// Error describes an unexpected answer of a remote agent. Text may be shown to users: it is written here
+// or, for FaultRefused, by the agent, then cut and cleaned.
 type Error struct {
 	Fault  Fault
-	Code   int // of FaultRefused
-	Status int // HTTP status, 0 inside a stream
+	Code   int // A2A error code; only for FaultRefused
+	Status int // HTTP status; 0 inside a stream
 	Text   string
 }
 
-// Error implements error.
+// Error returns Text, for FaultRefused with the A2A error code, for logs.
 func (e *Error) Error() string {
 	if e.Fault == FaultRefused {
 		return fmt.Sprintf("a2a error %d: %s", e.Code, e.Text)
@@ -54,13 +54,14 @@ func (e *Error) Error() string {
 	return e.Text
 }
 
-// IsCode reports whether err is the agent's A2A error of that code.
+// IsCode reports whether err is an error of the agent (FaultRefused) with that A2A code.
 func IsCode(err error, code int) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Fault == FaultRefused && e.Code == code
 }
 
-// Reason returns a plain sentence with the reason why a call failed.
+// Reason returns a sentence for users with the reason why a call failed, for any error of this package
+// or of egress.
 func Reason(err error) string {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

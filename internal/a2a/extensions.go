@@ -5,17 +5,19 @@ import "strings"
 // The extensions of this portal's agents (§4.6), documented in the manual (docs/connect.md). A caller
 // asks for one by its URI.
 const (
-	// ExtEvents numbers the events of a stream, so that a reader who reconnects gets the missed ones.
+	// ExtEvents adds a number to each event of a stream, so that a client that reconnects gets the
+	// events it missed.
 	ExtEvents = "https://agentsite.dev/ext/events/v1"
-	// ExtOnce makes it harmless to repeat a message that has no context.
+	// ExtOnce allows a client to repeat a message without a context: the portal recognizes the message
+	// id and runs it once.
 	ExtOnce = "https://agentsite.dev/ext/once/v1"
-	// ExtSpeaker names the author of each message in conversations with several members.
+	// ExtSpeaker adds the author to each message, for conversations with several members.
 	ExtSpeaker = "https://agentsite.dev/ext/speaker/v1"
 	// ExtListing adds the portal's directory data of an agent to its extended card.
 	ExtListing = "https://agentsite.dev/ext/listing/v1"
 )
 
-// extensions are the extensions on every card.
+// extensions lists the extensions that every card announces.
 var extensions = []CardExtension{
 	{URI: ExtEvents, Description: "Events of streams have dense numbers; a client that subscribes again with " +
 		"Last-Event-ID gets the missed events or a notice of a gap."},
@@ -24,11 +26,11 @@ var extensions = []CardExtension{
 	{URI: ExtSpeaker, Description: "The metadata of a message names its author."},
 }
 
-// ExtensionsHeader lists, in a request, the extensions that it asks for and, in an answer, those that
-// it follows.
+// ExtensionsHeader is the HTTP header that lists extensions: in a request those that the client asks
+// for, in an answer those that are applied.
 const ExtensionsHeader = "A2A-Extensions"
 
-// ReadExtensions returns the URIs of the header's values, at most maxListed.
+// ReadExtensions returns the URIs in the values of ExtensionsHeader, at most maxListed.
 func ReadExtensions(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -43,17 +45,17 @@ func ReadExtensions(values []string) []string {
 
 // Speaker is the author of a message, in the message's metadata under ExtSpeaker.
 type Speaker struct {
-	// Kind is person, guest or agent.
+	// Kind is "person", "guest" or "agent".
 	Kind   string `json:"kind"`
 	Handle string `json:"handle"`
 	// Portal is the host of the portal where the speaker has an account or a record.
 	Portal string `json:"portal"`
-	// Verified is true if the portal that sends this has verified it.
+	// Verified is true if the sending portal has verified the speaker's identity.
 	Verified bool `json:"verified"`
 }
 
-// NewSpeaker returns the Speaker for a handle: a name on the portal at host own, or name@host of
-// another portal.
+// NewSpeaker returns the Speaker for a handle: name for a member of the portal at host own, name@host
+// for one of another portal.
 func NewSpeaker(kind, handle, own string) Speaker {
 	s := Speaker{Kind: kind, Handle: handle, Portal: own, Verified: kind != "guest"}
 	if _, host, elsewhere := strings.Cut(handle, "@"); elsewhere {

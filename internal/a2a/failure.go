@@ -18,28 +18,28 @@ const (
 	CodeParse            = -32700
 )
 
-// Failure is an error in the answer of a server (§3.3.2, §9.5, §11.6). Text names the problem and the
-// action that solves it.
+// Failure is an error that this portal returns to an A2A client (§3.3.2, §9.5, §11.6). Text names the
+// problem and the action that solves it.
 type Failure struct {
 	Code int
 	Text string
-	// Metadata goes into the error's details, for programs.
+	// Metadata becomes part of the error's details, which programs read.
 	Metadata map[string]string
-	// Status is the HTTP status, and Reason the reason for programs, if the code alone does not
-	// determine them.
+	// Status is the HTTP status and Reason the machine-readable reason. They are set only if the code
+	// alone does not determine them.
 	Status int
 	Reason string
 	// RetryAfter is the time that the caller should wait; zero gives no advice.
 	RetryAfter time.Duration
 }
 
-// Error implements error.
+// Error returns Text.
 func (f *Failure) Error() string { return f.Text }
 
-// Fail returns a failure of a code.
+// Fail returns a Failure with an A2A code and a text for users.
 func Fail(code int, text string) *Failure { return &Failure{Code: code, Text: text} }
 
-// kinds maps each code to its reason, its google.rpc code and its HTTP status.
+// kinds maps each code to its machine-readable reason, its google.rpc status and its HTTP status.
 var kinds = map[int]struct {
 	reason, status string
 	http           int
@@ -61,7 +61,8 @@ var kinds = map[int]struct {
 	CodeInternal:            {"INTERNAL_ERROR", "INTERNAL", http.StatusInternalServerError},
 }
 
-// HTTP returns the status of the failure in the HTTP+JSON binding.
+// HTTP returns the HTTP status of the failure in the HTTP+JSON binding. JSON-RPC answers have status
+// 200.
 func (f *Failure) HTTP() int {
 	if f.Status != 0 {
 		return f.Status
@@ -86,7 +87,7 @@ func (f *Failure) REST() any {
 	return object{"error": object{"code": f.HTTP(), "status": status, "message": f.Text, "details": f.errorDetails()}}
 }
 
-// errorDetails returns the ErrorInfo that both bindings require.
+// errorDetails returns the ErrorInfo that both bindings require, as a list.
 func (f *Failure) errorDetails() []object {
 	meta, reason := f.Metadata, cmp.Or(f.Reason, kinds[f.Code].reason)
 	if meta == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Method is one method of the protocol.
+// Method is one method of the protocol, independent of version and binding.
 type Method int
 
 // The methods of A2A 1.0 (§9.4).
@@ -40,7 +40,7 @@ var methods03 = map[string]Method{
 	"agent/getAuthenticatedExtendedCard": ExtendedCard,
 }
 
-// RPCMethod finds a method by its name in a version.
+// RPCMethod returns the method with that JSON-RPC name in a version, NoMethod if there is none.
 func RPCMethod(name, version string) Method {
 	if version == Version03 {
 		return methods03[name]
@@ -48,12 +48,13 @@ func RPCMethod(name, version string) Method {
 	return methods10[name]
 }
 
-// Route is the meaning of a path of the HTTP+JSON binding.
+// Route is the result of parsing a request path of the HTTP+JSON binding. Fields that the path does not
+// have are "".
 type Route struct {
 	Method Method
 	Tenant string
 	Task   string
-	Config string // of a push notification
+	Config string // id of a push notification config
 }
 
 // RESTRoute parses an HTTP method and a path below the base (§11.3). The path is escaped and begins
@@ -91,7 +92,7 @@ func RESTRoute(method, path string) (r Route, ok bool) {
 			is("GET", GetTask)
 		case "cancel":
 			is("POST", CancelTask)
-		case "subscribe": // the protobuf says GET, the text POST
+		case "subscribe": // the specification's text says POST, its protobuf GET; accept both
 			is("POST", SubscribeTask)
 			is("GET", SubscribeTask)
 		default:

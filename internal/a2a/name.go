@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// ProposeName makes a name that ident.CheckName accepts from a title or, if the title has no usable
-// letters, from the host of address.
+// ProposeName returns a name that ident.CheckName accepts, made from a title or, if the title has no
+// usable letters, from the host of address. The name may be taken already.
 func ProposeName(title, address string) string {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
@@ -28,7 +28,8 @@ func ProposeName(title, address string) string {
 	return "remote-agent"
 }
 
-// makeSlug keeps a–z and 0–9 and puts one hyphen in each gap.
+// makeSlug returns the letters a–z and digits of s in lower case, with one hyphen in place of each run
+// of other characters, and no hyphen at either end.
 func makeSlug(s string) string {
 	var b strings.Builder
 	gap := false

@@ -10,27 +10,27 @@ import (
 // its events sent.
 type PushConfig struct {
 	TaskID string
-	ID     string // "" lets us choose
+	ID     string // "" lets the portal choose an id
 	URL    string
 	Token  string
-	// Scheme and Credentials make the Authorization header of the notifications.
+	// Scheme and Credentials form the Authorization header of each notification: "Scheme Credentials".
 	Scheme, Credentials string
 }
 
-// PushRequest names a config of a task, or all of them with an empty ID.
+// PushRequest names a push notification config of a task, or all of them if ID is empty.
 type PushRequest struct {
 	TaskID string
 	ID     string
 }
 
-// wirePush has the fields of both versions; in 0.3 they are inside of pushNotificationConfig.
+// wirePush has the fields of both versions. In 0.3 they are inside the member pushNotificationConfig.
 type wirePush struct {
 	ID             string `json:"id"`
 	URL            string `json:"url"`
 	Token          string `json:"token"`
 	Authentication *struct {
 		Scheme      string   `json:"scheme"`
-		Schemes     []string `json:"schemes"` // 0.3
+		Schemes     []string `json:"schemes"` // A2A 0.3
 		Credentials string   `json:"credentials"`
 	} `json:"authentication"`
 }
@@ -53,7 +53,7 @@ func (n taskName) taskID() string {
 func ReadPush(b []byte, version string) (PushConfig, *Failure) {
 	var n struct {
 		taskName
-		Config json.RawMessage `json:"pushNotificationConfig"` // 0.3
+		Config json.RawMessage `json:"pushNotificationConfig"` // A2A 0.3
 	}
 	if f := decodeStrict(b, &n); f != nil {
 		return PushConfig{}, f
@@ -75,7 +75,7 @@ func ReadPush(b []byte, version string) (PushConfig, *Failure) {
 	return c, nil
 }
 
-// readPush reads all fields but the task. Field names in errors begin with inside.
+// readPush reads all fields of a config except the task. inside is the prefix of field names in errors.
 func readPush(b []byte, inside string) (c PushConfig, _ *Failure) {
 	var w wirePush
 	if f := decodeStrict(b, &w); f != nil {
@@ -104,7 +104,7 @@ func ReadPushRequest(b []byte, m Method, version string) (PushRequest, *Failure)
 	var w struct {
 		taskName
 		ID     string `json:"id"`
-		Config string `json:"pushNotificationConfigId"` // 0.3
+		Config string `json:"pushNotificationConfigId"` // A2A 0.3
 	}
 	if f := decodeStrict(b, &w); f != nil {
 		return PushRequest{}, f
@@ -124,7 +124,8 @@ func ReadPushRequest(b []byte, m Method, version string) (PushRequest, *Failure)
 	return out, nil
 }
 
-// Push writes a config without its token and credentials, which are secret.
+// Push returns a config for encoding as JSON. Token and credentials are left out, because they are
+// secret.
 func (w Writer) Push(c PushConfig) any {
 	o := object{"id": c.ID, "url": c.URL}
 	if w.Version == Version03 {
@@ -140,7 +141,7 @@ func (w Writer) Push(c PushConfig) any {
 	return o
 }
 
-// Pushes writes all configs of a task. 1.0 has pages; we write one.
+// Pushes returns all configs of a task for encoding as JSON, in a single page.
 func (w Writer) Pushes(list []PushConfig) any {
 	out := make([]any, len(list))
 	for i, c := range list {

@@ -26,9 +26,9 @@ const (
 // SendRequest is SendMessageRequest (§3.2.1).
 type SendRequest struct {
 	Message Message
-	// HistoryLength is nil if the caller gave none.
+	// HistoryLength is the number of messages to return; nil if the client gave none, 0 for no history.
 	HistoryLength *int
-	// Immediate asks for an answer before the task is done.
+	// Immediate asks for an answer before the task is in a final state.
 	Immediate bool
 	// Push is the config for push notifications of the task, nil for none.
 	Push *PushConfig
@@ -40,11 +40,11 @@ type TaskRequest struct {
 	HistoryLength *int
 }
 
-// ListRequest is ListTasksRequest (§3.1.4). Zero values select nothing.
+// ListRequest is ListTasksRequest (§3.1.4). A zero field is no filter.
 type ListRequest struct {
 	ContextID     string
 	State         task.State
-	PageSize      int // 1 to 100
+	PageSize      int // from 1 to 100
 	PageToken     string
 	HistoryLength *int
 	After         time.Time
@@ -53,7 +53,7 @@ type ListRequest struct {
 
 // Call is a request of the JSON-RPC binding.
 type Call struct {
-	ID     json.RawMessage // a string, a number or null
+	ID     json.RawMessage // a string, a number or null, returned unchanged in the answer
 	Method string
 	Params json.RawMessage
 }
@@ -96,7 +96,7 @@ func ReadCall(b []byte) (Call, *Failure) {
 	return c, nil
 }
 
-// decodeStrict reads JSON into v; its error names the field that has the wrong type.
+// decodeStrict decodes JSON into v. Its failure names the field that has the wrong type.
 func decodeStrict(b []byte, v any) *Failure {
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
@@ -124,7 +124,8 @@ func decodeStrict(b []byte, v any) *Failure {
 	return Fail(CodeParse, "The body is not JSON.")
 }
 
-// fieldFailure returns the failure of a field.
+// fieldFailure returns an InvalidParams failure about one field, for users and, in Metadata, for
+// programs.
 func fieldFailure(field, what string) *Failure {
 	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".",
 		Metadata: map[string]string{"field": field}}
@@ -139,7 +140,7 @@ type wireSent struct {
 		Parts      []json.RawMessage `json:"parts"`
 		Extensions []string          `json:"extensions"`
 		References []string          `json:"referenceTaskIds"`
-		// The protobuf names, which its JSON may have as well.
+		// The same fields with their protobuf names, which clients may also send.
 		MessageIDP string `json:"message_id"`
 		ContextIDP string `json:"context_id"`
 		TaskIDP    string `json:"task_id"`
@@ -147,18 +148,18 @@ type wireSent struct {
 	Configuration struct {
 		HistoryLength *int            `json:"historyLength"`
 		Immediately   bool            `json:"returnImmediately"`
-		Blocking      *bool           `json:"blocking"` // 0.3
+		Blocking      *bool           `json:"blocking"` // A2A 0.3
 		Modes         []string        `json:"acceptedOutputModes"`
 		Push          json.RawMessage `json:"taskPushNotificationConfig"`
 		Push03        json.RawMessage `json:"pushNotificationConfig"`
-		// As above.
+		// The same fields with their protobuf names.
 		HistoryLengthP *int            `json:"history_length"`
 		ImmediatelyP   bool            `json:"return_immediately"`
 		PushP          json.RawMessage `json:"task_push_notification_config"`
 	} `json:"configuration"`
 }
 
-// firstOf returns the value of a field that has two names.
+// firstOf returns a unless it is nil, else b: the value of a field that has two names.
 func firstOf[T any](a, b *T) *T {
 	if a != nil {
 		return a
@@ -166,7 +167,8 @@ func firstOf[T any](a, b *T) *T {
 	return b
 }
 
-// ReadSend reads the parameters of SendMessage and SendStreamingMessage in the format of a version.
+// ReadSend reads and checks the parameters of SendMessage and SendStreamingMessage in the format of a
+// version.
 func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	var w wireSent
 	if f := decodeStrict(b, &w); f != nil {
@@ -229,7 +231,8 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	return out, nil
 }
 
-// readPart reads one part, or returns the problem with it.
+// readPart reads one part in the format of a version; problem is "" or the reason why the part is
+// invalid.
 func readPart(b []byte, version string) (p task.Part, problem string) {
 	var w struct {
 		Text      *string         `json:"text"`
@@ -237,7 +240,7 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 		URL       *string         `json:"url"`
 		Data      json.RawMessage `json:"data"`
 		MediaType string          `json:"mediaType"`
-		// MediaTypeP is the name of the protobuf.
+		// MediaTypeP is the same field with its protobuf name.
 		MediaTypeP string `json:"media_type"`
 		Filename   string `json:"filename"`
 		File       *struct {
@@ -287,7 +290,7 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 	return p, ""
 }
 
-// ReadTask reads the parameters of a method that names a task.
+// ReadTask reads and checks the parameters of methods that name a task.
 func ReadTask(b []byte) (TaskRequest, *Failure) {
 	var w struct {
 		ID             string `json:"id"`
@@ -309,7 +312,8 @@ func ReadTask(b []byte) (TaskRequest, *Failure) {
 	return TaskRequest{w.ID, w.HistoryLength}, nil
 }
 
-// ReadTenant reads the tenant of a JSON-RPC request's parameters.
+// ReadTenant returns the tenant in the parameters of a JSON-RPC request, "" if there is none. The tenant
+// selects the agent.
 func ReadTenant(b []byte) (string, *Failure) {
 	var w struct {
 		Tenant string `json:"tenant"`
@@ -326,13 +330,13 @@ func ReadTenant(b []byte) (string, *Failure) {
 	return w.Tenant, nil
 }
 
-// Bounds of pages of ListTasks (§3.1.4).
+// Default and maximum number of tasks on a page of ListTasks (§3.1.4).
 const (
 	defaultPage = 50
 	maxPage     = 100
 )
 
-// ReadList reads the parameters of ListTasks.
+// ReadList reads and checks the parameters of ListTasks.
 func ReadList(b []byte) (ListRequest, *Failure) {
 	var w struct {
 		ContextID     string     `json:"contextId"`
@@ -342,7 +346,7 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 		HistoryLength *int       `json:"historyLength"`
 		After         *time.Time `json:"statusTimestampAfter"`
 		Artifacts     bool       `json:"includeArtifacts"`
-		// The names of the protobuf.
+		// The same fields with their protobuf names.
 		ContextIDP     string     `json:"context_id"`
 		PageSizeP      *int       `json:"page_size"`
 		PageTokenP     string     `json:"page_token"`

@@ -34,7 +34,7 @@ type Signer struct {
 // the portal serves Keys.
 func NewSigner(secret []byte, jku string) (*Signer, error) {
 	s := &Signer{}
-	for i := byte(0); s.key == nil; i++ { // all but one in 2³² digests are a valid key
+	for i := byte(0); s.key == nil; i++ { // all but one in 2³² digests are a valid key; else try the next one
 		d := sha256.Sum256(append([]byte{i}, secret...))
 		key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), d[:])
 		if err != nil && i == 255 {
@@ -55,7 +55,7 @@ func NewSigner(secret []byte, jku string) (*Signer, error) {
 	return s, err
 }
 
-// Keys returns the public keys, as JSON Web Keys.
+// Keys returns the public keys as JSON Web Keys, for the document at jku.
 func (s *Signer) Keys() []any {
 	var out []any
 	for _, k := range s.keys {
@@ -121,8 +121,8 @@ func (s *Signer) signDetached(b []byte) (CardSignature, error) {
 	return CardSignature{s.protected, base64.RawURLEncoding.EncodeToString(raw)}, nil
 }
 
-// stripFields03 removes the fields that 1.0 does not know and the values that its protobuf treats as
-// absent (§8.4.1).
+// stripFields03 removes the fields that are only in 0.3, and the values that the protobuf of 1.0 treats
+// as absent (§8.4.1).
 func stripFields03(card map[string]any) {
 	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security",
 		"supportsAuthenticatedExtendedCard"} {

@@ -16,11 +16,11 @@ import (
 	"agentsite/internal/egress"
 )
 
-// operation is one method of the protocol in its four spellings.
+// operation is one method of the protocol with its names in the versions and bindings.
 type operation struct {
 	rpc10, rpc03 string
-	method       string // of HTTP+JSON
-	path         string // of HTTP+JSON; {id} is the task
+	method       string // HTTP method in the HTTP+JSON binding
+	path         string // path in the HTTP+JSON binding; {id} is replaced by the task's id
 	stream       bool
 }
 
@@ -29,12 +29,13 @@ var (
 	opStream = operation{"SendStreamingMessage", "message/stream", http.MethodPost, "/message:stream", true}
 	opGet    = operation{"GetTask", "tasks/get", http.MethodGet, "/tasks/{id}", false}
 	opCancel = operation{"CancelTask", "tasks/cancel", http.MethodPost, "/tasks/{id}:cancel", false}
-	// The text of the specification has POST, its protobuf GET. SDK servers take POST in 1.0, and 0.3
-	// has only GET.
+	// The specification's text says POST, its protobuf GET. SDK servers take POST in 1.0, and 0.3 has
+	// only GET.
 	opSubscribe = operation{"SubscribeToTask", "tasks/resubscribe", http.MethodPost, "/tasks/{id}:subscribe", true}
 )
 
-// callOnce makes one exchange and returns the result's JSON.
+// callOnce makes one request and returns the JSON of its result. The whole answer is at most maxTotal
+// bytes.
 func (c *Client) callOnce(ctx context.Context, op operation, id string, params any) (json.RawMessage, error) {
 	resp, err := c.doRequest(ctx, op, id, params)
 	if err != nil {
@@ -44,8 +45,8 @@ func (c *Client) callOnce(ctx context.Context, op operation, id string, params a
 	return c.readWhole(resp)
 }
 
-// streamEvents makes one exchange whose answer is a stream, or a single JSON answer of an agent that
-// does not stream after all.
+// streamEvents makes one request whose answer is a stream of events. A single JSON answer, of an agent
+// that does not stream after all, is yielded as one event.
 func (c *Client) streamEvents(ctx context.Context, op operation, id string, params any) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		resp, err := c.doRequest(ctx, op, id, params)
@@ -101,7 +102,7 @@ func (c *Client) oneEvent(data []byte) (Event, error) {
 	return c.dec.decodeEvent(data)
 }
 
-// doRequest makes the request and checks the status, not the body.
+// doRequest sends the request and checks the HTTP status. The caller reads and closes the body.
 func (c *Client) doRequest(ctx context.Context, op operation, id string, params any) (*http.Response, error) {
 	req, err := c.newRequest(ctx, op, id, params)
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *Client) newRequest(ctx context.Context, op operation, id string, params
 	return req, nil
 }
 
-// restURL appends the method's path to the base, whose query stays.
+// restURL appends the operation's path to the base URL and keeps the query of the base.
 func (c *Client) restURL(op operation, id string) *url.URL {
 	u := *c.base
 	base := strings.TrimRight(u.EscapedPath(), "/")
@@ -187,7 +188,7 @@ func (c *Client) restURL(op operation, id string) *url.URL {
 	return &u
 }
 
-// readWhole reads a single JSON answer.
+// readWhole reads a body that is one JSON answer and returns its result.
 func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 	b, err := io.ReadAll(&capped{r: resp.Body, left: maxTotal})
 	if err != nil {
@@ -202,7 +203,7 @@ func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 	return b, nil
 }
 
-// rpcResult extracts the result of a JSON-RPC answer.
+// rpcResult returns the result in a JSON-RPC answer, or its error as *Error.
 func rpcResult(b []byte, status int) (json.RawMessage, error) {
 	var w struct {
 		Version str             `json:"jsonrpc"`
@@ -222,7 +223,7 @@ func rpcResult(b []byte, status int) (json.RawMessage, error) {
 	return w.Result, nil
 }
 
-// restError returns the error in an HTTP+JSON answer, or nil.
+// restError returns the error in an HTTP+JSON answer as *Error, or nil if the answer is no error.
 func restError(b []byte, status int) error {
 	var w struct {
 		Error *struct {
@@ -230,7 +231,7 @@ func restError(b []byte, status int) error {
 			Message str               `json:"message"`
 			Details []json.RawMessage `json:"details"`
 		} `json:"error"`
-		// The fields of 0.3 agents.
+		// Fields of A2A 0.3.
 		Message str `json:"message"`
 		Code    int `json:"code"`
 	}
@@ -283,13 +284,13 @@ func restError(b []byte, status int) error {
 }
 
 func refusedError(code, status int, message string) *Error {
-	if code == -31401 || code == -31403 { // a2a-go's own codes
+	if code == -31401 || code == -31403 { // codes of the library a2a-go for failed authentication
 		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
 	}
 	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, 300)}
 }
 
-// notA2AError describes an answer that is not A2A.
+// notA2AError describes an answer that is not A2A, so that users can see what runs at the address.
 func notA2AError(b []byte, status int) *Error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
@@ -316,13 +317,14 @@ func mediaType(resp *http.Response) string {
 	return t
 }
 
-// capped bounds the size of one answer.
+// capped is a reader that fails after left bytes, because an io.LimitedReader would look like a normal
+// end.
 type capped struct {
 	r    io.Reader
 	left int64
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. After left bytes it returns a FaultLimit error.
 func (c *capped) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, limitError("the agent's answer is larger than %d MiB", maxTotal>>20)

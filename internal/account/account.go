@@ -10,18 +10,18 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Policy decides which visitors may sign up.
+// Policy decides which visitors may create an account.
 type Policy string
 
-// Open lets all visitors sign up, Invite only holders of an invitation, Closed none. The operator's
-// one-time link works under each.
+// Open admits all visitors, Invite only those with an invitation, Closed none. The one-time link for the
+// first operator works with every policy.
 const (
 	Open   Policy = "open"
 	Invite Policy = "invite"
 	Closed Policy = "closed"
 )
 
-// Account is a person on this portal.
+// Account is a person's account on this portal.
 type Account struct {
 	ID           string
 	Name         string
@@ -32,13 +32,14 @@ type Account struct {
 	CreatedAt    time.Time
 }
 
-// Disabled reports whether the account is disabled: it cannot sign in or act.
+// Disabled reports whether the account is disabled. It then cannot sign in, and its credentials do not
+// exist any more.
 func (a Account) Disabled() bool { return !a.DisabledAt.IsZero() }
 
 // CredentialKind is the purpose of a secret.
 type CredentialKind string
 
-// The kinds of credentials. A guest session belongs to no account.
+// The kinds of credentials. Only GuestCredential belongs to a visitor without an account.
 const (
 	SessionCredential CredentialKind = "session"
 	GuestCredential   CredentialKind = "guest"
@@ -61,8 +62,8 @@ type Credential struct {
 	ExpiresAt time.Time
 }
 
-// Lifetimes of credentials. A session's lifetime counts from its last use, with the precision of
-// touchAfter.
+// Lifetimes of credentials. A session's lifetime restarts with each use; touchAfter is the precision, so
+// that not every request writes.
 const (
 	sessionLife  = 30 * 24 * time.Hour
 	guestLife    = 30 * 24 * time.Hour
@@ -74,14 +75,14 @@ const (
 	touchAfter   = 15 * time.Minute
 )
 
-// Accounts stores people. Absent rows are NotFound faults, taken names Conflict faults.
+// Accounts stores accounts. A missing account is a NotFound fault, a taken name a Conflict fault.
 type Accounts interface {
-	// CreateAccount stores the account and takes its name. When spend is not empty, the credential with
-	// that hash must exist unexpired and is used up in the same transaction.
+	// CreateAccount stores the account and takes its name. If spend is not empty, the credential with
+	// that hash must be unexpired and of one of kinds, and is deleted in the same transaction.
 	CreateAccount(ctx context.Context, a Account, spend string, kinds ...CredentialKind) error
 	AccountByName(ctx context.Context, name string) (Account, error)
 	AccountByID(ctx context.Context, id string) (Account, error)
-	// ListAccounts returns accounts by name, after the given one.
+	// ListAccounts returns at most limit accounts ordered by name, beginning after the given name.
 	ListAccounts(ctx context.Context, after string, limit int) ([]Account, error)
 	// SetDisabled disables (at not zero) or enables the account and, when
 	// disabling, deletes its credentials in the same transaction.
@@ -90,33 +91,35 @@ type Accounts interface {
 
 // Passwords changes the password of an account.
 type Passwords interface {
-	// SetPassword stores the hash and deletes the account's sessions, except the credential keep. With
-	// spend, the reset link with that hash is used up.
+	// SetPassword stores the password hash and deletes the account's sessions, except the credential
+	// with id keep. If spend is not empty, the reset link with that hash is deleted in the same
+	// transaction.
 	SetPassword(ctx context.Context, id, hash, keep, spend string) error
 }
 
-// Emails stores the mail addresses for reset links.
+// Emails stores the mail address of an account, to which reset links are sent.
 type Emails interface {
 	SetEmail(ctx context.Context, id, email string) error
 }
 
-// Credentials stores secrets' hashes.
+// Credentials stores hashes of secrets.
 type Credentials interface {
 	AddCredential(ctx context.Context, c Credential) error
 	// CredentialByHash returns an unexpired credential and its account, which
 	// is zero for guests, invitations and the setup link.
 	CredentialByHash(ctx context.Context, hash string) (Credential, Account, error)
-	// ListCredentials returns the credentials of an account ("" for those without one) and kind.
+	// ListCredentials returns the credentials of that kind of an account, or those without an account if
+	// accountID is "".
 	ListCredentials(ctx context.Context, accountID string, kind CredentialKind) ([]Credential, error)
-	// DeleteCredentials deletes by id, scoped by account; an empty id deletes every one of that kind.
-	// It returns the ids that it deleted.
+	// DeleteCredentials deletes the credential id of an account; an empty id means all of that kind. It
+	// returns the ids of the deleted ones.
 	DeleteCredentials(ctx context.Context, accountID, id string, kind CredentialKind) ([]string, error)
-	// Touch records a use and moves the expiry. Readers see the change at once. It is written to disk a
-	// moment later, and a crash may lose it.
+	// Touch stores the time of the last use and a new expiry. Readers see the change at once; it is
+	// written to disk a moment later and may be lost in a crash.
 	Touch(ctx context.Context, hash string, used, expires time.Time) error
 }
 
-// Store holds all data of the service.
+// Store is the storage port of Service.
 type Store interface {
 	Accounts
 	Passwords
@@ -126,7 +129,7 @@ type Store interface {
 	CountOperators(ctx context.Context) (int, error)
 }
 
-// Mailer sends mail; nil if the operator configured none.
+// Mailer sends mail. A nil Mailer means that the operator configured no mail server.
 type Mailer interface {
 	Send(ctx context.Context, to, subject, text string) error
 }

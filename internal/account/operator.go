@@ -10,7 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// requireOperator demands the operator, or the system (the command line on the data folder).
+// requireOperator returns a Forbidden fault unless the actor is an operator, with a credential for
+// administration, or the system (the command line on the data folder).
 func requireOperator(actor ident.Actor) error {
 	if actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin) {
 		return nil
@@ -31,7 +32,8 @@ func (s *Service) Setup(ctx context.Context) (string, error) {
 	return s.issueCredential(ctx, Credential{Kind: SetupCredential}, ident.LinkPrefix, setupLife)
 }
 
-// List returns accounts by name, after the given one; at most 100.
+// List returns at most 100 accounts ordered by name, beginning after the given name. Only operators may
+// call it.
 func (s *Service) List(ctx context.Context, actor ident.Actor, after string) ([]Account, error) {
 	if err := requireOperator(actor); err != nil {
 		return nil, err
@@ -39,13 +41,14 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, after string) ([]
 	return s.store.ListAccounts(ctx, after, 100)
 }
 
-// Disable ends the account's credentials, open streams and running work. The account stays in the
-// database and can be enabled again.
+// Disable deletes the account's credentials and ends its streams and running tasks. The account stays in
+// the database and can be enabled again. Only operators may call it; they cannot disable themselves or
+// the last operator.
 func (s *Service) Disable(ctx context.Context, actor ident.Actor, name string) error {
 	return s.setDisabled(ctx, actor, name, clock.Now())
 }
 
-// Enable lets a disabled account sign in again; its old tokens stay void.
+// Enable lets a disabled account sign in again. Its deleted tokens are not restored.
 func (s *Service) Enable(ctx context.Context, actor ident.Actor, name string) error {
 	return s.setDisabled(ctx, actor, name, time.Time{})
 }
@@ -89,8 +92,8 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	return nil
 }
 
-// ResetLink makes a link that lets its bearer set the account's password, and
-// voids earlier ones.
+// ResetLink returns a link with which its bearer can set the account's password, and makes earlier links
+// invalid. Only operators may call it.
 func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string) (string, error) {
 	if err := requireOperator(actor); err != nil {
 		return "", err
@@ -131,8 +134,8 @@ func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
 	return s.cfg.URL + "/reset?link=" + secret, nil
 }
 
-// MailReset sends a reset link to the account's mail address, if the portal can send mail. The answer
-// does not reveal whether the account exists.
+// MailReset sends a reset link to the account's mail address. The result does not reveal whether the
+// account exists. It is an Unavailable fault if the portal sends no mail.
 func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string) error {
 	if s.cfg.Mailer == nil {
 		return fault.New(fault.Unavailable, "This portal sends no mail. Ask its operator for a reset link.")
@@ -169,7 +172,7 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 // resetMail is a mail with a reset link that waits to be sent.
 type resetMail struct{ account, to, text string }
 
-// Run sends the waiting mails until ctx ends.
+// Run sends the mails of MailReset until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
@@ -183,7 +186,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Reset sets a new password with a reset link, ends all sessions, and returns the account.
+// Reset sets a new password with the secret of a reset link, ends all sessions, and returns the account.
+// A wrong secret is a NotFound fault.
 func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password string) (Account, error) {
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return Account{}, fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
@@ -206,7 +210,8 @@ func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password
 	return a, s.setPassword(ctx, a.ID, password, "", hash)
 }
 
-// Invitation creates an invitation and returns its secret.
+// Invitation creates an invitation and returns its secret, which is not stored. label is a note for the
+// operator. Only operators may call it.
 func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label string) (string, error) {
 	if err := requireOperator(actor); err != nil {
 		return "", err
@@ -222,7 +227,7 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 	return s.issueCredential(ctx, Credential{Kind: InviteCredential, Label: label}, ident.InvitePrefix, inviteLife)
 }
 
-// Invitations lists the open invitations.
+// Invitations returns the unused and unexpired invitations. Only operators may call it.
 func (s *Service) Invitations(ctx context.Context, actor ident.Actor) ([]Credential, error) {
 	if err := requireOperator(actor); err != nil {
 		return nil, err
@@ -230,14 +235,14 @@ func (s *Service) Invitations(ctx context.Context, actor ident.Actor) ([]Credent
 	return s.store.ListCredentials(ctx, "", InviteCredential)
 }
 
-// RevokeInvitation makes an open invitation void.
+// RevokeInvitation deletes an unused invitation. Only operators may call it.
 func (s *Service) RevokeInvitation(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireOperator(actor); err != nil {
 		return err
 	}
 	var ids []string
 	var err error
-	if id != "" { // the store treats an empty id as every invitation
+	if id != "" { // for the store, an empty id means all invitations
 		ids, err = s.store.DeleteCredentials(ctx, "", id, InviteCredential)
 	}
 	if err == nil && len(ids) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// Bounds of a password, in characters and bytes.
+// Minimum and maximum length of a password in characters, and its maximum size in bytes.
 const (
 	minPassword      = 10
 	maxPassword      = 256
@@ -19,22 +19,23 @@ const (
 // MinPassword is the minimum length of a password in characters, for forms.
 const MinPassword = minPassword
 
-// hashParams are OWASP's minimum for argon2id: 19 MiB, two passes, one
-// thread. They are fixed so that the cost does not depend on the machine.
+// hashParams are the minimum that OWASP recommends for argon2id: 19 MiB, two passes, one thread. They
+// are constant so that all hashes cost the same on every machine.
 var hashParams = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// cheapParams are the parameters for Config.CheapHashes.
+// cheapParams replace hashParams if Config.CheapHashes is set.
 var cheapParams = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashesAtOnce bounds the memory and CPU use of concurrent sign-ins.
+// hashesAtOnce is the number of concurrent hash computations, which bounds the memory and processor time
+// of sign-ins.
 const hashesAtOnce = 2
 
-// hasher runs argon2id for at most hashesAtOnce callers at a time.
+// hasher computes password hashes, at most hashesAtOnce at a time. Other callers wait.
 type hasher struct {
 	params argon2id.Params
 	slots  chan struct{}
 	once   sync.Once
-	decoy  string // by decoyHash
+	decoy  string // set once by decoyHash
 }
 
 func newHasher(cheap bool) *hasher {
@@ -48,12 +49,13 @@ func newHasher(cheap bool) *hasher {
 	}
 }
 
-// decoyHash returns a hash that is compared for unknown names, so that the answer takes as long.
+// decoyHash returns a hash that no password matches. It is compared for unknown names, so that the
+// answer takes as long as for known ones.
 func (h *hasher) decoyHash() string {
 	h.once.Do(func() {
 		hash, err := argon2id.CreateHash("no account has this password", &h.params)
 		if err != nil {
-			panic(err) // crypto/rand never fails
+			panic(err) // cannot happen: crypto/rand never fails
 		}
 		h.decoy = hash
 	})
@@ -79,7 +81,8 @@ func (h *hasher) hashPassword(ctx context.Context, password string) (string, err
 	return argon2id.CreateHash(password, &h.params)
 }
 
-// matchesHash compares password with hash. An empty hash takes as long and never matches.
+// matchesHash reports whether password belongs to hash. An empty hash never matches, but takes as long.
+// The error is that of ctx while waiting.
 func (h *hasher) matchesHash(ctx context.Context, password, hash string) (bool, error) {
 	if len(password) > maxPasswordBytes {
 		return false, nil
@@ -95,7 +98,8 @@ func (h *hasher) matchesHash(ctx context.Context, password, hash string) (bool, 
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// CheckPassword returns the problem with a new password, or nil.
+// CheckPassword returns the problem with a new password, or nil. name is the account's name, which must
+// not be the password.
 func CheckPassword(password, name string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPassword || n > maxPassword || len(password) > maxPasswordBytes:

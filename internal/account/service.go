@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Policy Policy
 	Guests bool
-	// URL is the portal's address, for links.
+	// URL is the portal's address, to which links lead.
 	URL    string
 	Mailer Mailer
 	Log    *slog.Logger
@@ -24,19 +24,21 @@ type Config struct {
 	CheapHashes bool
 }
 
-// Service implements the rules of accounts for all interfaces. Create it with New.
+// Service implements the rules of accounts for pages, API and command line. It is safe for concurrent
+// use. Create it with New.
 type Service struct {
 	store  Store
 	cfg    Config
 	hasher *hasher
-	// logins bounds guesses per name and per address, signups per address.
+	// loginsByName limits guesses at one account from one address, loginsByAddr all guesses from one
+	// address, signups and guests the new accounts and guest sessions from one address.
 	loginsByName, loginsByAddr, signups, guests *limit.Keyed
 	watch                                       *watchers
 	ended                                       chan string
-	resetMails                                  chan resetMail // for Run
+	resetMails                                  chan resetMail // mails that Run sends
 }
 
-// New returns a service on store.
+// New returns a service on store. Mails are sent only while Run runs.
 func New(store Store, cfg Config) *Service {
 	return &Service{
 		store: store, cfg: cfg, hasher: newHasher(cfg.CheapHashes),
@@ -50,20 +52,20 @@ func New(store Store, cfg Config) *Service {
 	}
 }
 
-// Policy returns the policy for sign-up.
+// Policy returns the policy for new accounts.
 func (s *Service) Policy() Policy { return s.cfg.Policy }
 
 // Guests reports whether visitors without an account may talk to agents.
 func (s *Service) Guests() bool { return s.cfg.Guests }
 
-// CanMail reports whether reset links can be sent by mail.
+// CanMail reports whether MailReset can send reset links.
 func (s *Service) CanMail() bool { return s.cfg.Mailer != nil }
 
-// Ended delivers the ids of accounts that were disabled, so that the reader stops their work. Ids are
-// dropped when nothing reads the channel, because work that starts later checks the account anyway.
+// Ended returns a channel with the ids of accounts that were disabled or enabled. The reader stops their
+// work. Ids are dropped if the reader is too slow; work that starts later checks the account anyway.
 func (s *Service) Ended() <-chan string { return s.ended }
 
-// SetEmail sets the mail address for the actor's reset links; "" removes it.
+// SetEmail sets the address to which the actor's reset links are mailed; "" removes it.
 func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string) error {
 	if err := requirePerson(actor); err != nil {
 		return err
@@ -77,7 +79,8 @@ func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string)
 	return s.store.SetEmail(ctx, actor.ID, email)
 }
 
-// requirePerson demands an account, and a credential that covers account matters.
+// requirePerson returns a fault unless the actor has an account and a credential that covers changes to
+// it.
 func requirePerson(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in first.")
@@ -88,7 +91,7 @@ func requirePerson(actor ident.Actor) error {
 	return nil
 }
 
-// Me returns the actor's own account.
+// Me returns the actor's own account. Actors without an account get a fault.
 func (s *Service) Me(ctx context.Context, actor ident.Actor) (Account, error) {
 	if err := requirePerson(actor); err != nil {
 		return Account{}, err
@@ -96,7 +99,8 @@ func (s *Service) Me(ctx context.Context, actor ident.Actor) (Account, error) {
 	return s.store.AccountByID(ctx, actor.ID)
 }
 
-// ChangePassword sets a new password after checking the old one, and ends the account's other sessions.
+// ChangePassword sets a new password after checking the old one. It ends the account's sessions except
+// the one of the actor.
 func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, password string) error {
 	a, err := s.Me(ctx, actor)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 	if secret, err = s.StartSession(ctx, a); err != nil {
 		return "", err
 	}
-	// If the password was changed while this one was compared, the session is revoked.
+	// The password may have changed while the old one was compared; then the session is revoked.
 	if now, err := s.store.AccountByID(ctx, a.ID); err != nil {
 		return "", err
 	} else if now.PasswordHash != a.PasswordHash {
@@ -55,15 +55,15 @@ func errWrongPassword() error {
 	return fault.New(fault.Unauthenticated, "Name or password is wrong. Try again, or ask the operator for a reset link.")
 }
 
-// guessKey returns the key by which guesses at one account from one address are counted. Account names
-// are never longer than maxGuessKey, so cutting the name bounds memory without mixing accounts.
+// guessKey returns the key under which guesses at one account from one address are counted. The name is
+// cut to bound memory; account names are shorter, so different accounts have different keys.
 func guessKey(name, addr string) string {
 	return name[:min(len(name), maxGuessKey)] + "|" + addr
 }
 
 const maxGuessKey = 64
 
-// revokeSecret deletes a credential that was just issued.
+// revokeSecret deletes a credential that was issued a moment ago. A missing one is no error.
 func (s *Service) revokeSecret(ctx context.Context, secret string) error {
 	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(secret))
 	if fault.Is(err, fault.NotFound) {
@@ -75,13 +75,13 @@ func (s *Service) revokeSecret(ctx context.Context, secret string) error {
 	return err
 }
 
-// StartSession starts a new session of the account and returns its secret.
+// StartSession starts a new session of the account and returns its secret, which is not stored.
 func (s *Service) StartSession(ctx context.Context, a Account) (string, error) {
 	return s.issueCredential(ctx, Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
 }
 
-// StartGuest starts a session of a visitor, so that their conversations stay theirs, and returns its
-// secret.
+// StartGuest starts a guest session and returns its secret and actor. The visitor's conversations belong
+// to the session. The number of sessions from one address is limited.
 func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, ident.Actor, error) {
 	if !s.cfg.Guests {
 		return "", actor, fault.New(fault.Unauthenticated, "Sign in to talk to agents on this portal.")
@@ -121,8 +121,8 @@ func (s *Service) issueCredential(ctx context.Context, c Credential, prefix stri
 	return secret, nil
 }
 
-// Authenticate maps a presented secret (session, guest session or API token) to an Actor with its
-// present rights. Any other secret is Unauthenticated.
+// Authenticate returns the actor with the present rights for a secret: session, guest session or API
+// token. Any other secret is an Unauthenticated fault. addr is the client's address.
 func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.Actor, error) {
 	none := fault.New(fault.Unauthenticated, "Your session or token is unknown or has ended. Sign in again, or make a new token.")
 	if secret == "" {
@@ -138,7 +138,7 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 	actor := ident.Actor{Credential: c.ID, Addr: addr}
 	switch c.Kind {
 	case GuestCredential:
-		if !s.cfg.Guests { // it was issued when guests were allowed
+		if !s.cfg.Guests { // the session was issued before the operator excluded guests
 			return ident.Actor{}, none
 		}
 		actor.Kind, actor.ID = ident.Guest, c.ID
@@ -170,7 +170,7 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 	return actor, nil
 }
 
-// LogOut ends the session or guest session that the actor presented.
+// LogOut ends the session or guest session with which the actor authenticated, and its streams.
 func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
 	if actor.Credential == "" {
 		return nil
@@ -188,7 +188,7 @@ func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
 	return nil
 }
 
-// LogOutEverywhere ends every session of the actor's account.
+// LogOutEverywhere ends all sessions of the actor's account, but not its API tokens.
 func (s *Service) LogOutEverywhere(ctx context.Context, actor ident.Actor) error {
 	if err := requirePerson(actor); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *Service) LogOutEverywhere(ctx context.Context, actor ident.Actor) error
 	return nil
 }
 
-// Sessions counts the actor's sessions.
+// Sessions returns the number of the actor's sessions.
 func (s *Service) Sessions(ctx context.Context, actor ident.Actor) (int, error) {
 	if err := requirePerson(actor); err != nil {
 		return 0, err

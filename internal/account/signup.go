@@ -15,12 +15,12 @@ type SignUp struct {
 	Name     string
 	Password string
 	Email    string
-	// Invite is an invitation, or the operator's one-time secret.
+	// Invite is the secret of an invitation or of the operator's one-time link; "" for none.
 	Invite string
 }
 
-// SignUp creates an account by the portal's policy. With the one-time secret
-// the account becomes the operator's.
+// SignUp creates an account if the portal's policy allows it, and uses up the invitation. With the
+// secret of the one-time link the account becomes an operator account.
 func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Account, error) {
 	if wait, ok := s.signups.Allow(actor.Addr); !ok {
 		return Account{}, fault.Limited(wait, "Too many sign-ups from your address. Try again in a few minutes.")
@@ -45,8 +45,8 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		}
 		a.Operator = c.Kind == SetupCredential
 		if a.Operator {
-			// The link is for a portal without an operator: an operator account that was created on the
-			// command line in the meantime makes it void.
+			// The link is only for a portal without an operator. An operator account that was created on
+			// the command line since makes it invalid.
 			if n, err := s.store.CountOperators(ctx); err != nil {
 				return Account{}, err
 			} else if n > 0 {
@@ -103,7 +103,7 @@ func (s *Service) checkDraft(name, password, email string) error {
 	return c.Err()
 }
 
-// checkEmail accepts no address, or one plain address.
+// checkEmail adds a problem to c unless email is empty or one plain address.
 func checkEmail(c *fault.Check, email string) {
 	if email == "" {
 		return

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Tokens lists the actor's API tokens, newest first.
+// Tokens returns the actor's API tokens without their secrets, newest first.
 func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, error) {
 	if err := requirePerson(actor); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 type NewToken struct {
 	Label  string
 	Scopes []ident.Scope
-	// Life is at most a year; zero means 90 days.
+	// Life is the time until the token expires, at most a year; zero means 90 days.
 	Life time.Duration
 }
 
@@ -47,7 +47,8 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 	return s.createToken(ctx, actor.ID, in)
 }
 
-// CreateTokenFor is CreateToken for the operator, from the command line.
+// CreateTokenFor creates an API token for the account with that name, on the command line. The actor
+// must be the operator or the system.
 func (s *Service) CreateTokenFor(ctx context.Context, actor ident.Actor, name string, in NewToken) (string, error) {
 	if err := requireOperator(actor); err != nil {
 		return "", err
@@ -91,13 +92,13 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	return s.issueCredential(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
 }
 
-// RevokeToken ends one of the actor's tokens and every stream opened with it.
+// RevokeToken deletes one of the actor's tokens and ends every stream opened with it.
 func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requirePerson(actor); err != nil {
 		return err
 	}
 	var ids []string
-	if id != "" { // the store treats an empty id as every token
+	if id != "" { // for the store, an empty id means all tokens
 		var err error
 		if ids, err = s.store.DeleteCredentials(ctx, actor.ID, id, TokenCredential); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// watchers cancels long-lived streams when the right that they were opened with ends.
+// watchers cancels long-lived streams when the account or credential that opened them becomes invalid.
 type watchers struct {
 	mu   sync.Mutex // guards keys
 	keys map[string]map[*watcher]struct{}
@@ -34,13 +34,12 @@ func (w *watchers) endStreams(ids ...string) {
 	}
 }
 
-// EndStreams ends at once all streams of a credential that does not belong to an account: see
-// ident.Actor.
+// EndStreams ends at once all streams that were opened with a credential without an account, for example
+// that of another portal (ident.PortalCredential).
 func (s *Service) EndStreams(credential string) { s.watch.endStreams(credential) }
 
-// Guard returns a context that ends at once when the actor's account is
-// disabled or the credential it came with is revoked. The caller must call
-// stop when the stream is over.
+// Guard returns a context that ends at once when the actor's account is disabled or the actor's
+// credential is revoked. The caller must call stop when the stream ends.
 func (s *Service) Guard(ctx context.Context, actor ident.Actor) (guarded context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	x := &watcher{cancel: cancel}

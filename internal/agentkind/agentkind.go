@@ -1,44 +1,52 @@
-// Package agentkind is the table of the kinds of agents: how an agent is reached or run, and all that pages, checks and
-// other portals need to know of that. A new kind needs a row here, its settings in package hub and a driver.
+// Package agentkind is the table of the kinds of agents. A row holds the way an agent is reached or run
+// and the texts and properties that pages, checks and other portals need. A new kind needs a row here,
+// its settings in package hub and a driver.
 package agentkind
 
 import "slices"
 
-// Kind says how an agent is reached or run.
+// Kind is the way an agent is reached or run. The values appear in the API, the database and signed
+// records.
 type Kind string
 
 // The kinds that a portal can reach or run.
 const (
-	Builtin Kind = "builtin" // part of the portal
-	A2A     Kind = "a2a"     // reached by A2A at its own address
-	MCP     Kind = "mcp"     // a server of tools, reached by MCP (Streamable HTTP)
+	Builtin Kind = "builtin" // code in this binary
+	A2A     Kind = "a2a"     // an A2A agent at its own address
+	MCP     Kind = "mcp"     // an MCP server (Streamable HTTP), whose tools are called
 	OpenAI  Kind = "openai"  // a model or assistant behind the OpenAI chat API
 	Prompt  Kind = "prompt"  // instructions that the portal runs on a model
-	Link    Kind = "link"    // a program that dials in
+	Link    Kind = "link"    // a program that connects out to the portal
 )
 
-// Spec is what the portal knows of a kind.
+// Spec is one row of the table: the properties of a kind and the texts about it.
 type Spec struct {
 	Kind Kind
-	// Label names the kind in lists, Help describes an agent of it on its page, Remote that of another portal.
+	// Label is the short name of the kind in lists. Help describes an agent of this portal on its page,
+	// Remote an agent of another portal.
 	Label, Help, Remote string
-	// Choice, When and Example are texts of the form: the kind's name, when to choose it, an example of an address.
+	// Choice, When and Example are texts of the registration form: name of the kind, when to choose it,
+	// example of an address.
 	Choice, When, Example string
-	// Address is an example of an address for errors; empty if agents of the kind have none.
+	// Address is an example of an address in error messages; empty if agents of the kind have none.
 	Address string
 	// Secret is the name of the credential in requests and forms; empty if there is none.
 	Secret string
-	// Supplied is the setting that the description at the address supplies; empty if registrations state all settings.
+	// Supplied is the name of the setting that is read from the description at the agent's address;
+	// empty if registrations contain all settings.
 	Supplied string
-	// Registered is true if people register agents of the kind. They are published to other portals.
+	// Registered is true if people can register agents of the kind. Only such agents are published to
+	// other portals.
 	Registered bool
-	// Hosted is true if the portal runs the agents or holds their connections, so that no address is to be proved.
+	// Hosted is true if the portal runs the agents or holds their connections. Then there is no address
+	// whose ownership must be proved.
 	Hosted bool
 	// Unprobed is true if the portal sends no requests to find out whether an agent is alive.
 	Unprobed bool
 }
 
-// table has the registered kinds in the order of the form.
+// table lists the kinds in the order of the registration form; Builtin, which is not registered, is
+// last.
 var table = []Spec{
 	{Kind: A2A, Label: "A2A", Help: "An A2A agent, reached at its owner's own address.",
 		Remote: "Its portal reaches it at its owner’s own address.", Choice: "A2A agent",
@@ -69,7 +77,8 @@ var table = []Spec{
 		Hosted: true, Unprobed: true},
 }
 
-// All returns the rows of all kinds, those that people register first, in the order of the form.
+// All returns the rows of all kinds: first those that people register, in the order of the form. The
+// caller may change the slice.
 func All() []Spec { return slices.Clone(table) }
 
 // Registered returns the kinds that people register, in the order of the form.
@@ -83,7 +92,8 @@ func Registered() []Kind {
 	return list
 }
 
-// Of returns the row of a kind. For an unknown kind it has only texts made of the name.
+// Of returns the row of a kind. For an unknown kind, for example of a newer portal, only texts are set,
+// made from its name.
 func Of(k Kind) Spec {
 	if i := slices.IndexFunc(table, func(s Spec) bool { return s.Kind == k }); i >= 0 {
 		return table[i]
