@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxAgentFile bounds the size of an agent's file in bytes.
+// maxAgentFile is the maximum size of an agent's file in bytes.
 const maxAgentFile = 1 << 20
 
 // registered is the part of the API's agent that is printed after a registration.
@@ -28,8 +28,8 @@ type registered struct {
 	} `json:"liveness"`
 }
 
-// runAgentRegister registers the agent that a file describes, or updates it to match the file. It is
-// idempotent.
+// runAgentRegister registers the agent that a file describes, or updates the registered agent to match
+// the file. Repeating the command changes nothing.
 func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("agent register", args, 1, 1); err != nil {
 		return err
@@ -50,7 +50,7 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 	if name == "" {
 		return fmt.Errorf("%s names no agent; add \"name\", or give --name", args[0])
 	}
-	// The version before shows whether this call created, changed or kept the agent.
+	// The version before the request shows whether the agent was created, changed or unchanged.
 	var before registered
 	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/agents/"+url.PathEscape(name), nil, &before); err != nil {
 		before.Version = 0
@@ -77,7 +77,7 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 	return nil
 }
 
-// readFile reads a small file, or stdin if the name is "-".
+// readFile reads a file of at most most bytes, or stdin if the name is "-".
 func readFile(e env, name string, most int64) ([]byte, error) {
 	r := e.stdin
 	if name != "-" {
@@ -142,7 +142,7 @@ func agentDraft(e env, b []byte, name, dir string, envs []string) (map[string]an
 	return in, nil
 }
 
-// cardDraft converts an agent card to the API's format.
+// cardDraft converts an A2A agent card to the API's format for agents.
 func cardDraft(card map[string]any) map[string]any {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	out := map[string]any{"kind": "a2a", "name": makeSlug(text(card, "name")), "title": text(card, "name"),
@@ -158,7 +158,7 @@ func cardDraft(card map[string]any) map[string]any {
 		var modes []string
 		for _, v := range list {
 			mode, _ := v.(string)
-			if mode == "text" { // as in early agents' cards
+			if mode == "text" { // early cards have "text" instead of a media type
 				mode = "text/plain"
 			}
 			if strings.Contains(mode, "/") {
@@ -190,7 +190,7 @@ func cardDraft(card map[string]any) map[string]any {
 	return out
 }
 
-// makeSlug makes a name from a title, cut to the maximum length.
+// makeSlug makes a valid name from a title, cut to the maximum length.
 func makeSlug(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -205,7 +205,8 @@ func makeSlug(s string) string {
 	return strings.TrimRight(s[:min(len(s), 40)], "-")
 }
 
-// runAgentImport registers the agents of a file, one JSON object per line, for the operator.
+// runAgentImport registers the agents of a file with one JSON object per line. Only the operator may do
+// that.
 func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("agent import", args, 1, 1); err != nil {
 		return err
@@ -253,7 +254,7 @@ func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error 
 	return nil
 }
 
-// runAgentList prints the agents of the token's account.
+// runAgentList prints the agents that belong to the token's account.
 func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 	c, err := newClient(fs)
 	if err != nil {
@@ -278,7 +279,7 @@ func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 	return nil
 }
 
-// runAgentRemove removes one of the account's agents permanently.
+// runAgentRemove removes an agent of the token's account permanently.
 func runAgentRemove(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("agent remove", args, 1, 1); err != nil {
 		return err

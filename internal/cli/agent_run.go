@@ -44,8 +44,8 @@ func agentRunFlags(fs *flags) {
 		"history, caller")
 }
 
-// runAgentRun connects a command to a portal as an agent: each task runs it once. It reconnects after
-// every break until it is stopped or refused.
+// runAgentRun connects to a portal as an agent that runs a command for each task. It reconnects after a
+// broken connection, until a signal stops it or the portal refuses it.
 func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
 	switch {
@@ -68,7 +68,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
+	context.AfterFunc(ctx, stop) // restores the default, so that a second signal ends the process
 	out := &shared{w: e.stderr}
 	connected, troubled := false, false
 	a := &linkwire.Agent{
@@ -83,7 +83,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", record.CleanLine(w.Agent))
 		},
 		Lost: func(err error, wait time.Duration) {
-			if !troubled { // one line for a series of failed attempts
+			if !troubled { // report a series of failed attempts only once
 				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again\n", u,
 					record.CleanLine(linkTrouble(err, fs.run.name).Error()))
 			}
@@ -99,7 +99,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	return nil
 }
 
-// linkTrouble returns a sentence with the reason why there is no connection.
+// linkTrouble returns the reason for a failed connection, worded for the person at the terminal.
 func linkTrouble(err error, name string) error {
 	if code, reason := linkwire.CloseReason(err); code != 0 {
 		switch code {
@@ -134,8 +134,8 @@ func linkTrouble(err error, name string) error {
 	return err
 }
 
-// childEnv returns the environment of the command, without the token and, on a portal's own machine,
-// without the portal's settings, because the command must not have them.
+// childEnv returns the environment for the command without AGENTSITE_ variables, because the command
+// must not get the token or the portal's settings.
 func childEnv(all []string) []string {
 	var out []string
 	for _, v := range all {
@@ -146,7 +146,7 @@ func childEnv(all []string) []string {
 	return out
 }
 
-// shared is a writer for several goroutines.
+// shared is a writer that several goroutines may use.
 type shared struct {
 	mu sync.Mutex // guards w
 	w  io.Writer
@@ -197,12 +197,12 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	if err == nil {
 		err = cmd.Wait()
 		if ctx.Err() != nil || text.full {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes that it left behind
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // end child processes that are still running
 		}
 	}
 	text.flushRest()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // the command ended well, but a child process holds its output
+		err = nil // the command succeeded, but a child process keeps its output open
 	}
 	switch {
 	case text.full:
@@ -217,16 +217,17 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	return linkwire.Done{State: linkwire.Completed}
 }
 
-// textWriter turns the output of a command into the text of an answer as it arrives. A character that is cut in two
-// waits for its rest. Line breaks wait too, because those at the end are dropped.
+// textWriter sends the output of a command as the text of an answer while it arrives. An incomplete
+// UTF-8 character is held back until its last byte. Line breaks are held back too, because those at the
+// end of the output are dropped.
 type textWriter struct {
 	answer *linkwire.Answer
 	cmd    *exec.Cmd
 	wait   []byte
-	full   bool // the answer takes no more text, and the command was killed
+	full   bool // the answer is at its maximum size, and the command was killed
 }
 
-// putText adds text to the answer. A command whose answer is full is killed, and the rest of its output is dropped.
+// putText adds text to the answer. If the answer is full, it kills the command and drops further output.
 func (w *textWriter) putText(s string) {
 	if err := w.answer.Text(s); err != nil && !w.full {
 		w.full = true
@@ -234,10 +235,10 @@ func (w *textWriter) putText(s string) {
 	}
 }
 
-// maxHeld bounds the line breaks that wait.
+// maxHeld is the maximum number of line breaks that are held back.
 const maxHeld = 64
 
-// Write implements io.Writer.
+// Write implements io.Writer. It never fails, because an error would stop the reading of the output.
 func (w *textWriter) Write(p []byte) (int, error) {
 	w.wait = append(w.wait, p...)
 	n := len(w.wait)
@@ -260,7 +261,8 @@ func (w *textWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flushRest writes the waiting text, without the line breaks at the end.
+// flushRest sends the text that is held back, without line breaks at the end. It is called after the
+// last Write.
 func (w *textWriter) flushRest() {
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
 		w.putText(s)
@@ -268,7 +270,8 @@ func (w *textWriter) flushRest() {
 	w.wait = nil
 }
 
-// lastLine passes a stream on and keeps its last line that is not empty.
+// lastLine is a writer that passes everything on to w and keeps the last line that is not empty, which
+// is the likely reason of a failure.
 type lastLine struct {
 	w          io.Writer
 	now, whole []byte

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// answer prints a growing text once, although its pieces may overlap, be repeated after a break, or be
-// replaced.
+// answer prints the growing text of an answer to the terminal. Pieces of the text may overlap, be
+// repeated after a reconnection, or replace the earlier text.
 type answer struct {
-	w     io.Writer // nil shows nothing
+	w     io.Writer // nil prints nothing
 	text  string    // the text received so far
 	shown string    // the text on the terminal
 }
 
-// addDelta takes text at byte offset of the answer; offset 0 restarts the answer. Text after a gap is
-// dropped, because the stream repeats it.
+// addDelta adds text at a byte offset of the answer; offset 0 restarts the answer. Text after a gap is
+// dropped, because the final answer contains it.
 func (a *answer) addDelta(offset int, text string) {
 	switch {
 	case offset == 0:
@@ -25,8 +25,8 @@ func (a *answer) addDelta(offset int, text string) {
 	}
 }
 
-// showText updates the terminal: it prints the rest if the text continues the printed one, or else the
-// whole text below.
+// showText replaces the text of the answer. If it continues the printed text, only the rest is printed,
+// else the whole text on a new line.
 func (a *answer) showText(text string) {
 	if a.w == nil {
 		return
@@ -34,7 +34,7 @@ func (a *answer) showText(text string) {
 	a.text = text
 	switch {
 	case strings.HasPrefix(a.shown, text):
-		return // a repetition that has not caught up yet
+		return // a repetition that is shorter than the printed text
 	case !strings.HasPrefix(text, a.shown):
 		a.endLine()
 		a.shown = ""
@@ -43,7 +43,7 @@ func (a *answer) showText(text string) {
 	a.shown = text
 }
 
-// finishText shows the final answer.
+// finishText prints what is missing of the final answer and ends the line.
 func (a *answer) finishText(text string) {
 	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) {
 		if !strings.HasPrefix(text, a.shown) {
@@ -55,7 +55,7 @@ func (a *answer) finishText(text string) {
 	a.endLine()
 }
 
-// endLine ends an unfinished line on the terminal.
+// endLine ends the current line unless the output is at the start of one.
 func (a *answer) endLine() {
 	if a.shown != "" && !strings.HasSuffix(a.shown, "\n") {
 		fmt.Fprintln(a.w)

@@ -18,19 +18,20 @@ import (
 	"agentsite/internal/record"
 )
 
-// talk is one conversation in the terminal.
+// talk is a conversation of the terminal with one or more agents.
 type talk struct {
 	c    *client
 	e    env
 	json bool
 	room room
-	// knownRemote lists agents whose host was shown to the person.
+	// knownRemote lists the agents on other hosts that the person was informed of; it is sent with each
+	// message.
 	knownRemote []string
-	// parts are sent with the next message.
+	// parts are attached to the next message, and then cleared.
 	parts []part
 }
 
-// room is the part of the API's conversation that the terminal needs.
+// room is the part of the API's conversation that the terminal uses.
 type room struct {
 	ID      string `json:"id"`
 	Title   string `json:"title"`
@@ -41,7 +42,7 @@ type room struct {
 	} `json:"members"`
 }
 
-// part is a piece of a message.
+// part is a part of a message in the API's format.
 type part struct {
 	Text      string `json:"text,omitempty"`
 	URL       string `json:"url,omitempty"`
@@ -49,7 +50,8 @@ type part struct {
 	MediaType string `json:"mediaType,omitempty"`
 }
 
-// Bounds of stdin that is sent as text; longer input is sent as a file.
+// Maximum size of stdin, in bytes, that is sent as text; longer input is sent as a file. Guests have a
+// lower limit.
 const (
 	maxPiped      = 60 << 10
 	maxGuestPiped = 15 << 10
@@ -96,8 +98,9 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 	return t.sendMessage(ctx, text)
 }
 
-// openRoom finds or creates the conversation and returns the text of the arguments. In an existing
-// conversation the first argument may name the agent to answer.
+// openRoom creates a conversation with the agent in args, or opens the one with an id, and returns the
+// rest of args as the text of a message. In an existing conversation, the first argument may name the
+// agent that shall answer.
 func (t *talk) openRoom(ctx context.Context, id string, args []string) (text string, err error) {
 	if id == "" {
 		err = t.c.callJSON(ctx, http.MethodPost, "/api/v1/conversations", map[string]any{"members": args[:1]}, &t.room)
@@ -129,8 +132,8 @@ func (t *talk) openRoom(ctx context.Context, id string, args []string) (text str
 	return strings.Join(args, " "), nil
 }
 
-// confirmRemote shows where text is sent that leaves the portal, and reports whether it may be sent. It
-// does not ask if there is a token, because then the caller is a program.
+// confirmRemote prints which agents send the text to another host. With ask, it asks for consent and
+// returns the answer. With a token it prints and asks nothing, because the caller is a program.
 func (t *talk) confirmRemote(ask bool) bool {
 	for _, m := range t.room.Members {
 		if m.Remote != "" && t.c.token == "" {
@@ -147,7 +150,7 @@ func (t *talk) confirmRemote(ask bool) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// addPiped appends stdin to the text, or attaches it as a file if it is long or not text.
+// addPiped appends stdin to the text, or attaches it as a file if it is long or is not text.
 func (t *talk) addPiped(ctx context.Context, text string) (string, error) {
 	room := maxPiped
 	if t.c.token == "" {
@@ -169,7 +172,7 @@ func (t *talk) addPiped(ctx context.Context, text string) (string, error) {
 	return text, t.uploadFile(ctx, "stdin.txt", io.MultiReader(bytes.NewReader(head), t.e.stdin), -1)
 }
 
-// attachFile uploads a file for the next message.
+// attachFile uploads a file and attaches it to the next message.
 func (t *talk) attachFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -187,7 +190,8 @@ func (t *talk) attachFile(ctx context.Context, path string) error {
 	return t.uploadFile(ctx, filepath.Base(path), f, size)
 }
 
-// uploadFile streams a file to the portal; size is -1 when it is not known.
+// uploadFile uploads from r, without holding the file in memory, and attaches it. size is -1 if it is
+// unknown.
 func (t *talk) uploadFile(ctx context.Context, name string, r io.Reader, size int64) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.c.base+"/api/v1/files?name="+url.QueryEscape(name),
 		io.NopCloser(r))
@@ -216,11 +220,11 @@ func (t *talk) uploadFile(ctx context.Context, name string, r io.Reader, size in
 	return nil
 }
 
-// earlier is the number of messages that are shown first when a conversation is continued.
+// earlier is the number of messages that are printed when a conversation is continued.
 const earlier = 20
 
-// readMessages reads messages from the keyboard until Ctrl-D. It first prints earlier messages of a
-// continued conversation.
+// readMessages reads lines from the keyboard and sends each as a message, until Ctrl-D. If goesOn is
+// true, it prints earlier messages first.
 func (t *talk) readMessages(ctx context.Context, goesOn bool) error {
 	if goesOn {
 		if err := t.printHistory(ctx); err != nil {

@@ -15,21 +15,21 @@ import (
 	"agentsite/internal/record"
 )
 
-// stopWait is how long a stopped answer may take to end.
+// stopWait is the maximum wait for an answer to end after Ctrl-C.
 const stopWait = 5 * time.Second
 
-// asked is a task that a message started.
+// asked is a task that answers a message.
 type asked struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
 
 	ended  bool
-	text   string // of its answer
+	text   string // text of the answer, if the task ended with one
 	failed string
 }
 
-// sendMessage sends one message and prints the answer as it arrives. It fails when the answer did. The
-// first Ctrl-C stops the answer, the second one the program.
+// sendMessage sends a message and prints the answers as they arrive. It fails if an answer failed. The
+// first Ctrl-C stops the answers, the second one ends the program.
 func (t *talk) sendMessage(ctx context.Context, text string) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -37,7 +37,7 @@ func (t *talk) sendMessage(ctx context.Context, text string) error {
 	pressed, release := signal.NotifyContext(ctx, os.Interrupt)
 	defer release()
 	defer context.AfterFunc(pressed, func() {
-		release() // the next one ends the program
+		release() // the next Ctrl-C ends the program
 		s.stopTasks(work, t.c, giveUp)
 	})()
 	body := map[string]any{"client_id": ident.NewID()}
@@ -81,7 +81,7 @@ func (t *talk) sendMessage(ctx context.Context, text string) error {
 	return err
 }
 
-// stoppedOr returns "stopped" in place of err if the person pressed Ctrl-C.
+// stoppedOr returns the error "stopped" if the person pressed Ctrl-C, which caused err; else err.
 func stoppedOr(pressed context.Context, err error) error {
 	if pressed.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("stopped")
@@ -89,8 +89,8 @@ func stoppedOr(pressed context.Context, err error) error {
 	return err
 }
 
-// printAnswers prints the answers to a message in the order of their tasks, the first one as it
-// arrives.
+// printAnswers prints the answers to the message seq in the order of tasks. Only the first unfinished
+// one is printed as it grows.
 func (t *talk) printAnswers(ctx context.Context, seq int64, tasks []asked) error {
 	at, a := 0, answer{w: t.e.stdout}
 	if t.json {
@@ -134,7 +134,7 @@ func (t *talk) printAnswers(ctx context.Context, seq int64, tasks []asked) error
 	return err
 }
 
-// markEnded marks the task that a message ends.
+// markEnded marks the task whose final message u is, and stores its text or the reason of its failure.
 func markEnded(tasks []asked, u update) {
 	var ref struct{ ID, State, Reason string }
 	if json.Unmarshal(u.Task, &ref) != nil || u.Sender.Kind == "person" || u.Sender.Kind == "guest" {
@@ -156,9 +156,9 @@ func markEnded(tasks []asked, u update) {
 	}
 }
 
-// stopper stops the tasks of a message.
+// stopper cancels the tasks of a message after Ctrl-C, which may come before the tasks are known.
 type stopper struct {
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards room and tasks
 	room  string
 	tasks []asked
 }
@@ -172,7 +172,8 @@ func (s *stopper) trackTasks(room string, tasks []asked) {
 	}
 }
 
-// stopTasks cancels the tasks at the portal, and gives up when the answer does not end soon.
+// stopTasks asks the portal to cancel the tasks. It calls giveUp if there are none yet, if the request
+// fails, or if the answer does not end within stopWait.
 func (s *stopper) stopTasks(ctx context.Context, c *client, giveUp context.CancelFunc) {
 	s.mu.Lock()
 	room, tasks := s.room, s.tasks
@@ -185,7 +186,7 @@ func (s *stopper) stopTasks(ctx context.Context, c *client, giveUp context.Cance
 	context.AfterFunc(ctx, func() { late.Stop() })
 	for _, t := range tasks {
 		err := c.callJSON(ctx, http.MethodPost, "/api/v1/tasks/"+t.ID+"/cancel", nil, nil)
-		if e, ok := errors.AsType[apiError](err); ok && e.Kind == "forbidden" { // the token lacks the scope for tasks
+		if e, ok := errors.AsType[apiError](err); ok && e.Kind == "forbidden" { // the scope for tasks is missing
 			err = c.callJSON(ctx, http.MethodPost, "/api/v1/conversations/"+room+"/stop", nil, nil)
 		}
 		if e, ok := errors.AsType[apiError](err); err != nil && (!ok || e.Kind != "conflict") {

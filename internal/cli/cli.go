@@ -1,6 +1,6 @@
 // Package cli is the command line: commands, flags and their environment variables, exit status. It
-// reads and prints. The commands themselves are implemented by internal/app on a data folder, or by a
-// portal's API.
+// reads input and prints results. The operations themselves are in internal/app and internal/control,
+// for a data folder, or behind a portal's API.
 package cli
 
 import (
@@ -27,26 +27,26 @@ const (
 	exitUsage  = 2
 )
 
-// env holds the environment and streams of a command.
+// env holds the environment and streams of a command, which tests replace.
 type env struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// errUsage is a mistake in the command line; the command exits with status 2.
+// errUsage reports a mistake in the command line. The command then exits with status 2.
 type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return errUsage{fmt.Sprintf(format, args...)} }
 
-// errSilent makes a command fail without another line, because the error was printed already.
+// errSilent makes a command exit with status 1 without a message, because the error was printed already.
 var errSilent = errors.New("")
 
-// command is one entry of the table below.
+// command is one row of the table that commands returns.
 type command struct {
-	name  string // may have two words
+	name  string // one or two words
 	args  string
 	about string
 	run   func(ctx context.Context, e env, fs *flags, args []string) error
@@ -105,7 +105,8 @@ func commands() []command {
 	}
 }
 
-// Run executes one command line and returns its exit status. It does not close the streams.
+// Run executes a command line and returns its exit status: 0, 1 for a failure, 2 for a mistake in the
+// command line. It does not close the streams.
 func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
 	stderr io.Writer) int {
 	e := env{getenv, stdin, stdout, stderr}
@@ -166,7 +167,7 @@ func dispatchCommand(ctx context.Context, e env, args []string) error {
 	return usagef("there is no command %q; `agentsite help` lists them", strings.Join(args[:min(len(args), 2)], " "))
 }
 
-// commandGroup returns the commands of two words that begin with the given one.
+// commandGroup returns the commands of two words whose first word is word.
 func commandGroup(word string) (list []command) {
 	for _, c := range commands() {
 		if strings.HasPrefix(c.name, word+" ") {
@@ -198,7 +199,7 @@ func writeUsage(w io.Writer) {
 		"running portal.\n")
 }
 
-// checkArgs checks the number of arguments of a command.
+// checkArgs returns a usage error unless the command c got least to most arguments.
 func checkArgs(c string, args []string, least, most int) error {
 	if len(args) < least || len(args) > most {
 		for _, k := range commands() {
@@ -210,11 +211,11 @@ func checkArgs(c string, args []string, least, most int) error {
 	return nil
 }
 
-// isTerminal reports whether a stream is a person's screen or keyboard.
+// isTerminal reports whether a stream is connected to a terminal, so that a person reads or types.
 func isTerminal(v any) bool {
 	f, ok := v.(*os.File)
 	if !ok {
 		return false
 	}
-	return isatty.IsTerminal(f.Fd()) // not every character device is one: /dev/null
+	return isatty.IsTerminal(f.Fd()) // a check for a character device is not enough: /dev/null is one too
 }

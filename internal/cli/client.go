@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// client calls the API of one portal. Without a token it is a guest, whose session is in the cookies.
+// client calls the API of one portal. Without a token it acts as a guest, whose session is in the
+// cookies.
 type client struct {
 	base  string
 	token string
@@ -34,7 +35,7 @@ func newClient(fs *flags) (*client, error) {
 	return &client{base: u.String(), token: fs.token, http: &http.Client{Jar: jar}}, nil
 }
 
-// apiError is the API's error object.
+// apiError is an error object of the API.
 type apiError struct {
 	Kind    string            `json:"kind"`
 	Message string            `json:"message"`
@@ -43,7 +44,7 @@ type apiError struct {
 
 func (e apiError) Error() string { return e.Message }
 
-// maxAnswer bounds the size of one answer in bytes.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 16 << 20
 
 func (c *client) sendJSON(ctx context.Context, method, path string, body any) (*http.Response, error) {
@@ -68,7 +69,7 @@ func (c *client) sendJSON(ctx context.Context, method, path string, body any) (*
 	return c.doRequest(req)
 }
 
-// doRequest sends the request and turns an error answer into an error.
+// doRequest sends a request. An answer with an error status is returned as apiError.
 func (c *client) doRequest(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -90,7 +91,8 @@ func (c *client) doRequest(req *http.Request) (*http.Response, error) {
 	return nil, e.Error
 }
 
-// callJSON sends a JSON request and reads the JSON answer into out.
+// callJSON sends a request with a JSON body, nil for none, and decodes the JSON answer into out unless
+// out is nil.
 func (c *client) callJSON(ctx context.Context, method, path string, body, out any) error {
 	resp, err := c.sendJSON(ctx, method, path, body)
 	if err != nil {
@@ -106,7 +108,7 @@ func (c *client) callJSON(ctx context.Context, method, path string, body, out an
 	return nil
 }
 
-// update is one event of a conversation's live stream, with the fields that a terminal shows.
+// update is one event of a conversation's live stream, with the fields that the terminal uses.
 type update struct {
 	Type   string `json:"type"`
 	Seq    int64  `json:"seq"`
@@ -127,7 +129,7 @@ type update struct {
 	Text   string          `json:"text"`
 	Task   json.RawMessage `json:"task"`
 
-	raw string // the event as received
+	raw string // the event as received, for --json
 }
 
 func (u update) plainText() string {
@@ -145,8 +147,8 @@ func (u update) plainText() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// followEvents calls each with the events of a conversation after seq until each returns false. It
-// reconnects after breaks without gap or repetition.
+// followEvents calls each with the events of a conversation after seq after, until each returns false.
+// After a broken connection it continues at the next event.
 func (c *client) followEvents(ctx context.Context, id string, after int64, each func(update) bool) error {
 	wait := 200 * time.Millisecond
 	for tries := 0; ; tries++ {

@@ -19,8 +19,8 @@ func demoFlags(fs *flags) {
 		"data goes when the demo ends")
 }
 
-// runDemo runs a federation until a signal. The first SIGINT or SIGTERM stops it in order; the second
-// ends the process.
+// runDemo runs a federation of portals in this process. The first SIGINT or SIGTERM stops the portals in
+// order; the second ends the process.
 func runDemo(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("demo", args, 0, 0); err != nil {
 		return err

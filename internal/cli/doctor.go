@@ -20,7 +20,7 @@ func doctorFlags(fs *flags) {
 	fs.BoolVar(&fs.json, "json", false, "print the findings as one JSON object")
 }
 
-// runDoctor exits with 1 when there is a fault.
+// runDoctor prints the findings and exits with status 1 if there is a fault.
 func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("doctor", args, 0, 0); err != nil {
 		return err
@@ -45,7 +45,7 @@ func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 	return nil
 }
 
-// writeDiagnosis writes a line for each finding, and below it the action to take.
+// writeDiagnosis prints a line for each finding and, below it, the action to take.
 func writeDiagnosis(w io.Writer, r control.Diagnosis) {
 	faults := 0
 	for _, f := range r.Findings {

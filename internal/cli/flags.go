@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/app/demo"
 )
 
-// flags is a command's flag set, whose defaults come from the environment, and the values that several
-// commands share.
+// flags is a command's flag set, whose defaults come from environment variables, with the variables of
+// all flags.
 type flags struct {
 	*flag.FlagSet
 	e   env
@@ -29,29 +29,29 @@ type flags struct {
 	expires       days
 	admin, stdin  bool
 	passphrase    string
-	root          string // file of a root key
+	root          string // path of a file with a root key
 	agentName     string
-	envs          list // variables that an agent's file may name
+	envs          list // environment variables that an agent's file may refer to
 	run           agentRun
 	limit         int
-	here          bool             // search no other portals
-	filters       map[string]*list // of a search, by their name in the API
+	here          bool             // search only this portal
+	filters       map[string]*list // filters of a search, by their name in the API
 	sort          string
 	json          bool
 	conversation  string
 	files         paths
 	demo          demo.Config
-	bad           error // an environment variable that cannot be parsed
+	bad           error // error of a malformed environment variable; nil if there is none
 }
 
 func newFlags(e env, c command) *flags {
 	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults(), of: c}
 	fs.SetOutput(io.Discard)
-	fs.Usage = func() {} // package flag prints it after every mistake otherwise
+	fs.Usage = func() {} // otherwise package flag prints the usage after every mistake
 	return fs
 }
 
-// printHelp prints the usage of the command.
+// printHelp prints the usage of the command to stdout.
 func (fs *flags) printHelp() {
 	c, out := fs.of, fs.e.stdout
 	fmt.Fprintf(out, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
@@ -65,7 +65,7 @@ func (fs *flags) printHelp() {
 	})
 }
 
-// addSetting declares a text flag whose default may come from the environment.
+// addSetting declares a text flag. The environment variable, if set, replaces the default.
 func (fs *flags) addSetting(p *string, name, variable, about string) {
 	if v := fs.e.getenv(variable); v != "" {
 		*p = v
@@ -73,7 +73,7 @@ func (fs *flags) addSetting(p *string, name, variable, about string) {
 	fs.StringVar(p, name, *p, about+" ["+variable+"]")
 }
 
-// addSwitch declares a boolean flag whose default may come from the environment.
+// addSwitch declares a boolean flag. The environment variable (on or off), if set, replaces the default.
 func (fs *flags) addSwitch(p *bool, name, variable, about string) {
 	switch v := fs.e.getenv(variable); v {
 	case "", "off", "0", "false":
@@ -91,14 +91,15 @@ func (fs *flags) isGiven(name string) (found bool) {
 	return found
 }
 
-// hideDefault keeps a flag's default out of the usage.
+// hideDefault replaces a flag's default by "set" in the usage, because it is secret.
 func (fs *flags) hideDefault(name string) {
 	if f := fs.Lookup(name); f.DefValue != "" {
 		f.DefValue = "set"
 	}
 }
 
-// parseArgs accepts flags before, between and after arguments. After -- there are only arguments.
+// parseArgs parses flags before, between and after arguments, and returns the arguments. Everything
+// after -- is an argument.
 func (fs *flags) parseArgs(args []string) ([]string, error) {
 	var rest []string
 	for {
@@ -170,7 +171,7 @@ func serveFlags(fs *flags) {
 		"least `LEVEL` that is logged: debug, info, warn, error")
 }
 
-// keysFlags declares the settings that the card of a stopped portal depends on.
+// keysFlags declares the settings that determine the card of a portal that does not run.
 func keysFlags(fs *flags) {
 	dataFlags(fs)
 	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK",
@@ -256,7 +257,7 @@ func searchFlags(fs *flags) {
 		fs.filters[name] = new(list)
 		fs.Var(fs.filters[name], name, "only agents of this "+what)
 	}
-	fs.filters["portal"] = new(list) // --portal is the portal that answers
+	fs.filters["portal"] = new(list) // --on, because --portal selects the portal that answers
 	fs.Var(fs.filters["portal"], "on", "only agents of the portal with this `HOST`")
 }
 
@@ -266,7 +267,8 @@ func backupFlags(fs *flags) {
 		"`FILE` whose first line encrypts and opens the backup")
 }
 
-// list is a flag that may be given several times, or once with commas.
+// list is the value of a flag that may be given several times or with several values separated by
+// commas.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
@@ -280,7 +282,8 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// paths is a flag that may be given several times.
+// paths is the value of a flag that may be given several times. Commas do not separate, because file
+// names may contain them.
 type paths []string
 
 func (p *paths) String() string { return strings.Join(*p, " ") }
@@ -290,10 +293,10 @@ func (p *paths) Set(s string) error {
 	return nil
 }
 
-// days is a time in days, as in 90d; hours and smaller units work too.
+// days is a duration in days, written as 90d or in the units of time.ParseDuration.
 type days float64
 
-// leastExpiry keeps a short time from being rounded to zero, which would mean the default.
+// leastExpiry is the minimum duration. Shorter ones would be rounded to zero, which means the default.
 const leastExpiry = time.Second
 
 func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1, 64) + "d" }
@@ -301,7 +304,7 @@ func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1
 func (d *days) Set(s string) error {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
 		v, err := strconv.ParseFloat(n, 64)
-		if err != nil || !(v <= 366) || days(v).toDuration() < leastExpiry { // also refuses NaN
+		if err != nil || !(v <= 366) || days(v).toDuration() < leastExpiry { // written so that NaN is refused too
 			return fmt.Errorf("write a time like 90d, at most 366d")
 		}
 		*d = days(v)

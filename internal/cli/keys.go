@@ -77,8 +77,8 @@ func runKeysRevoke(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// remindSigning prints that a new card must be signed with the root key, if the change needs it to take
-// effect.
+// remindSigning prints a reminder if the change takes effect only after a new card was signed with the
+// root key.
 func remindSigning(ctx context.Context, e env, c control.Control) error {
 	s, err := c.Keys(ctx)
 	if err == nil && s.Due != "" {

@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// peer is a portal in the API's format.
+// peer is a portal in the API's format, with the fields that are printed.
 type peer struct {
 	ID     string         `json:"id"`
 	URL    string         `json:"url"`
@@ -33,7 +33,7 @@ type peer struct {
 	Words  string         `json:"refuses_why"`
 }
 
-// refusalReason returns the reason why the two portals do not exchange records, "" if there is none.
+// refusalReason returns the reason why the two portals do not exchange records, or "" if they do.
 func (p peer) refusalReason() string {
 	out := record.CleanLine(p.Reason)
 	if p.Bars != "" {
@@ -43,8 +43,8 @@ func (p peer) refusalReason() string {
 	return out
 }
 
-// withPeers runs f with an API client: for the portal of --portal, or else for the data folder, whether
-// its portal runs or not. A folder in the arguments has precedence over a portal of the environment.
+// withPeers calls f with an API client for the portal of --portal, or else for the data folder, whether
+// its portal runs or not. --data on the command line has precedence over a portal in the environment.
 func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) error {
 	switch folder, portal := fs.isGiven("data"), fs.isGiven("portal"); {
 	case folder && portal:
@@ -70,7 +70,8 @@ func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) err
 
 func peerPath(name string) string { return "/api/v1/peers/" + url.PathEscape(hostOf(name)) }
 
-// hostOf returns the host of an address, so that people can name a portal by its address.
+// hostOf returns the host of an address, or name if it is no address. People may name a portal in either
+// way.
 func hostOf(name string) string {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		return u.Host
@@ -78,7 +79,7 @@ func hostOf(name string) string {
 	return name
 }
 
-// printRaw prints an answer unchanged if the flags ask for it.
+// printRaw prints an answer as received if --json is given, and reports whether it did.
 func printRaw(e env, fs *flags, raw json.RawMessage) bool {
 	if fs.json {
 		fmt.Fprintln(e.stdout, strings.TrimSpace(escapeControls(string(raw))))
@@ -86,8 +87,8 @@ func printRaw(e env, fs *flags, raw json.RawMessage) bool {
 	return fs.json
 }
 
-// escapeControls returns equivalent JSON without raw terminal control characters. Strings from other
-// portals may contain them, and JSON need not escape all of them.
+// escapeControls returns equivalent JSON in which characters that control a terminal are escaped. JSON
+// allows some of them in strings, and strings may come from other portals.
 func escapeControls(s string) string {
 	steers := func(r rune) bool {
 		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == 0x85 || unicode.Is(unicode.Bidi_Control, r)
@@ -97,7 +98,7 @@ func escapeControls(s string) string {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if steers(r) { // all have at most four hex digits
+		if steers(r) { // such runes are below U+10000, so four digits are enough
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
@@ -181,14 +182,14 @@ func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// ruleCommand returns the command that sets a rule for a portal.
+// ruleCommand returns a command that sets a rule for a portal; an empty rule removes it.
 func ruleCommand(name, rule string) func(context.Context, env, *flags, []string) error {
 	return func(ctx context.Context, e env, fs *flags, args []string) error {
 		if err := checkArgs(name, args, 1, 1); err != nil {
 			return err
 		}
 		in := map[string]any{"policy": rule}
-		if fs.note != "" || rule == "" { // the note of a rule does not apply to its removal
+		if fs.note != "" || rule == "" { // a removal also clears the note
 			in["note"] = fs.note
 		}
 		return withPeers(ctx, e, fs, func(c *client) error {
@@ -215,7 +216,7 @@ func runPeersUnsubscribe(ctx context.Context, e env, fs *flags, args []string) e
 	return setFollow(ctx, e, fs, args[0], "")
 }
 
-// setFollow subscribes to the block list of a portal, or ends that.
+// setFollow subscribes to the block list of a portal; an empty apply ends the subscription.
 func setFollow(ctx context.Context, e env, fs *flags, name, apply string) error {
 	in := map[string]any{"follow": apply}
 	if fs.note != "" {
@@ -227,7 +228,7 @@ func setFollow(ctx context.Context, e env, fs *flags, name, apply string) error 
 	})
 }
 
-// printPeer calls a route that answers with a portal, and prints the portal's state.
+// printPeer calls a route that answers with a portal, and prints that portal's state and rule.
 func printPeer(ctx context.Context, e env, fs *flags, c *client, method, path string, in any) error {
 	var raw json.RawMessage
 	if err := c.callJSON(ctx, method, path, in, &raw); err != nil || printRaw(e, fs, raw) {
@@ -262,7 +263,8 @@ func runPeersForget(ctx context.Context, e env, fs *flags, args []string) error 
 	})
 }
 
-// runPeersRelease shows the proof, and releases a portal when the proof is named.
+// runPeersRelease prints the proof that a portal signed contradictory statements. With --proof, which
+// repeats its name, the portal is released.
 func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("peers release", args, 1, 1); err != nil {
 		return err
@@ -294,7 +296,7 @@ func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error
 	})
 }
 
-// runPeersPolicy shows the policy for all portals, after changing the fields given as FIELD=VALUE.
+// runPeersPolicy changes the fields given as FIELD=VALUE and prints the policy for all portals.
 func runPeersPolicy(ctx context.Context, e env, fs *flags, args []string) error {
 	in := map[string]any{}
 	for _, a := range args {

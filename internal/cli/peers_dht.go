@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// runPeersDHT prints the portal's state in the DHT, or looks a key up there.
+// runPeersDHT prints the portal's state in the DHT, or the result of looking up the key in args.
 func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("peers dht", args, 0, 1); err != nil {
 		return err

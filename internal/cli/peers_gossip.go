@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// runPeersGossip prints the portal's state in the gossip pool.
+// runPeersGossip prints the portal's state in the gossip pool: members and messages.
 func runPeersGossip(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("peers gossip", args, 0, 0); err != nil {
 		return err

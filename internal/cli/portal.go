@@ -19,8 +19,8 @@ import (
 	"agentsite/internal/control"
 )
 
-// runServe runs the portal until a signal. The first SIGINT or SIGTERM drains; the second ends the
-// process.
+// runServe runs the portal. The first SIGINT or SIGTERM finishes requests under way and stops; the
+// second ends the process.
 func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("serve", args, 0, 0); err != nil {
 		return err
@@ -30,7 +30,7 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Restore the default after the first signal, so that the second one exits.
+	// Restore the default action after the first signal, so that the second one ends the process.
 	context.AfterFunc(ctx, stop)
 	p, err := app.Open(ctx, fs.cfg, e.stderr)
 	if err != nil {
@@ -39,7 +39,8 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	return p.Run(ctx, e.stdout, e.stderr)
 }
 
-// withControl runs f on the portal's data, whether the portal runs or not.
+// withControl calls f with the operations on the data folder, whether its portal runs or not. create
+// allows a folder without a portal.
 func withControl(ctx context.Context, e env, fs *flags, create bool, f func(control.Control) error) error {
 	c, err := control.Open(ctx, fs.cfg, create, e.stderr)
 	if err != nil {
@@ -68,7 +69,7 @@ func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// readLine reads the first line of a stream.
+// readLine reads the first line of a stream, without its line break.
 func readLine(r io.Reader) (string, error) {
 	s, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -149,7 +150,7 @@ func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
-	// `--scope a b` means both.
+	// Arguments are further scopes, so that `--scope a b` works.
 	fs.scopes = append(fs.scopes, args...)
 	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		if fs.user == "" {
@@ -167,7 +168,8 @@ func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// onlyOperator returns the name of the operator's account, if there is exactly one.
+// onlyOperator returns the name of the only enabled operator account. It is an error if there is none,
+// or more than one.
 func onlyOperator(ctx context.Context, c control.Control) (string, error) {
 	users, err := c.Users(ctx)
 	if err != nil {
@@ -189,7 +191,7 @@ func onlyOperator(ctx context.Context, c control.Control) (string, error) {
 	return "", usagef("name the account with --user NAME; operators are %s", strings.Join(names, ", "))
 }
 
-// passphraseOf reads the passphrase, if a file was given.
+// passphraseOf returns the passphrase in the file of --passphrase-file, or "" if the flag is not given.
 func passphraseOf(fs *flags) (string, error) {
 	if fs.passphrase == "" {
 		return "", nil
@@ -209,8 +211,8 @@ func passphraseOf(fs *flags) (string, error) {
 	return s, nil
 }
 
-// runBackup writes to a temporary file beside the target first, so that an unfinished backup cannot be
-// mistaken for a whole one.
+// runBackup writes to a temporary file beside the target and then renames it, so that an unfinished
+// backup cannot be mistaken for a complete one.
 func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("backup", args, 1, 1); err != nil {
 		return err
@@ -220,7 +222,7 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c control.Control) error {
-		f, err := os.CreateTemp(filepath.Dir(args[0]), ".agentsite-backup-*") // mode 0600
+		f, err := os.CreateTemp(filepath.Dir(args[0]), ".agentsite-backup-*") // creates the file with mode 0600
 		if err != nil {
 			return fmt.Errorf("create the backup: %w", err)
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// found is a portal's answer to a search: the whole answer, or a part that arrives when another portal
+// found is a portal's answer to a search: the whole answer, or the part that arrives when another portal
 // has answered.
 type found struct {
 	Results []struct {
@@ -42,8 +42,8 @@ type found struct {
 	Suggestions []string `json:"suggestions"`
 }
 
-// searchEach prints the results of the portal at once, then the results of other portals as they
-// arrive, and finally how many portals answered.
+// searchEach prints the portal's own results at once, then the results of other portals as they arrive,
+// and at the end how many portals answered.
 func searchEach(ctx context.Context, e env, c *client, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 	var first, last found
 	shown := 0
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-		if err := json.NewDecoder(body).Decode(&first); err != nil { // an older portal that sends one answer
+		if err := json.NewDecoder(body).Decode(&first); err != nil { // an older portal does not stream
 			return unread(err)
 		}
 		last, shown = first, len(first.Results)
@@ -127,7 +127,7 @@ func printFound(w io.Writer, page found) {
 		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", cleanText(r.Agent.Handle), cleanText(r.Agent.Title),
 			cleanText(r.Agent.Kind), cleanText(r.Liveness.State), proved, cleanText(about))
 		for _, y := range r.Why {
-			if y.How == "typo" || y.How == "form" { // matches that are not obvious
+			if y.How == "typo" || y.How == "form" { // other matches are obvious to the reader
 				fmt.Fprintf(w, "    %q read as %q, in its %s\n", cleanText(y.Word), cleanText(y.Found),
 					cleanText(y.Field))
 			}

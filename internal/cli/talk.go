@@ -45,7 +45,8 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 	return searchEach(ctx, e, c, "/api/v1/search?"+v.Encode())
 }
 
-// cleanText removes control characters, so that text from other people cannot control the terminal.
+// cleanText removes control characters except line breaks and tabs, so that text from other people
+// cannot control the terminal.
 func cleanText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

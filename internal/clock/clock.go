@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Clock returns the current time. It is Now in the product, and a fixed or moving time in tests.
+// Clock returns the current time. It is Now in production, and a fixed or controlled time in tests.
 type Clock func() time.Time
 
-// Now returns the current UTC time, truncated to milliseconds, the precision
-// of everything that is stored or signed.
+// Now returns the current UTC time, truncated to milliseconds, because times are stored and signed with
+// that precision.
 func Now() time.Time {
 	return time.Now().Add(readOffset()).UTC().Truncate(time.Millisecond)
 }
@@ -26,7 +26,7 @@ func Milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// FromMilli is the inverse of Milli.
+// FromMilli is the inverse of Milli; 0 is the zero time. The result is in UTC.
 func FromMilli(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -34,7 +34,7 @@ func FromMilli(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// Sleep waits for d. It returns false if ctx ended before.
+// Sleep waits for d and returns true, or returns false as soon as ctx ends.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// readOffset reads the environment on every call, so that a test can change it while running.
+// offset returns the configured offset, 0 if it is unset or malformed. It reads the environment on every
+// call, so that a test can change the offset while the process runs.
 func offset() time.Duration {
 	d, err := time.ParseDuration(os.Getenv("AGENTSITE_CLOCK_OFFSET"))
 	if err != nil {

@@ -22,7 +22,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 		do: "Nothing, if intended. agentsite doctor --agent NAME has details"}
 	public, told := 0, 0
 	err := s.Agents.AllAgents(ctx, func(a hub.Agent) bool {
-		if a.Portal != "" || !a.Listable() || a.Kind == hub.Builtin { // built-in agents are local
+		if a.Portal != "" || !a.Listable() || a.Kind == hub.Builtin { // built-in agents are not published
 			return ctx.Err() == nil
 		}
 		public++
@@ -67,8 +67,8 @@ func deadReason(a hub.Agent) string {
 	return "it is " + string(a.Liveness.State) + "."
 }
 
-// publishedState returns the publication state of an agent: from the running portal, or else from its
-// data folder.
+// publishedState returns the publication state of an agent: from the running portal, or else computed
+// from its data folder.
 func (s Subject) publishedState(ctx context.Context, a hub.Agent) federation.Published {
 	if s.Publisher != nil {
 		return s.Publisher.Published(a)

@@ -10,12 +10,13 @@ const (
 	// fewSent is the minimum number of requests before the doctor reports that too few are answered, or
 	// that nothing was published.
 	fewSent = 50
-	// fewFailed is the minimum number of failures before the doctor reports that no portal answers.
+	// fewFailed is the minimum number of failed requests before the doctor reports that no portal
+	// answers.
 	fewFailed = 3
 )
 
-// countActive counts the other known portals that answer. ok is false if they cannot be read, which
-// another check reports.
+// countActive returns the number of other known portals that answer. ok is false if the portals cannot
+// be read; checkPeers reports that.
 func (s Subject) countActive(ctx context.Context) (n int, ok bool) {
 	list, err := s.listPeers(ctx)
 	if err != nil {
@@ -29,7 +30,7 @@ func (s Subject) countActive(ctx context.Context) (n int, ok bool) {
 	return n, true
 }
 
-// checkDHT checks the portal's participation in the DHT.
+// checkDHT checks whether the portal takes part in the DHT, gets answers and publishes its entries.
 func (s Subject) checkDHT(ctx context.Context, r *Report) {
 	if s.DHT == nil || !s.knowsPeers() {
 		return

@@ -20,21 +20,22 @@ type Level string
 // The levels. Only faults make a portal unhealthy.
 const (
 	OK      Level = "ok"
-	Note    Level = "note"    // worth knowing; the portal works
+	Note    Level = "note"    // worth knowing; the portal works nevertheless
 	Fault   Level = "fault"   // something does not work
 	Skipped Level = "skipped" // could not be checked; the text has the reason
 )
 
-// Finding is one result, in sentences for the operator. Texts of other portals are included as they
-// are: the code that displays a finding must escape them.
+// Finding is one result, in sentences for the operator. Do is the action that solves the problem, "" if
+// there is none. Texts may contain text of other portals, so the code that displays a finding must
+// escape them.
 type Finding struct {
-	Check string `json:"check"` // one of the Checks
+	Check string `json:"check"` // name of the check, one of the constants below
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Do    string `json:"do,omitempty"`
 }
 
-// The parts of a portal, in the order of the checks.
+// Names of the checks, in the order of a report.
 const (
 	Data        = "data"
 	Settings    = "settings"
@@ -46,7 +47,7 @@ const (
 	DHT         = "dht"
 	Gossip      = "gossip"
 	Agents      = "agents"
-	Agent       = "agent" // the agent of the Question
+	Agent       = "agent" // only in the answer to a Question
 )
 
 // Report is the result of an examination.
@@ -56,10 +57,11 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// maxEach bounds the findings of one kind: thousands of unreachable agents are one fact.
+// maxEach is the maximum number of findings of one kind, because thousands of unreachable agents are one
+// fact.
 const maxEach = 10
 
-// Add adds a finding.
+// Add appends a finding. do is the action that solves it; the text is formatted as by fmt.Sprintf.
 func (r *Report) Add(check string, level Level, do, format string, args ...any) {
 	r.Findings = append(r.Findings, Finding{check, level, fmt.Sprintf(format, args...), do})
 }
@@ -75,22 +77,22 @@ func (r *Report) Judge() {
 // Question narrows the examination to one agent of this portal, and whether another portal can find it.
 // The zero Question examines everything.
 type Question struct {
-	Agent  string // its name
-	Portal string // the other portal's id, host or address; empty examines this one alone
+	Agent  string // name of one of this portal's agents; "" examines everything
+	Portal string // the other portal's id, host or address; "" examines this portal alone
 }
 
-// Subject is the portal to examine. A nil field is not available and its check is skipped.
+// Subject holds the parts of the portal to examine. The check of a nil part is skipped.
 type Subject struct {
-	Dir     string // its data folder
+	Dir     string // the data folder
 	Running bool
-	// URL is the address for others, Listen the address that the portal listens on. Proxies is true if
-	// the portal trusts the forwarding headers of any proxy.
+	// URL is the portal's address for others and Listen the address on which it listens. Proxies is true
+	// if the portal trusts the forwarding headers of any proxy.
 	URL, Listen string
 	Proxies     bool
-	Network     string // empty: none
+	Network     string // "" if the portal is in no network
 	ID          record.PortalID
 	Keyring     Keyring
-	// Peers has the other portals; PeersError is the reason why they cannot be read.
+	// Peers lists the other portals. PeersError is the reason why they cannot be read, else nil.
 	Peers      PeerList
 	PeersError error
 	Replica    federation.Replica
@@ -108,28 +110,32 @@ type Subject struct {
 	Databases Databases
 }
 
-// Keyring returns the state of keys and card: control.Keyring.
+// Keyring returns the state of keys and card. It is implemented by control.Keyring.
 type Keyring interface {
 	Keys(ctx context.Context) (federation.SelfStanding, error)
 }
 
-// PeerList has the other portals, as the operator sees them, and the rule for exported agents: federation.Peers.
+// PeerList returns the other portals, as the operator sees them, and whether agents with given tags and
+// languages are published. It is implemented by federation.Peers.
 type PeerList interface {
 	Portals(ctx context.Context) []federation.Peer
 	Exports(tags, languages []string) bool
 }
 
-// AgentList calls yield with each agent of the portal until it returns false: the store's Hub.
+// AgentList calls yield with each agent of the portal until yield returns false. It is implemented by
+// the store.
 type AgentList interface {
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
-// Publisher returns the publication state of an agent in the network: publish.Publisher.
+// Publisher returns the publication state of an agent in the network. It is implemented by
+// publish.Publisher.
 type Publisher interface {
 	Published(a hub.Agent) federation.Published
 }
 
-// Databases checks the database files and adds findings to the report: control.Databases.
+// Databases checks the database files and adds findings to the report. It is implemented by
+// control.Databases.
 type Databases interface {
 	CheckFiles(ctx context.Context, r *Report)
 }
@@ -142,10 +148,11 @@ func (s Subject) listPeers(ctx context.Context) ([]federation.Peer, error) {
 	return s.Peers.Portals(ctx), nil
 }
 
-// knowsPeers reports whether the other portals, or the reason why they cannot be read, are available.
+// knowsPeers reports whether Peers or PeersError is set, so that listPeers has a result.
 func (s Subject) knowsPeers() bool { return s.Peers != nil || s.PeersError != nil }
 
-// Examine examines a portal, or answers a question.
+// Examine runs all checks or, if q names an agent, follows that agent only. It changes nothing. Problems
+// are findings of the report.
 func Examine(ctx context.Context, s Subject, q Question) Report {
 	r := Report{Running: s.Running, Findings: []Finding{}}
 	if q.Agent != "" {
@@ -168,7 +175,8 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	return r
 }
 
-// cappedFindings adds at most maxEach findings of one kind, and then the number of further ones.
+// cappedFindings adds at most maxEach findings of one kind to a report, and then one with the number of
+// the others.
 type cappedFindings struct {
 	r     *Report
 	check string

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Thresholds of free disk space: little, and so little that writes will fail soon. A backup or an
-// upgrade needs as much space as the database has.
+// Limits of free disk space in bytes: a note below the first, a fault below the second. A backup or an
+// upgrade additionally needs the size of the database.
 const (
 	littleDisk = 1 << 30
 	noDisk     = 128 << 20
 )
 
-// FolderOf checks a data folder by itself, before any file in it is opened.
+// FolderOf checks only the data folder itself. No file in it is opened, so it works for a damaged or
+// locked folder.
 func FolderOf(dir string) Report {
 	var r Report
 	Subject{Dir: dir}.checkFolder(&r)
@@ -84,7 +85,7 @@ func (s Subject) checkSecrets(r *Report) {
 	}
 }
 
-// checkLeftovers reports files that an earlier start moved aside.
+// checkLeftovers reports files that an earlier start moved aside because they were damaged.
 func (s Subject) checkLeftovers(r *Report) {
 	replica := filepath.Join(s.Dir, "replica.db")
 	if _, err := os.Stat(replica + ".damaged"); err == nil {
@@ -100,7 +101,8 @@ func (s Subject) checkLeftovers(r *Report) {
 	}
 }
 
-// freeSpace returns the number of bytes that the portal's user may still write on a disk.
+// freeSpace returns the number of bytes that the portal's user can still write to the disk of dir; ok is
+// false if that is unknown.
 func freeSpace(dir string) (free uint64, ok bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -5,7 +5,7 @@ import "context"
 // fewPooled is the minimum number of requests before the doctor reports that gossip does not work.
 const fewPooled = 20
 
-// checkGossip checks the portal's participation in the gossip pool.
+// checkGossip checks whether the portal takes part in the gossip pool and its requests are answered.
 func (s Subject) checkGossip(ctx context.Context, r *Report) {
 	if s.Gossip == nil || !s.knowsPeers() {
 		return

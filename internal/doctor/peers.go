@@ -21,29 +21,29 @@ const (
 	// maxAsked is the number of portals that are asked: enough to distinguish one unreachable portal
 	// from a broken connection of this machine.
 	maxAsked = 16
-	// minClocks is the number of portals that must agree before this clock is in doubt, clockOff the
-	// difference that matters: signatures are valid for a minute.
+	// minClocks is the number of portals whose clocks must agree before this clock is in doubt. clockOff
+	// is the tolerated difference; signatures are valid for only a minute.
 	minClocks = 3
 	clockOff  = 10 * time.Second
-	// lagging is how long a newer state of a portal may wait.
+	// lagging is the delay in fetching a newer state of a portal from which on it is reported.
 	lagging = 10 * time.Minute
 )
 
 // peerAnswer is the result of asking one portal.
 type peerAnswer struct {
 	peer  federation.Peer
-	err   error         // it did not answer
+	err   error         // reason why the portal did not answer
 	id    string        // the id of the portal that answered
-	off   time.Duration // its clock is ahead by this
-	clock bool          // off is known
-	// refused is the reason why it refuses this portal; held is the version of this portal's head
-	// there, when known.
+	off   time.Duration // the amount by which its clock is ahead of this one
+	clock bool          // true if off is known
+	// refused is the reason why the portal refuses this one, else "". held is the version of this
+	// portal's head that it has, valid if known is true.
 	refused string
 	known   bool
 	held    record.Version
 }
 
-// checkPeers checks the other portals and their replicated records.
+// checkPeers checks the other portals: reachability, clocks, states, and the replica of their records.
 func (s Subject) checkPeers(ctx context.Context, r *Report) {
 	if !s.knowsPeers() || s.Network == "" {
 		return
@@ -65,7 +65,8 @@ func (s Subject) checkPeers(ctx context.Context, r *Report) {
 	reportReplication(r, list)
 }
 
-// choosePeers selects the portals to ask: those that are allowed, the healthy ones first.
+// choosePeers selects the portals to ask, at most maxAsked: allowed portals with an address, the healthy
+// ones first.
 func choosePeers(list []federation.Peer) []federation.Peer {
 	rank := map[federation.State]int{federation.Active: 1, federation.Silent: 2, federation.Stale: 3,
 		federation.Pending: 4, federation.Joining: 5}
@@ -79,7 +80,7 @@ func choosePeers(list []federation.Peer) []federation.Peer {
 	return out[:min(len(out), maxAsked)]
 }
 
-// askAll asks several portals concurrently.
+// askAll asks several portals concurrently and returns their answers in the order of list.
 func (s Subject) askAll(ctx context.Context, list []federation.Peer) []peerAnswer {
 	if s.Web == nil {
 		return nil
@@ -111,7 +112,7 @@ func (s Subject) askOne(ctx context.Context, p federation.Peer) peerAnswer {
 	}
 	out.id = said.Portal
 	if t, err := http.ParseTime(a.header.Get("Date")); err == nil {
-		// The header has whole seconds, from some time between request and answer.
+		// The Date header has whole seconds, from a moment between request and answer.
 		out.off, out.clock = t.Add(time.Second/2).Sub(clock.Now().Add(-a.took/2)), true
 	}
 	if s.Caller != nil && p.ID != "" && p.State != federation.Pending && string(p.ID) == out.id {
@@ -120,8 +121,8 @@ func (s Subject) askOne(ctx context.Context, p federation.Peer) peerAnswer {
 	return out
 }
 
-// headAt asks a portal for its version of this portal's head, or the reason why it refuses to answer.
-// known is false when neither is available.
+// headAt asks a portal for its version of this portal's head (held), or its reason to refuse the
+// request. known is false if the portal gave no head.
 func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string, held record.Version, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -142,7 +143,7 @@ func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string,
 	if json.Unmarshal(a.Body, &in) != nil {
 		return "", held, false
 	}
-	// The answer is only shown: the claim about this portal is not stored.
+	// Only display the result: it is a claim about this portal that nothing proves.
 	h, err := record.Open(s.Network, in.Head)
 	if err != nil || h.Portal != s.ID || h.Type != record.TypeHead {
 		return "", held, false
@@ -150,7 +151,7 @@ func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string,
 	return "", h.Version(), true
 }
 
-// refusalText returns the reason in a portal's refusal.
+// refusalText returns the reason in a portal's refusal, as one line.
 func refusalText(a *federation.Answer) string {
 	var in struct {
 		Error struct {
@@ -204,7 +205,7 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 		do: "Ask its operator to allow this portal: agentsite peers allow " + string(s.ID)}
 	behind := cappedFindings{r: r, check: Peers, level: Note,
 		do: "Nothing, if this is recent. Otherwise ask its operator to run `agentsite doctor` there"}
-	// A note and no fault, because it is an unverified claim: a lying portal must not make this one
+	// A note and not a fault, because the claim is not verified: a lying portal must not make this one
 	// unhealthy.
 	ahead := cappedFindings{r: r, check: Peers, level: Note,
 		do: "Stop the other one if this portal runs twice. Otherwise restart it: it begins a new count"}
@@ -245,14 +246,14 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 	r.Add(Peers, OK, "", "%d of %d requested portals answer.", there, len(answers))
 }
 
-// isNewer reports whether a version is still newer than the own head, which may have grown since it was
-// read.
+// isNewer reports whether v is newer than this portal's own head, read again because the head may have
+// changed since the request.
 func (s Subject) isNewer(ctx context.Context, v record.Version) bool {
 	own, ok := s.ownHead(ctx)
 	return ok && v.Compare(own) > 0
 }
 
-// ownHead returns the version of this portal's newest head.
+// ownHead returns the version of this portal's newest head; ok is false if there is none.
 func (s Subject) ownHead(ctx context.Context) (v record.Version, ok bool) {
 	if s.Replica == nil {
 		return v, false
@@ -270,7 +271,7 @@ func (s Subject) ownHead(ctx context.Context) (v record.Version, ok bool) {
 
 func formatVersion(v record.Version) string { return fmt.Sprintf("%d.%d", v.Epoch, v.Seq) }
 
-// reportStates reports the portals that need a decision of the operator.
+// reportStates reports the portals about which the operator must decide.
 func reportStates(r *Report, list []federation.Peer) {
 	lied := cappedFindings{r: r, check: Peers, level: Fault, do: "Check the proof: agentsite peers release PORTAL"}
 	waits := cappedFindings{r: r, check: Peers, level: Note, do: "agentsite peers allow PORTAL, or deny it"}
@@ -300,7 +301,7 @@ func reportStates(r *Report, list []federation.Peer) {
 	}
 }
 
-// reportReplication reports how complete the replica of the other portals' agents is.
+// reportReplication reports how much of the other portals' records the replica holds.
 func reportReplication(r *Report, list []federation.Peer) {
 	late := cappedFindings{r: r, check: Replication, level: Fault,
 		do: "Ask its operator to check it; it is tried again automatically. `agentsite verify` checks the replica here"}
@@ -336,7 +337,7 @@ func reportReplication(r *Report, list []federation.Peer) {
 	}
 }
 
-// formatFaults lists the refused records of a portal by reason, the most frequent first.
+// formatFaults lists the numbers of refused records by reason, the most frequent reason first.
 func formatFaults(m map[string]int) string {
 	if len(m) == 0 {
 		return "none of its records was refused."
@@ -352,7 +353,7 @@ func formatFaults(m map[string]int) string {
 	return "refused since the start: " + strings.Join(names[:min(len(names), 5)], ", ") + "."
 }
 
-// plainError returns the text of an error that may be shown.
+// plainError returns the sentence of a fault for users, or the text of any other error.
 func plainError(err error) string {
 	if f := fault.As(err); f.Kind != fault.Internal {
 		return f.Safe

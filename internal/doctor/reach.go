@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// askFor is the time limit for one portal's answer, maxAnswer the size limit in bytes.
+	// askFor is the time limit for a portal's answer, maxAnswer its size limit in bytes.
 	askFor    = 5 * time.Second
 	maxAnswer = 256 << 10
 )
@@ -36,8 +36,8 @@ func formatSize(n uint64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// checkSettings checks whether address, listen address and proxies fit together. The settings of a
-// portal that does not run are unknown.
+// checkSettings checks whether address, listen address and proxies fit together. It is skipped for a
+// portal that does not run, because its settings are unknown.
 func (s Subject) checkSettings(r *Report) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
@@ -85,7 +85,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// answer is the answer to a request.
+// answer is the part of an HTTP answer that the checks need.
 type answer struct {
 	status int
 	header http.Header
@@ -93,7 +93,7 @@ type answer struct {
 	took   time.Duration
 }
 
-// getURL makes an unsigned request.
+// getURL makes an unsigned GET request with the limits askFor and maxAnswer.
 func (s Subject) getURL(ctx context.Context, address string) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -119,7 +119,7 @@ func (s Subject) getURL(ctx context.Context, address string) (*answer, error) {
 	return &answer{resp.StatusCode, resp.Header, b, took}, nil
 }
 
-// wellKnownCard is a portal's answer at its well-known address.
+// wellKnownCard is the part that the checks need of a portal's answer at wellKnown.
 type wellKnownCard struct {
 	Network string          `json:"network"`
 	Portal  record.PortalID `json:"portal"`
@@ -127,10 +127,11 @@ type wellKnownCard struct {
 	Card    json.RawMessage `json:"card"`
 }
 
-// wellKnown is the path at which every portal describes itself.
+// wellKnown is the path at which every portal serves its card.
 const wellKnown = "/.well-known/agentsite"
 
-// checkReach requests the portal's own address from here, as other portals would.
+// checkReach requests the portal's own public address from this machine, as other portals would, and
+// checks that the portal itself answers.
 func (s Subject) checkReach(ctx context.Context, r *Report) {
 	switch {
 	case s.Network == "" || !record.ValidOrigin(s.URL):
@@ -183,10 +184,10 @@ func (s Subject) checkReach(ctx context.Context, r *Report) {
 	}
 }
 
-// keysSoon is the remaining lifetime of cards and keys below which the doctor reports them.
+// keysSoon is the remaining lifetime of a card or key below which a finding is added.
 const keysSoon = 14 * 24 * time.Hour
 
-// checkKeys checks the card and the signing keys.
+// checkKeys checks that the card and the signing keys are valid and not about to expire.
 func (s Subject) checkKeys(ctx context.Context, r *Report) {
 	if s.Keyring == nil {
 		return

@@ -12,10 +12,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// idOf returns an own agent's id in the network.
+// idOf returns the network id of one of this portal's agents.
 func (s Subject) idOf(a hub.Agent) string { return record.AgentID(s.ID, strings.ToLower(a.ID)) }
 
-// traceAgent follows an agent from here to another portal, step by step, up to the step that fails.
+// traceAgent follows an agent of this portal on the way to another portal and stops at the first step
+// that fails.
 func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
 	a, ok := s.findOwn(ctx, r, q.Agent)
 	if !ok {
@@ -58,7 +59,7 @@ func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
 	}
 }
 
-// findOwn finds an own agent by name.
+// findOwn finds one of this portal's agents by name. If ok is false, a finding has the reason.
 func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub.Agent, ok bool) {
 	u, err := url.Parse(s.URL)
 	if err == nil {
@@ -85,7 +86,7 @@ func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub
 	return found, ok && err == nil
 }
 
-// checkOther finds the other portal and checks whether the two portals exchange records.
+// checkOther finds the other portal by name and checks whether the two portals exchange records.
 func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federation.Peer, bool) {
 	host := name
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
@@ -158,7 +159,7 @@ func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federa
 	return peer, true
 }
 
-// checkRecord asks the other portal for the agent's record, and whether its search finds the agent.
+// checkRecord checks that the other portal has the agent's record and that its search finds the agent.
 func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent,
 	p federation.Published) {
 	if s.Caller != nil && peer.ID != "" {
@@ -232,7 +233,7 @@ func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Pee
 			return
 		}
 	}
-	// The agent's name need not be among its indexed words.
+	// Ask for the handle as well, because the search index need not contain the agent's name as a word.
 	if got, err := s.getURL(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil &&
 		got.status == http.StatusOK {
 		r.Add(Agent, Note, "Search for words in its description.",

@@ -8,8 +8,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// checkEntries checks whether portals that do not know this one can find it and its agent in the DHT:
-// whether this portal takes part, publishes the entries, and other portals store them.
+// checkEntries checks whether portals that do not know this one can find this portal and the agent in
+// the DHT: this portal takes part, it published the entries, and other portals store them.
 func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	if s.DHT == nil {
 		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be checked while the portal runs.")
@@ -59,7 +59,7 @@ func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	}
 }
 
-// namesPortal reports whether an answer names this portal.
+// namesPortal reports whether an answer of the DHT contains this portal's entry.
 func namesPortal(a federation.DHTAnswer, s Subject) bool {
 	for _, p := range a.Portals {
 		if p.ID == s.ID {
@@ -69,7 +69,7 @@ func namesPortal(a federation.DHTAnswer, s Subject) bool {
 	return false
 }
 
-// takesPart reports whether another portal is in the DHT. Only then can it look up unknown agents
+// takesPart checks whether the other portal is in the DHT, because only then can it find unknown agents
 // there.
 func (s Subject) takesPart(ctx context.Context, r *Report, peer federation.Peer) {
 	if s.DHT == nil || s.DHT.Standing().Nodes == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// call is one request from its slot in the gate to the end of its body. It ends exactly once, by the
-// first of these: an error, the end of the body, Close, or the total timeout of a body that was not
+// call is one request, from its slot in the gate to the end of its body. It ends exactly once, by the
+// first of these: an error, the end of the body, Close, or the total timeout if the body is never
 // closed.
 type call struct {
 	ctx    context.Context
@@ -18,13 +18,13 @@ type call struct {
 	ticket *ticket
 	once   sync.Once
 
-	mu    sync.Mutex // guards the rest
-	idle  func()     // called when the call ends, to mark its connection as idle
+	mu    sync.Mutex // guards idle and ended
+	idle  func()     // called when the call ends, so that the connection counts as idle; nil if there is none
 	ended bool
 }
 
-// setConnection records that the call uses a connection, possibly another one than before. idle is
-// called when the call no longer uses it.
+// setConnection records that the call uses a connection, which replaces an earlier one. idle is called
+// when the call no longer uses the connection, at once if the call has ended.
 func (c *call) setConnection(idle func()) {
 	c.mu.Lock()
 	was := c.idle
@@ -37,7 +37,7 @@ func (c *call) setConnection(idle func()) {
 	}
 }
 
-// releaseConnection calls the function given to setConnection; the call has ended.
+// releaseConnection ends the use of the connection. Later connections are released at once.
 func (c *call) releaseConnection() {
 	c.mu.Lock()
 	was := c.idle
@@ -51,17 +51,18 @@ func (c *call) releaseConnection() {
 func newCall(parent context.Context, t *ticket, total time.Duration) *call {
 	c := &call{ticket: t}
 	c.ctx, c.cancel = context.WithCancelCause(parent)
-	// The timer's own function must not touch c.total: it may fire before the assignment.
+	// The function must not use c.total: the timer may fire before c.total is assigned.
 	c.total = time.AfterFunc(total, func() { c.endOnce(timedOut("", total, "in all")) })
 	return c
 }
 
-// startTimer returns a running timer that cancels the call when it fires.
+// startTimer returns a running timer that cancels the call when it fires; doing completes the sentence
+// of the timeout error.
 func (c *call) startTimer(d time.Duration, doing string) *time.Timer {
 	return time.AfterFunc(d, func() { c.cancel(timedOut("", d, doing)) })
 }
 
-// finishCall frees everything that the call holds.
+// finishCall ends the call and frees its slot, timers and connection. It may be called more than once.
 func (c *call) finishCall(err error) {
 	c.total.Stop()
 	c.endOnce(err)
@@ -78,8 +79,8 @@ func (c *call) endOnce(err error) {
 	})
 }
 
-// explainError prefers the reason why the call was canceled over the error that the transport made of
-// it.
+// explainError returns the reason why the call was canceled, if it was, instead of the error that the
+// transport made of it.
 func (c *call) explainError(err error, host string) error {
 	if c.ctx.Err() != nil {
 		if cause, ok := errors.AsType[*Error](context.Cause(c.ctx)); ok {
@@ -91,7 +92,8 @@ func (c *call) explainError(err error, host string) error {
 	return classifyError(err, host)
 }
 
-// wrapBody bounds the size of the body and its pauses, and finishes the call at its end.
+// wrapBody returns the body with a maximum size and a maximum pause between reads. The end of the body
+// finishes the call.
 func (c *call) wrapBody(rc io.ReadCloser, limit int64, idle time.Duration) io.ReadCloser {
 	b := &body{rc: rc, call: c, limit: limit, left: limit, idle: idle}
 	b.timer = c.startTimer(idle, "of silence")
@@ -108,8 +110,7 @@ type body struct {
 	err         error
 }
 
-// Read implements io.Reader. Only one goroutine may read, as with any response
-// body; Close may come from another.
+// Read implements io.Reader. Only one goroutine may read at a time; Close may be called from another.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -117,7 +118,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	// One byte more than allowed distinguishes a full body from one that continues.
+	// Read up to one byte more than allowed, to detect a body that is too large.
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
@@ -140,10 +141,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer; it is safe to call more than once.
+// Close implements io.Closer. It may be called more than once.
 func (b *body) Close() error {
 	b.timer.Stop()
-	b.call.cancel(context.Canceled) // do not wait for the rest of the body
+	b.call.cancel(context.Canceled) // cancel, so that Close does not read the rest of the body
 	err := b.rc.Close()
 	b.call.finishCall(nil)
 	return err

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// maxAddresses is the maximum number of addresses of one name that are tried.
+// maxAddresses is the maximum number of addresses of one host name that are tried.
 const maxAddresses = 6
 
-// dialPlain looks the host up, drops the addresses that are not allowed and tries the others in order.
-// It connects to the very address that was checked: no name is looked up twice.
+// dialPlain looks the host up, drops addresses that are not allowed and tries the others in order. It
+// connects to the checked address itself and does not look the name up again, because a second lookup
+// could give another address.
 func (c *Client) dialPlain(ctx context.Context, network, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, timedOut("", c.cfg.ConnectTimeout, "connecting"))
 	defer cancel()
@@ -39,7 +40,7 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		RootCAs:    c.cfg.RootCAs,
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protos,
-		// A host that was called before need not send its certificates again. nil caches nothing.
+		// A resumed session saves the transfer of certificates. nil disables resumption.
 		ClientSessionCache: c.sessions,
 		CurvePreferences:   c.keyCurves(),
 	})
@@ -58,7 +59,8 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 	return tc, nil
 }
 
-// keyCurves returns the key exchange methods; nil for Go's defaults, which include ML-KEM with X25519.
+// keyCurves returns the key exchange methods for TLS; nil means Go's defaults, which include ML-KEM with
+// X25519.
 func (c *Client) keyCurves() []tls.CurveID {
 	if c.cfg.Public {
 		return []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
@@ -86,7 +88,7 @@ func (c *Client) dialHost(ctx context.Context, hostport string) (net.Conn, error
 	}
 	var first error
 	for i, a := range addrs {
-		// An unreachable address must leave time for the ones after it.
+		// Leave time for the remaining addresses if this one does not answer.
 		one, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			one, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
@@ -109,7 +111,8 @@ func (c *Client) dialHost(ctx context.Context, hostport string) (net.Conn, error
 	return nil, connectError(ctx, first, host)
 }
 
-// lookupHost returns the allowed addresses of host, at least one.
+// lookupHost returns at least one allowed address of host, or an error: Private if all addresses are
+// refused.
 func (c *Client) lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	addr, literal, err := parseHost(host)
 	if err != nil {
@@ -138,7 +141,8 @@ func (c *Client) lookupHost(ctx context.Context, host string) ([]netip.Addr, err
 	return permitted, nil
 }
 
-// checkControl is the decisive check: it sees the very address that the kernel is about to connect to.
+// checkControl is the decisive check of the address: it runs for every connection, with the address to
+// which the kernel is about to connect.
 func (c *Client) checkControl(network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -155,8 +159,8 @@ func (c *Client) checkControl(network, address string, _ syscall.RawConn) error 
 	return nil
 }
 
-// connectError classifies an error of lookup, TCP or TLS and marks it for the circuit breaker, unless
-// the caller canceled.
+// connectError classifies an error of lookup, TCP or TLS. It marks the error as a failed connection for
+// the gate, unless the caller canceled.
 func connectError(ctx context.Context, err error, host string) *Error {
 	var e Error
 	if cause, ok := errors.AsType[*Error](context.Cause(ctx)); ok {

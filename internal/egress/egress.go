@@ -21,15 +21,15 @@ import (
 	"time"
 )
 
-// Resolver looks names up. *net.Resolver implements it.
+// Resolver looks host names up. *net.Resolver implements it.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Signer signs requests.
+// Signer adds a signature to requests.
 type Signer interface {
-	// SignRequest may set headers, and replace the body by one of the same bytes. An error cancels the request. It must
-	// not block.
+	// SignRequest may set headers and may replace the body by an equal one. An error cancels the
+	// request. It must not block.
 	SignRequest(r *http.Request) error
 }
 
@@ -45,9 +45,9 @@ type Config struct {
 	Resolver Resolver
 	// UserAgent is sent when the request has none; default "agentsite".
 	UserAgent string
-	// RootCAs are trusted instead of the system's when set.
+	// RootCAs replaces the system's trusted certificates; nil keeps them.
 	RootCAs *x509.CertPool
-	// Signer, when set, signs each request just before it is sent, after the wait for a slot.
+	// Signer signs each request just before it is sent, after the wait for a slot; nil signs none.
 	Signer Signer
 	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection. It is for callers that
 	// know the called service and read whole answers.
@@ -58,35 +58,36 @@ type Config struct {
 	// Encoded returns compressed answers as they are if the request asked for them in its
 	// Accept-Encoding. The caller must bound the decompressed size.
 	Encoded bool
-	// Deny, when set, returns the reason why the client may not connect to a globally routable address,
-	// "" when it may. It must not block.
+	// Deny returns the reason why the client may not connect to a globally routable address, or "" if it
+	// may. It must not block. nil denies no address.
 	Deny func(netip.Addr) string
 	// Dial connects to an address that was looked up and is allowed. The default is a net.Dialer, which
 	// checks the address again as the kernel connects. Tests use networks in memory.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// PerHost is the maximum number of concurrent requests to one host and port; default 8. Others wait
-	// for as long as their context lives.
+	// PerHost is the maximum number of concurrent requests to one host and port; default 8. Further
+	// requests wait until a slot is free or their context ends.
 	PerHost int
 	// MaxIdle is the maximum number of idle connections; default 64. A caller with many hosts and
 	// little traffic should keep few, and for a short time, because both ends of an open connection
 	// send keep-alive probes.
 	MaxIdle int
-	// KeepIdle is the time that idle connections are kept; default a minute.
+	// KeepIdle is the time after which an idle connection is closed; default a minute.
 	KeepIdle time.Duration
-	// MaxBody is the most bytes read of one response; default 8 MiB.
+	// MaxBody is the maximum size of a response body in bytes; default 8 MiB. Reading more is a TooLarge
+	// error.
 	MaxBody int64
 	// ConnectTimeout covers lookup, TCP and TLS; default 10 s.
 	ConnectTimeout time.Duration
-	// FirstByte is the wait for response headers on a connection; default
-	// 30 s. Patient gives single callers more.
+	// FirstByte is the maximum wait for the response headers after the connection is made; default 30 s.
+	// Patient overrides it for single callers.
 	FirstByte time.Duration
-	// Idle is the longest silence while a body is read; default 60 s.
+	// Idle is the maximum pause while a body is read; default 60 s.
 	Idle time.Duration
-	// Total ends a request with its body whatever happens; default 15 min.
+	// Total is the maximum time of a request including its body; default 15 min.
 	Total time.Duration
 }
 
-// maxHeaderBytes bounds the response header.
+// maxHeaderBytes is the maximum size of the response header.
 const maxHeaderBytes = 64 << 10
 
 func (c Config) withDefaults() Config {
@@ -119,8 +120,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// idlePerHost is the number of idle connections that are kept per host. It is higher for clients that
-// call the same host often.
+// idlePerHost is the number of idle connections that are kept per host; more if the client often calls
+// the same host.
 func idlePerHost(often bool) int {
 	if often {
 		return 8
@@ -136,13 +137,13 @@ type Client struct {
 	gate      *gate
 	transport *http.Transport
 	open      connSet
-	sessions  tls.ClientSessionCache // nil if hosts are rarely called again
+	sessions  tls.ClientSessionCache // nil without HTTP/2, where hosts are rarely called again
 }
 
-// maxSessions bounds the TLS sessions that are kept for resumption, at some 2 KB each.
+// maxSessions is the maximum number of TLS sessions kept for resumption; each takes about 2 KB.
 const maxSessions = 256
 
-// New returns a Client with its own connection pool.
+// New returns a Client with a connection pool of its own. CloseIdle frees its connections.
 func New(cfg Config) *Client {
 	c := &Client{cfg: cfg.withDefaults()}
 	c.policy = newPolicy(c.cfg.AllowCIDR)
@@ -151,42 +152,42 @@ func New(cfg Config) *Client {
 		c.sessions = tls.NewLRUClientSessionCache(maxSessions)
 	}
 	c.transport = &http.Transport{
-		Proxy:              nil, // no proxies from the environment
+		Proxy:              nil, // ignore proxies from the environment
 		DialContext:        c.dialPlain,
 		DialTLSContext:     c.dialTLS,
-		DisableCompression: true, // a small answer must not become a large one
-		// HTTP/1.1 only unless asked for, because DialTLSContext is set: canceling closes the
-		// connection at once, and one connection serves one request at a time.
+		DisableCompression: true, // a small compressed answer must not become a large one
+		// HTTP/1.1 unless HTTP2 is set, because DialTLSContext is set: canceling closes the connection
+		// at once, and a connection serves one request at a time.
 		MaxIdleConns:           c.cfg.MaxIdle,
 		MaxIdleConnsPerHost:    idlePerHost(c.cfg.HTTP2),
 		ForceAttemptHTTP2:      c.cfg.HTTP2,
 		IdleConnTimeout:        c.cfg.KeepIdle,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
-		// The header tables would fill up with signatures and dates, which never repeat: some 24 KB at
-		// both ends without use. 1 is as good as none.
+		// The header tables would fill up with signatures and dates, which never repeat, and use about
+		// 24 KB at both ends. Size 1 disables them.
 		HTTP2: &http.HTTP2Config{MaxEncoderHeaderTableSize: 1, MaxDecoderHeaderTableSize: 1},
 	}
 	return c
 }
 
 // Do sends req under ctx. Errors are *Error, possibly wrapped; Reason makes a sentence of them. The
-// caller closes the response body.
+// caller must close the response body.
 func (c *Client) Do(ctx context.Context, req *http.Request) (*http.Response, error) {
 	return c.roundTrip(req.WithContext(ctx), c.cfg.FirstByte)
 }
 
-// RoundTripper lets libraries use the client, as http.Client{Transport: rt}.
-// A redirect is an error of the RoundTripper itself, so no library follows one.
+// RoundTripper returns the client for use as http.Client.Transport. A redirect is an error of the
+// RoundTripper itself, so no library follows one.
 func (c *Client) RoundTripper() http.RoundTripper { return tripper{c, c.cfg.FirstByte} }
 
-// Patient is RoundTripper with another wait for the first byte, for calls that take long to answer;
-// never more than Config.Total.
+// Patient returns RoundTripper with another FirstByte, for calls that take long to answer. Config.Total
+// still applies.
 func (c *Client) Patient(firstByte time.Duration) http.RoundTripper {
 	return tripper{c, min(firstByte, c.cfg.Total)}
 }
 
-// CloseIdle closes the idle connections.
+// CloseIdle closes the idle connections. The client stays usable.
 func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
 
 type tripper struct {
@@ -219,8 +220,8 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 	first := call.startTimer(firstByte, "waiting for an answer")
 	first.Stop()
 	ctx := httptrace.WithClientTrace(call.ctx, &httptrace.ClientTrace{
-		// The goroutine that runs RoundTrip calls it, so it cannot restart the timer after RoundTrip
-		// has returned.
+		// GotConn runs in the goroutine of RoundTrip, so it cannot restart the timer after RoundTrip has
+		// returned.
 		GotConn: func(got httptrace.GotConnInfo) {
 			ticket.markConnected()
 			call.setConnection(c.open.markBusy(got.Conn, c.cfg.MaxIdle))
@@ -264,7 +265,8 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 	return resp, nil
 }
 
-// checkResponse refuses answers that this client must not return.
+// checkResponse returns an error for answers that must not reach the caller: redirects, protocol
+// switches, unrequested compression and bodies that are declared too large.
 func (c *Client) checkResponse(resp *http.Response) error {
 	host := resp.Request.URL.Hostname()
 	switch resp.StatusCode {
@@ -279,7 +281,7 @@ func (c *Client) checkResponse(resp *http.Response) error {
 		return newError(Redirect, host, nil, "the answer redirects to %s; redirects are not followed, use the "+
 			"final address", target)
 	}
-	// The request did not ask for compression. Expanding it here could turn 8 MiB into many gigabytes.
+	// The request did not ask for compression. Decompressing could turn 8 MiB into many gigabytes.
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") &&
 		!(c.cfg.Encoded && acceptsEncoding(resp.Request, enc)) {
 		return newError(Encoded, host, nil, "the answer is compressed although the request did not ask for it")
@@ -290,7 +292,7 @@ func (c *Client) checkResponse(resp *http.Response) error {
 	return nil
 }
 
-// acceptsEncoding reports whether a request lists an encoding in its Accept-Encoding.
+// acceptsEncoding reports whether the request's Accept-Encoding lists an encoding.
 func acceptsEncoding(r *http.Request, encoding string) bool {
 	for _, e := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.EqualFold(strings.TrimSpace(e), encoding) {

@@ -23,34 +23,34 @@ type Code string
 const (
 	BadURL     Code = "bad_url"
 	Private    Code = "private_address"
-	Denied     Code = "denied" // by Config.Deny
+	Denied     Code = "denied" // refused by Config.Deny
 	NoSuchHost Code = "no_such_host"
-	Connect    Code = "connect" // refused, unreachable, reset while connecting
+	Connect    Code = "connect" // refused, unreachable, or reset while connecting
 	TLS        Code = "tls"
 	Timeout    Code = "timeout"
 	Redirect   Code = "redirect"
 	TooLarge   Code = "too_large"
 	Encoded    Code = "encoded"
-	Busy       Code = "busy" // too many requests wait for this host
+	Busy       Code = "busy" // too many requests already wait for the host
 	Resting    Code = "resting"
-	Cut        Code = "cut" // the connection ended before the answer did
+	Cut        Code = "cut" // the connection ended before the answer was complete
 	Canceled   Code = "canceled"
-	Protocol   Code = "protocol" // not HTTP as we understand it
+	Protocol   Code = "protocol" // the answer is not valid HTTP
 	Unprepared Code = "unprepared"
 )
 
-// Error is the error of a request. Text is a plain part of a sentence that users may read: it never
-// holds a looked-up address.
+// Error is the error of a request. Text is part of a sentence that users may read; it never contains an
+// address that was looked up.
 type Error struct {
 	Code Code
 	Host string
 	Text string
 	Err  error
-	// connecting is true when no connection was made.
+	// connecting is true if no connection was made; the gate counts such errors.
 	connecting bool
 }
 
-// Error implements error, for logs.
+// Error returns host, text and cause, for logs. For users, see Reason.
 func (e *Error) Error() string {
 	s := e.Text
 	if e.Host != "" {
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns the cause, or nil.
+// Unwrap returns the cause for errors.Is and errors.As, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
 func newError(code Code, host string, err error, format string, args ...any) *Error {
@@ -77,7 +77,7 @@ func timedOut(host string, d time.Duration, doing string) *Error {
 	return newError(Timeout, host, context.DeadlineExceeded, "timed out after %s %s", d, doing)
 }
 
-// CodeOf returns the code of the *Error in err, or "".
+// CodeOf returns the code of the *Error in err, or "" if there is none.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -98,7 +98,7 @@ func Reason(err error) string {
 	return classifyError(err, "").Text
 }
 
-// classifyError makes an *Error of an error of the standard library.
+// classifyError converts an error of the standard library to an *Error with a code.
 func classifyError(err error, host string) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -133,7 +133,7 @@ func classifyError(err error, host string) *Error {
 	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 		return newError(Timeout, host, err, "timed out")
 	}
-	// net/http has no types for these two.
+	// net/http has no error types for these two cases.
 	switch s := err.Error(); {
 	case strings.Contains(s, "server response headers exceeded"):
 		return newError(TooLarge, host, err, "the answer's header is larger than %d KiB", maxHeaderBytes>>10)
@@ -165,7 +165,8 @@ func classifyTLS(err error, host string) *Error {
 	return nil
 }
 
-// makePrintable keeps a host name from outside readable in a sentence.
+// makePrintable returns a host name from outside in a form for sentences: other characters than
+// printable ASCII become '?', and it is cut to 255 bytes.
 func makePrintable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || !unicode.IsPrint(r) {
@@ -179,8 +180,8 @@ func makePrintable(s string) string {
 	return s
 }
 
-// NeverSent reports whether err proves that the request did not reach the host, so that a retry repeats
-// nothing.
+// NeverSent reports whether err proves that the request did not reach the host. Only then is a retry
+// certain not to repeat an effect.
 func NeverSent(err error) bool {
 	if err == nil {
 		return false

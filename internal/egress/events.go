@@ -17,7 +17,7 @@ type EventReader struct {
 	event []byte
 }
 
-// NewEventReader reads from r.
+// NewEventReader returns a reader of the events in r. It reads ahead and does not close r.
 func NewEventReader(r io.Reader) *EventReader {
 	return &EventReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
@@ -64,7 +64,7 @@ func (e *EventReader) Next() ([]byte, error) {
 	}
 }
 
-// readLine returns one line without its end. With io.EOF it may return the last one.
+// readLine returns one line without its line break. With io.EOF it may return the last, unfinished line.
 func (e *EventReader) readLine() ([]byte, error) {
 	part, err := e.r.ReadSlice('\n')
 	if err == nil || errors.Is(err, io.EOF) {

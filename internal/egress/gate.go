@@ -7,37 +7,38 @@ import (
 )
 
 const (
-	// breakAfter consecutive failed connections make the gate refuse a host for restFor; then a single
-	// request tries again. HTTP statuses never count, because a host that answers is reachable.
+	// After breakAfter consecutive failed connections the gate refuses requests to the host for restFor;
+	// then it lets a single request try. HTTP error statuses do not count, because a host that answers
+	// is reachable.
 	breakAfter = 5
 	restFor    = 30 * time.Second
-	// maxWaiting bounds the requests that queue for one host.
+	// maxWaiting is the maximum number of requests that wait for one host.
 	maxWaiting = 256
-	// maxHosts bounds the stored hosts, because outsiders can name any number of them.
+	// maxHosts is the maximum number of hosts in memory, because outsiders can name any number of them.
 	maxHosts = 4096
 )
 
-// gate limits the concurrent requests per host and pauses hosts that cannot be connected to.
+// gate limits the concurrent requests per host, and refuses requests to hosts to which connections fail.
 type gate struct {
 	perHost int
 
-	mu    sync.Mutex // guards hosts and the hosts' fields
+	mu    sync.Mutex // guards hosts and the fields of each host
 	hosts map[string]*host
 }
 
 type host struct {
 	slots     chan struct{}
-	users     int // in flight and waiting
-	failures  int // consecutive
+	users     int // requests in flight and waiting
+	failures  int // consecutive failed connections
 	restUntil time.Time
-	probing   bool // one request is trying a host that was paused
+	probing   bool // true while one request tries a host that was refused before
 }
 
 func newGate(perHost int) *gate {
 	return &gate{perHost: perHost, hosts: make(map[string]*host)}
 }
 
-// ticket is one request's slot at a host. freeSlot is called exactly once.
+// ticket is one request's slot at a host. The holder must call freeSlot exactly once.
 type ticket struct {
 	g     *gate
 	key   string
@@ -45,8 +46,8 @@ type ticket struct {
 	probe bool
 }
 
-// enterHost waits for a free slot at the host. It fails when the host is paused, when too many requests
-// wait already, or when ctx ends.
+// enterHost waits for a free slot at the host. It fails with Resting while the host is refused, with
+// Busy if too many requests wait, or if ctx ends.
 func (g *gate) enterHost(ctx context.Context, key string) (*ticket, error) {
 	t, err := g.admitRequest(key)
 	if err != nil {
@@ -92,8 +93,8 @@ func (g *gate) admitRequest(key string) (*ticket, error) {
 	return t, nil
 }
 
-// pruneHosts removes unused hosts that are not paused. It reports whether there is room. The caller
-// holds mu.
+// pruneHosts removes hosts without requests, except those that are refused. It reports whether there is
+// room for another host. The caller must hold mu.
 func (g *gate) pruneHosts() bool {
 	now := time.Now()
 	for k, h := range g.hosts {
@@ -104,14 +105,14 @@ func (g *gate) pruneHosts() bool {
 	return len(g.hosts) < maxHosts
 }
 
-// markConnected records that the host took a connection.
+// markConnected records a successful connection, which ends a series of failures.
 func (t *ticket) markConnected() {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	t.h.failures, t.h.restUntil = 0, time.Time{}
 }
 
-// markFailed records that no connection was made.
+// markFailed records a failed connection and, after breakAfter in a row, starts the pause.
 func (t *ticket) markFailed() {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
@@ -121,7 +122,7 @@ func (t *ticket) markFailed() {
 	}
 }
 
-// freeSlot releases the slot.
+// freeSlot frees the slot for the next waiting request.
 func (t *ticket) freeSlot() {
 	<-t.h.slots
 	t.removeUser()

@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// connSet holds the open connections of a Client with Deny or HTTP/2. It has two uses: a connection to
-// an address that is denied later must be closed, and net/http keeps any number of idle connections of
-// HTTP/2 because its bound is for HTTP/1.1 alone.
+// connSet holds the open connections of a Client with Deny or HTTP/2. It allows to close connections to
+// an address that is denied later, and to bound the idle HTTP/2 connections, which net/http does not.
 type connSet struct {
-	mu    sync.Mutex // guards conns and their fields
+	mu    sync.Mutex // guards conns and the fields of each connection
 	conns map[*tracked]netip.Addr
 }
 
-// tracked is a connection that stays in the set until it is closed.
+// tracked is a connection that is in its connSet until Close.
 type tracked struct {
 	net.Conn
 	of *connSet
-	// For HTTP/2: the number of requests on it, and the time since when there are none.
+	// For HTTP/2 only: the number of requests on the connection, and the time since when it is idle.
 	http2 bool
 	busy  int
 	since time.Time
 }
 
-// restBefore is the minimum idle time before a connection is closed because there are too many. The
-// longest idle one is closed, and after this time no request is about to use it.
+// restBefore is the minimum idle time before a surplus connection is closed, because a request may just
+// be about to use it.
 const restBefore = time.Second
 
 // speaksHTTP2 marks a TLS connection as HTTP/2.
@@ -39,8 +38,8 @@ func (o *connSet) speaksHTTP2(conn net.Conn) {
 	}
 }
 
-// markBusy records that a request uses a connection, of HTTP/2 or not. The caller calls idle when the
-// request has ended.
+// markBusy records that a request uses a connection; it does nothing unless the connection is HTTP/2.
+// most is the number of idle connections to keep. The caller must call idle when the request has ended.
 func (o *connSet) markBusy(conn net.Conn, most int) (idle func()) {
 	s, ok := conn.(*tls.Conn)
 	if !ok {
@@ -63,8 +62,8 @@ func (o *connSet) markBusy(conn net.Conn, most int) (idle func()) {
 	}
 }
 
-// markIdle records that a request on a connection ended. It returns the connection that is idle for
-// longest if there are too many.
+// markIdle records the end of a request on t. If more than most connections are idle, it returns the
+// longest idle one for the caller to close, else nil.
 func (o *connSet) markIdle(t *tracked, most int) (old *tracked) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +98,7 @@ func (o *connSet) trackConn(conn net.Conn, a netip.Addr) net.Conn {
 	return t
 }
 
-// Close implements net.Conn.
+// Close closes the connection and removes it from its set.
 func (t *tracked) Close() error {
 	t.of.mu.Lock()
 	delete(t.of.conns, t)
@@ -107,8 +106,8 @@ func (t *tracked) Close() error {
 	return t.Conn.Close()
 }
 
-// CloseDenied closes the connections to addresses that Config.Deny has denied since, with the requests
-// on them.
+// CloseDenied closes the connections to addresses that Config.Deny refuses by now, including the
+// requests on them. It is called when the rules change.
 func (c *Client) CloseDenied() {
 	if c.cfg.Deny == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxURL bounds the length of a URL in bytes.
+// maxURL is the maximum length of a URL in bytes.
 const maxURL = 2048
 
 // CheckURL parses and checks the form of a URL without looking its host up, so that a form can show
@@ -47,8 +47,8 @@ func CheckURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckURL is the package's CheckURL and refuses literal addresses that this client may not connect to.
-// A URL that passes may still be refused when its name leads to a private address.
+// CheckURL is the package's CheckURL and also refuses literal addresses that this client may not connect
+// to. A URL that passes may still be refused later, if its host name leads to a private address.
 func (c *Client) CheckURL(s string) (*url.URL, error) {
 	u, err := CheckURL(s)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) CheckURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkRequest checks a request before it is sent and returns its host and port as the key of limits.
+// checkRequest checks a request before it is sent and returns its host and port, the key for the gate.
 func (c *Client) checkRequest(req *http.Request) (string, error) {
 	if req.URL == nil {
 		return "", newError(BadURL, "", nil, "the request has no address")
@@ -82,7 +82,8 @@ func (c *Client) checkURL(u *url.URL) error {
 	return err
 }
 
-// checkForm checks all but the policy; literal is true when the host is addr.
+// checkForm checks everything about a URL except the policy of a client. literal is true if the host is
+// an IP address, which is then addr.
 func checkForm(u *url.URL) (addr netip.Addr, literal bool, err error) {
 	bad := func(host, format string, args ...any) (netip.Addr, bool, error) {
 		return netip.Addr{}, false, newError(BadURL, host, nil, format, args...)
@@ -123,9 +124,9 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// parseHost accepts plain names and addresses in their one canonical form. A name that ends in a number
-// must be a dotted IPv4 address, as in browsers: "127.1", "0x7f.1" and "2130706433" are refused before
-// any resolver sees them.
+// parseHost accepts host names and IP addresses in canonical form. A name whose last label is numeric
+// must be a dotted IPv4 address, as in browsers: "127.1", "0x7f.1" and "2130706433" are refused, because
+// some resolvers read them as addresses.
 func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 	bad := func(why string) (netip.Addr, bool, error) {
 		return netip.Addr{}, false, newError(BadURL, "", nil, "the host %s", why)
@@ -169,7 +170,7 @@ func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 	return a, true, nil
 }
 
-// isNumeric reports whether some resolver could read label as a number.
+// isNumeric reports whether some resolver could read label as a number, decimal or hexadecimal.
 func isNumeric(label string) bool {
 	l := strings.ToLower(label)
 	if hex, ok := strings.CutPrefix(l, "0x"); ok {
@@ -183,7 +184,7 @@ func refusalError(host string, addr netip.Addr) *Error {
 	return newError(Private, host, cause, "refused to connect to a private address")
 }
 
-// notHTTP are ports whose services can be tricked by an HTTP request, or that no HTTP server uses.
+// notHTTP holds ports whose services an HTTP request could abuse, or that no HTTP server uses.
 var notHTTP = func() map[uint16]bool {
 	m := make(map[uint16]bool)
 	for _, p := range []uint16{

@@ -28,8 +28,8 @@ const (
 	Internal        Kind = "internal"
 )
 
-// Error carries a kind and a sentence that is safe to show to the user: the problem and the action that
-// solves it. Err, when set, is for the operator's log only.
+// Error carries a kind and a sentence that is safe to show to users: the problem and the action that
+// solves it. Err, if set, is the cause and goes only to the operator's log.
 type Error struct {
 	Kind Kind
 	Safe string
@@ -56,8 +56,8 @@ func Limited(retryAfter time.Duration, format string, args ...any) *Error {
 	return &Error{Kind: RateLimited, Safe: fmt.Sprintf(format, args...), RetryAfter: retryAfter}
 }
 
-// Field returns an Invalid error about one input field. The message is shown
-// beside the field, and behind its name where a form is not shown again.
+// Field returns an Invalid error about one input field. The message appears beside the field, or after
+// the field's name where no form is shown.
 func Field(field, message string) *Error {
 	return &Error{Kind: Invalid, Safe: field + ": " + message, Fields: map[string]string{field: message}}
 }
@@ -79,11 +79,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause, or nil.
+// Unwrap returns the cause for errors.Is and errors.As, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// As returns err's *Error, or an Internal one that wraps err. It never
-// returns nil for a non-nil err; for nil it returns nil.
+// As returns the *Error in err, or an Internal one that wraps err. It returns nil only for a nil err.
 func As(err error) *Error {
 	if err == nil {
 		return nil

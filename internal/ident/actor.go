@@ -2,7 +2,7 @@ package ident
 
 import "slices"
 
-// ActorKind is the kind of an actor.
+// ActorKind is the kind of an actor; services decide by it about rights.
 type ActorKind string
 
 // The kinds of actors. Operator is a person who also runs the portal.
@@ -44,21 +44,23 @@ type Actor struct {
 	// ID is the account's, agent's or guest session's id.
 	ID string
 	// Name is the account's or agent's name, a publisher's domain, or the handle of a person of another
-	// portal; empty for guests.
+	// portal. It is empty for guests.
 	Name string
-	// Below is true when a publisher also proved the domains below its own.
+	// Below is true for a publisher that also proved the domains below its own.
 	Below bool
-	// Credential is the id of the session or token that was presented.
+	// Credential is the id of the session or token with which the actor authenticated. Streams end when
+	// it is revoked.
 	Credential string
-	// Narrowed is true when a scoped token was presented; then the actor may use only Scopes.
+	// Narrowed is true if the actor used a token with scopes. Then only Scopes are allowed.
 	Narrowed bool
 	Scopes   []Scope
-	// Addr is the client's address without port, for limits; it is a key, not
-	// an identity. IPv6 is cut to its /64.
+	// Addr is the client's address without port, under which requests are counted and limited. It is not
+	// an identity. An IPv6 address is cut to its /64.
 	Addr string
 }
 
-// May reports whether the actor's credential covers scope.
+// May reports whether the actor's credential covers scope. It says nothing about the rights of the
+// account itself.
 func (a Actor) May(scope Scope) bool {
 	return !a.Narrowed || slices.Contains(a.Scopes, scope)
 }
@@ -70,5 +72,6 @@ func (a Actor) IsPerson() bool { return a.Kind == Person || a.Kind == Operator }
 // calls.
 func (a Actor) IsVisitor() bool { return a.Kind == Guest || a.Kind == Portal }
 
-// IsOperator reports whether the actor runs the portal.
+// IsOperator reports whether the actor is an operator of the portal. The right to act as one also needs
+// May(Admin).
 func (a Actor) IsOperator() bool { return a.Kind == Operator }

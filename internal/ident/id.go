@@ -16,22 +16,22 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// NewID returns a new ULID: 26 characters, unique, sorting roughly by time. Order that matters is by
-// seq, never by id. An id cannot be guessed from other ids, because for visitors without a cookie the
-// id of their conversation is the proof that it is theirs.
+// NewID returns a new ULID: 26 characters, unique, sorted roughly by creation time. Exact order is by
+// seq, never by id. An id cannot be guessed from other ids, because a visitor without a cookie proves
+// with the id of a conversation that the conversation is theirs.
 func NewID() string {
 	ms := ulid.Now()
 	ids.Lock()
 	id, err := ulid.New(ms, ids.next)
 	ids.Unlock()
-	if err != nil { // no room above the last id of this millisecond
+	if err != nil { // the random part would overflow
 		id = ulid.MustNew(ms, rand.Reader)
 	}
 	return id.String()
 }
 
-// idStep bounds the random step from an id to the next of the same millisecond. The library's default
-// is a generator seeded with the time and steps of 32 bits, which can be guessed.
+// idStep is the maximum random distance between two ids of the same millisecond. The library's default
+// generator is seeded with the time and takes steps of 32 bits, so its ids can be guessed.
 const idStep = 1 << 62
 
 var ids = struct {
@@ -45,11 +45,11 @@ func ValidID(s string) bool {
 	return err == nil && len(s) == ulid.EncodedSize
 }
 
-// secretBytes is the entropy of every secret that we issue: 256 bit.
+// secretBytes is the size of every secret that this portal issues, 256 bit of entropy.
 const secretBytes = 32
 
-// NewSecret returns prefix followed by 43 characters of fresh randomness. The
-// caller shows it once and stores only HashSecret of it.
+// NewSecret returns prefix followed by 43 characters of fresh randomness. The caller shows the secret
+// once and stores only its HashSecret.
 func NewSecret(prefix string) string {
 	var b [secretBytes]byte
 	rand.Read(b[:])
@@ -69,7 +69,8 @@ func EqualSecret(a, b string) bool {
 	return a != "" && b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// Prefixes of the secrets that we issue, so that people and scanners recognise a leaked one.
+// Prefixes of the secrets that this portal issues. They allow people and scanners to recognize a leaked
+// secret.
 const (
 	TokenPrefix   = "ags_"
 	SessionPrefix = "agss_"
@@ -77,7 +78,7 @@ const (
 	InvitePrefix  = "agsi_"
 )
 
-// BearerToken extracts the token of an Authorization header, or "".
+// BearerToken returns the token in the value of an Authorization header, or "" if there is none.
 func BearerToken(header string) string {
 	scheme, token, ok := strings.Cut(header, " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Bounds of a name, in characters.
+// Minimum and maximum length of a name in characters.
 const (
 	minName = 2
 	maxName = 40
 )
 
-// reserved lists names that no account or agent can take: words of our routes and words that would let
-// an account pose as the portal.
+// reserved holds the names that no account or agent can have: words of the portal's routes, and words
+// with which an account could pose as the portal.
 var reserved = func() map[string]bool {
 	words := strings.Fields(`
 		about account accounts admin administrator agents api app ard assets
@@ -59,14 +59,16 @@ func CheckForm(name string) error {
 	return nil
 }
 
-// Handle is the address of an agent or person for people: name@portal, or just the name on its own
-// portal. The key is the identity; the handle is for reading.
+// Handle is the address of an agent or person for people to read and type: name@portal, or only the name
+// on its own portal. It is not an identity; that is the public key.
 type Handle struct {
 	Name   string
-	Portal string // host, with port if not the default; empty: this portal
+	Portal string // host, with the port if it is not the default; "" is this portal
 }
 
-// ParseHandle reads "name", "@name", "name@host" or "@name@host". Portal is set to "" when it is own.
+// ParseHandle parses "name", "@name", "name@host" or "@name@host" and lower-cases both parts. Portal
+// becomes "" if it is own. ok is false for an empty or too long handle; the name is not checked
+// otherwise.
 func ParseHandle(s, own string) (Handle, bool) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "@")
 	name, portal, _ := strings.Cut(s, "@")
@@ -77,7 +79,7 @@ func ParseHandle(s, own string) (Handle, bool) {
 	return h, h.Name != "" && len(s) <= maxName+1+255
 }
 
-// String returns name or name@portal.
+// String returns name or name@portal, which ParseHandle accepts.
 func (h Handle) String() string {
 	if h.Portal == "" {
 		return h.Name

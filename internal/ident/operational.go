@@ -15,52 +15,55 @@ import (
 	"time"
 )
 
-// OperationalKeysFile is the file of the keys that a portal signs with.
+// OperationalKeysFile is the name of the file in the data folder with the keys that sign requests and
+// records.
 const OperationalKeysFile = "operational.keys"
 
 const operationalKind = "AGENTSITE OPERATIONAL KEY"
 
-// Rules of operational keys; the bounds are those of record.Card.
+// Number and lifetimes of operational keys. Number and life are also bounds of record.Card.
 const (
 	maxOperational  = 4
 	operationalLife = 90 * 24 * time.Hour
-	// renewOperational is the age of the newest key at which another one is made. Signatures of the old
-	// key are valid for 37 days at most, and the old key stays for that time.
+	// renewOperational is the age of the newest key at which a new one is made. Signatures are valid for
+	// at most 37 days, and the old key stays valid for the other 45 days.
 	renewOperational = 45 * 24 * time.Hour
-	// settleOperational is how long a new key waits before it signs when there is another one, because
-	// other portals may cache a key directory for an hour.
+	// settleOperational is how long a new key waits before it signs, if an older key can sign: other
+	// portals may cache a key directory for an hour.
 	settleOperational = 2 * time.Hour
-	// backdate makes a new key valid for portals whose clocks are behind.
+	// backdate is subtracted from the start of a new key's validity, for portals whose clocks are
+	// behind.
 	backdate = 10 * time.Minute
 )
 
-// OperationalKey is a key for the portal's signatures, valid between two times, at most 90 days apart.
+// OperationalKey is a key that signs requests and records, valid from From until before Until, at most
+// 90 days.
 type OperationalKey struct {
 	Key         ed25519.PrivateKey
 	From, Until time.Time
 }
 
-// Public returns the public half of the key.
+// Public returns the public half of the key, which the portal's card lists.
 func (k OperationalKey) Public() ed25519.PublicKey { return k.Key.Public().(ed25519.PublicKey) }
 
-// Operational holds a portal's operational keys, in one file of its data folder. It is safe for
-// concurrent use, by one process.
+// Operational holds a portal's operational keys, stored in one file of the data folder. It is safe for
+// concurrent use in one process.
 type Operational struct {
 	path string
 	root ed25519.PublicKey
 
 	mu   sync.Mutex       // guards keys and the file
-	keys []OperationalKey // oldest first; the slice is never changed
+	keys []OperationalKey // oldest first; replaced as a whole, never modified
 }
 
-// ErrTooManyKeys is returned because a card lists 4 keys at most.
+// ErrTooManyKeys is returned by Rotate if there are 4 unexpired keys, the maximum that a card can list.
 var ErrTooManyKeys = errors.New("there are 4 operational keys already; revoke one, or wait until the oldest has ended")
 
-// ErrNoSuchKey is returned for an unknown key.
+// ErrNoSuchKey is returned by Revoke for an unknown key.
 var ErrNoSuchKey = errors.New("there is no such operational key")
 
-// OpenOperational reads the operational keys in dir for the portal with that root key. It creates the
-// first key if there is none.
+// OpenOperational reads the operational keys in dir and renews them. It creates the first key if there
+// is none. A file that belongs to a portal with another root key is an error.
 func OpenOperational(dir string, root ed25519.PublicKey, now time.Time) (*Operational, error) {
 	o := &Operational{path: filepath.Join(dir, OperationalKeysFile), root: root}
 	b, err := os.ReadFile(o.path)
@@ -79,8 +82,8 @@ func OpenOperational(dir string, root ed25519.PublicKey, now time.Time) (*Operat
 	return o, nil
 }
 
-// CheckOperational returns the problem with a file of operational keys of the portal with that root
-// key, or nil.
+// CheckOperational returns the problem with the contents of a file of operational keys, or nil. root is
+// the public root key of the portal to which the file must belong.
 func CheckOperational(file []byte, root ed25519.PublicKey) error {
 	_, err := parseOperational(file, root)
 	return err
@@ -128,8 +131,8 @@ func (o *Operational) Current(now time.Time) []OperationalKey {
 	})
 }
 
-// Signing returns the key to sign with now, and whether there is one. It is the newest key that other
-// portals can know by now, among those that ok, when set, accepts.
+// Signing returns the newest key that other portals can know at the time now and that ok accepts; a nil
+// ok accepts all. The second result is false if there is none.
 func (o *Operational) Signing(now time.Time, ok func(OperationalKey) bool) (OperationalKey, bool) {
 	list := o.Current(now)
 	if ok != nil {
@@ -146,8 +149,8 @@ func (o *Operational) Signing(now time.Time, ok func(OperationalKey) bool) (Oper
 	return list[0], true
 }
 
-// Renew removes expired keys and makes a new one if the newest has reached half of its life or none is
-// valid. It reports whether anything changed.
+// Renew removes expired keys. It makes a new key if the newest has reached half of its life or if none
+// is valid. It reports whether the keys changed; the caller must then publish a new card.
 func (o *Operational) Renew(now time.Time) (changed bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,7 +166,7 @@ func (o *Operational) Renew(now time.Time) (changed bool, err error) {
 	return true, o.saveKeys(keys)
 }
 
-// Rotate makes a new key now. The others stay until they expire.
+// Rotate makes a new key. The other keys stay valid until they expire. It fails with ErrTooManyKeys.
 func (o *Operational) Rotate(now time.Time) (OperationalKey, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,14 +195,14 @@ func (o *Operational) Revoke(now time.Time, public ed25519.PublicKey) error {
 
 func newOperational(now time.Time) OperationalKey {
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil { // crypto/rand does not fail
+	if err != nil { // cannot happen: crypto/rand does not fail
 		panic(err)
 	}
 	from := now.Add(-backdate).UTC().Truncate(time.Millisecond)
 	return OperationalKey{key, from, from.Add(operationalLife)}
 }
 
-// saveKeys writes keys to the file and then uses them; the caller holds mu.
+// saveKeys writes keys to the file and, after success, to o.keys; the caller must hold mu.
 func (o *Operational) saveKeys(keys []OperationalKey) error {
 	var blocks []*pem.Block
 	for _, k := range keys {

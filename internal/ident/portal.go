@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// PortalActor returns the actor for a person of another portal. portal is the verified network id of
-// that portal, host the end of its handles, mark and name the other portal's id and name for the
-// person. The same portal and mark always give the same actor, and another portal cannot produce it. An
-// empty mark is the portal itself. An invalid name is replaced.
+// PortalActor returns the actor for a person of another portal. portal is that portal's verified network
+// id, host its part of handles, mark its id for the person and name its name for the person. Equal
+// portal and mark give the same actor, and no other portal can produce it. An empty mark means the
+// portal itself. An invalid name is replaced.
 func PortalActor(portal, host, mark, name string) Actor {
 	id, handle := portal+"/", host
 	if mark != "" {
@@ -24,11 +24,12 @@ func PortalActor(portal, host, mark, name string) Actor {
 		Addr: PortalCredential(portal)}
 }
 
-// PortalCredential returns the credential of a portal. Actor.Credential holds it, and limits count all
-// people of the portal under it.
+// PortalCredential returns the value of Actor.Credential for all people of a portal, so that limits
+// count them together.
 func PortalCredential(portal string) string { return "portal " + portal }
 
-// PortalOf returns the portal that calls for an actor of kind Portal, from the actor's id.
+// PortalOf returns the network id of the portal that calls on behalf of an actor of kind Portal, given
+// the actor's id.
 func PortalOf(actorID string) string {
 	portal, _, _ := strings.Cut(actorID, "/")
 	return portal

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// ReadRoot reads a root key from a file outside of the data folder.
+// ReadRoot reads a root key from a file outside of the data folder, written by DetachRoot.
 func ReadRoot(path string) (ed25519.PrivateKey, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func DetachRoot(dir, path string) error {
 	} else if err != nil {
 		return err
 	}
-	// The copy is read back and compared, because path may be on a removable drive that loses writes.
+	// Read the copy back, because path may be on a removable drive that loses writes.
 	if there, err := ReadRoot(path); err != nil || !bytes.Equal(there, root) {
 		return errors.Join(fmt.Errorf("%s does not hold the written key", path), err)
 	}
@@ -61,7 +61,7 @@ func DetachRoot(dir, path string) error {
 	return syncFolder(dir)
 }
 
-// readPublic reads the public key that remains after DetachRoot.
+// readPublic reads the public root key that DetachRoot leaves in the data folder.
 func readPublic(dir string) (ed25519.PublicKey, error) {
 	path := filepath.Join(dir, PublicKeyFile)
 	b, err := os.ReadFile(path)

@@ -20,8 +20,7 @@ import (
 // Ed25519 root key that is its identity and the key that seals stored credentials. The signing keys are
 // in Operational.
 type Keys struct {
-	// Portal is the root key, which signs only the portal's card; nil when it is kept elsewhere, see
-	// DetachRoot.
+	// Portal is the root key, which only signs the portal's card. It is nil after DetachRoot.
 	Portal ed25519.PrivateKey
 	public ed25519.PublicKey
 	seal   cipher.AEAD
@@ -32,18 +31,18 @@ type Keys struct {
 const (
 	PortalKeyFile = "portal.key"
 	SealKeyFile   = "seal.key"
-	// PublicKeyFile remains after DetachRoot.
+	// PublicKeyFile exists after DetachRoot and holds the public half of the root key.
 	PublicKeyFile = "portal.pub"
 )
 
 const rootKeyKind, publicKeyKind = "AGENTSITE PORTAL KEY", "AGENTSITE PORTAL PUBLIC KEY"
 
-// CreateKeys creates the keys of a new portal in dir and keeps those that exist, so that an interrupted
-// start can continue.
+// CreateKeys creates the keys of a new portal in dir. It keeps keys that exist already, so that a start
+// that was interrupted can be repeated.
 func CreateKeys(dir string) (*Keys, error) { return openKeys(dir, true) }
 
-// LoadKeys reads the keys in dir. A missing key is an error: with a new one, sealed data could not be
-// opened and the portal would have another identity.
+// LoadKeys reads the keys in dir. A missing key is an error and not replaced: with a new key, sealed
+// data could not be opened, or the portal would have another identity.
 func LoadKeys(dir string) (*Keys, error) { return openKeys(dir, false) }
 
 func openKeys(dir string, create bool) (*Keys, error) {
@@ -105,7 +104,8 @@ func loadKey(path, kind string, size int, create bool) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// missingError names a missing key file; it is an os.ErrNotExist.
+// missingError reports a missing key file with the way to fix it; errors.Is(err, os.ErrNotExist) is
+// true.
 type missingError struct{ path string }
 
 func (e *missingError) Error() string {
@@ -123,19 +123,18 @@ func createKey(path, kind string, size int) ([]byte, error) {
 	rand.Read(key)
 	err := newFile(path, &pem.Block{Type: kind, Bytes: key})
 	if errors.Is(err, os.ErrExist) {
-		return loadKey(path, kind, size, false) // another process was quicker
+		return loadKey(path, kind, size, false) // another process created the key first
 	}
 	return key, err
 }
 
-// newFile writes a key file that must not exist yet. It returns os.ErrExist if it does, because a key
-// is never replaced.
+// newFile writes a key file. It returns os.ErrExist if the file exists, because a key is never replaced.
 func newFile(path string, blocks ...*pem.Block) error {
 	return writeKeys(path, os.Link, blocks)
 }
 
-// writeKeys writes to a temporary file, and put then gives it its name, so that a crash leaves a whole
-// file or none.
+// writeKeys writes blocks to a temporary file and then calls put to give it the name path, so that a
+// crash leaves a whole file or none.
 func writeKeys(path string, put func(from, to string) error, blocks []*pem.Block) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
 	if err != nil {
@@ -151,7 +150,7 @@ func writeKeys(path string, put func(from, to string) error, blocks []*pem.Block
 	if err := put(f.Name(), path); err != nil {
 		return fmt.Errorf("keep key: %w", err)
 	}
-	// Sync the folder too, because the name must reach the disk as well as the bytes.
+	// Sync the folder as well, so that the file's name survives a crash.
 	return syncFolder(filepath.Dir(path))
 }
 
@@ -166,28 +165,29 @@ func syncFolder(dir string) error {
 	return nil
 }
 
-// Public returns the public half of the root key, from which the portal's id is made.
+// Public returns the public half of the root key. The portal's network id is derived from it.
 func (k *Keys) Public() ed25519.PublicKey { return k.public }
 
-// ID returns the portal's identity in short: 16 characters of its public key.
+// ID returns a short form of the portal's identity for people: 16 characters of its public key.
 func (k *Keys) ID() string {
 	return base64.RawURLEncoding.EncodeToString(k.public)[:16]
 }
 
-// Mark returns a text that only this portal can compute, always the same for a purpose and subject: 160
-// bits in 27 characters.
+// Mark returns a text that depends on purpose and subject and that only this portal can compute: 160
+// bits in 27 characters. Different purposes give unrelated marks.
 func (k *Keys) Mark(purpose, subject string) string {
 	h := hmac.New(sha256.New, k.mark)
 	fmt.Fprintf(h, "%d:%s%s", len(purpose), purpose, subject)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:20])
 }
 
-// Seal encrypts plain. Open needs the same bound to decrypt it.
+// Seal encrypts and authenticates plain. bound is the context, for example a row's id; Open fails with
+// another one, so that sealed data cannot be moved to another row.
 func (k *Keys) Seal(plain, bound string) []byte {
 	return k.seal.Seal(nil, nil, []byte(plain), []byte(bound))
 }
 
-// Open is the inverse of Seal.
+// Open decrypts the result of Seal. It fails if the data was changed or bound is different.
 func (k *Keys) Open(sealed []byte, bound string) (string, error) {
 	plain, err := k.seal.Open(nil, nil, sealed, []byte(bound))
 	if err != nil {

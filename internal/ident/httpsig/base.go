@@ -11,10 +11,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxComponents bounds the components that one signature covers.
+// maxComponents is the maximum number of components that one signature covers.
 const maxComponents = 32
 
-// String is the component's identifier as it is written (RFC 9421 §2).
+// String returns the component's identifier as written in Signature-Input (RFC 9421 §2).
 func (c Component) String() string {
 	s, err := httpsfv.Marshal(c.item())
 	if err != nil {
@@ -31,7 +31,8 @@ func (c Component) item() httpsfv.Item {
 	return it
 }
 
-// list returns the parameters as the inner list of Signature-Input.
+// list returns the components and parameters as the inner list for Signature-Input. It fails for values
+// that cannot be written.
 func (p Params) list() (httpsfv.InnerList, error) {
 	l := httpsfv.InnerList{Params: httpsfv.NewParams()}
 	for _, c := range p.Components {
@@ -55,7 +56,8 @@ func (p Params) list() (httpsfv.InnerList, error) {
 	return l, err
 }
 
-// parseParams reads the components and parameters of a signature.
+// parseParams reads the components and parameters of a signature from its inner list. Unknown parameters
+// are errors.
 func parseParams(l httpsfv.InnerList) (Params, error) {
 	var p Params
 	if len(l.Items) > maxComponents || len(l.Params.Names()) > maxParams {
@@ -104,8 +106,8 @@ func parseParams(l httpsfv.InnerList) (Params, error) {
 	return p, nil
 }
 
-// signatureBase returns the text that is signed (RFC 9421 §2.5), given the inner
-// list of Signature-Input and its components.
+// signatureBase returns the text that is signed (RFC 9421 §2.5). l is the inner list of Signature-Input,
+// components its parsed form.
 func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components []Component) ([]byte, error) {
 	b := make([]byte, 0, 768)
 	for _, c := range components {
@@ -116,7 +118,7 @@ func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components [
 		b = append(append(append(append(b, c.String()...), ": "...), v...), '\n')
 	}
 	d := httpsfv.NewDictionary()
-	d.Add("s", l) // httpsfv writes an inner list only inside another field
+	d.Add("s", l) // the library writes an inner list only inside another field
 	params, err := httpsfv.Marshal(d)
 	if err != nil {
 		return nil, err
@@ -124,8 +126,8 @@ func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components [
 	return append(append(b, `"@signature-params": `...), strings.TrimPrefix(params, "s=")...), nil
 }
 
-// componentValue returns the value of a component of a request: one to be sent, or one received, with neither
-// scheme nor host in its URL.
+// componentValue returns the value of a component of a request. The request is either about to be sent,
+// or received, in which case its URL has no scheme and host.
 func componentValue(r *http.Request, to Target, c Component) (string, error) {
 	if c.Name[0] != '@' {
 		return fieldValue(r.Header, c)
@@ -191,8 +193,8 @@ func (to Target) authority(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(host), port)
 }
 
-// fieldValue is the value of a header field (RFC 9421 §2.1), of one member if that
-// is meant.
+// fieldValue returns the value of a header field (RFC 9421 §2.1), or of one member of a dictionary field
+// if c.Key is set.
 func fieldValue(h http.Header, c Component) (string, error) {
 	values := h.Values(c.Name)
 	if len(values) == 0 {

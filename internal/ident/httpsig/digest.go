@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// DigestOf returns the value of Content-Digest for a body (RFC 9530 §2), given its SHA-256.
+// DigestOf returns the value for a Content-Digest header (RFC 9530 §2), given the SHA-256 of the body.
 func DigestOf(sum [sha256.Size]byte) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// CheckDigest compares a body with its Content-Digest, which must have a SHA-256; digests of other
-// kinds are ignored.
+// CheckDigest returns an error unless Content-Digest has the SHA-256 of body. Digests by other
+// algorithms are ignored.
 func CheckDigest(h http.Header, body []byte) error {
 	list, err := parseDictionary(strings.Join(h.Values("Content-Digest"), ", "))
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Errors of Verify that callers branch on.
+// Errors of Verify, Read and Check by which callers choose their answer. They may be wrapped; use
+// errors.Is.
 var (
 	// ErrNone: there is no signature, or none with the required tag.
 	ErrNone = errors.New("the request is not signed")
@@ -26,13 +27,13 @@ var (
 	ErrMalformed = errors.New("the signature cannot be read")
 	// ErrCoverage: the signature does not cover a required component.
 	ErrCoverage = errors.New("the signature does not cover enough")
-	// ErrTime: it is too old, expired or from the future.
+	// ErrTime: the signature is too old, expired, or created in the future.
 	ErrTime = errors.New("the signature is not valid now")
 	// ErrKey: the key is unknown.
 	ErrKey = errors.New("the signature is by an unknown key")
-	// ErrSignature: it does not match the request.
+	// ErrSignature: the signature or the digest does not match the request.
 	ErrSignature = errors.New("the signature does not fit the request")
-	// ErrReplayed: its nonce was used before.
+	// ErrReplayed: the signature's nonce was used before.
 	ErrReplayed = errors.New("the signature was used before")
 )
 
@@ -41,7 +42,7 @@ var (
 // field that is covered (§2.1.2).
 type Component struct{ Name, Key string }
 
-// Components returns the list of components without keys.
+// Components returns components for names of header fields or derived components, without keys.
 func Components(names ...string) []Component {
 	out := make([]Component, len(names))
 	for i, n := range names {
@@ -51,7 +52,7 @@ func Components(names ...string) []Component {
 }
 
 // Params are the covered components and the parameters of a signature (RFC 9421 §2.3). Empty values are
-// left out; times count in whole seconds.
+// left out. Times have the precision of seconds.
 type Params struct {
 	Components       []Component
 	Created, Expires time.Time
@@ -69,8 +70,8 @@ type Target struct {
 	Authority string
 }
 
-// Sign signs a request that is about to be sent, replacing its signatures. The fields that the
-// signature covers must be set; label names the signature.
+// Sign signs a request that is about to be sent and replaces signatures that it has. All fields that the
+// signature covers must be set before. label names the signature in the header fields.
 func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error {
 	in, err := p.list()
 	if err != nil {
@@ -91,39 +92,41 @@ func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error
 	return nil
 }
 
-// Policy holds the requirements for a signature.
+// Policy holds the requirements that Verify and Check apply to a signature.
 type Policy struct {
 	Keys Keys
 	// Require lists components that must all be covered. A request with a body must have its
 	// content-digest covered as well.
 	Require []Component
-	// Tag selects the signature; "" is for requests that have only one.
+	// Tag selects the signature with that tag; "" requires that the request has only one signature.
 	Tag string
-	// Now is the time; required.
+	// Now is the time at which the signature must be valid; required.
 	Now time.Time
 	// Skew is the tolerated difference between clocks, MaxAge the maximum age of a signature regardless
 	// of its expiry; both default to 60 s.
 	Skew, MaxAge time.Duration
-	// Nonces, when set, makes a nonce mandatory.
+	// Nonces makes a nonce mandatory and rejects a used one; nil accepts signatures without a nonce.
 	Nonces Nonces
-	// Target is the address of the request.
+	// Target is the address that the request must have been sent to.
 	Target Target
 }
 
-// Keys finds the keys of signatures.
+// Keys finds the public key for the key id in a signature.
 type Keys interface {
-	// PublicKey returns the public key for an id; an error, or nil, is ErrKey.
+	// PublicKey returns the public key for an id. An error, or a nil key, makes the check fail with
+	// ErrKey.
 	PublicKey(id string) (ed25519.PublicKey, error)
 }
 
-// Nonces stores the nonces of valid signatures.
+// Nonces stores the nonces of valid signatures, so that a signature is accepted once.
 type Nonces interface {
-	// UseNonce reports whether a nonce of a key is new, and stores it until the given time.
+	// UseNonce reports whether a nonce was not yet used with the key, and stores it at least until the
+	// given time.
 	UseNonce(keyID, nonce string, until time.Time) bool
 }
 
-// Verify checks the signature of a received request with that body, and returns its parameters. The
-// errors are those above, wrapped.
+// Verify checks the signature of a received request whose whole body is given, and returns its
+// parameters. The errors are those of this package, wrapped.
 func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	s, err := Read(r.Header, p.Tag)
 	if err != nil {
@@ -145,15 +148,15 @@ func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	return s.Params, err
 }
 
-// Signature is the signature of a received request, parsed and not verified.
+// Signature is the signature of a received request: parsed, but not verified.
 type Signature struct {
 	Params
 	list httpsfv.InnerList
 	sig  []byte
 }
 
-// Read returns the signature of a request with a tag, "" for requests that have only one. The errors
-// are ErrNone and ErrMalformed, wrapped.
+// Read returns the signature with the given tag; an empty tag requires that the request has only one
+// signature. The errors are ErrNone and ErrMalformed, wrapped.
 func Read(h http.Header, tag string) (*Signature, error) {
 	label, in, sig, err := pickSignature(h, tag)
 	if err != nil {
@@ -166,9 +169,10 @@ func Read(h http.Header, tag string) (*Signature, error) {
 	return &Signature{p, in, sig}, nil
 }
 
-// Check compares the parameters of the signature with a policy, except its Tag, Nonces and Target. It
-// returns the key to verify with and the time until when the signature could be replayed. It is cheap.
-// The errors are ErrCoverage, ErrTime and ErrKey, wrapped.
+// Check compares the parameters of the signature with a policy, except for Tag, Nonces and Target. It
+// returns the key for Verify and the time until which a replay would be accepted. It computes no
+// signature, so it can run before the body is read. The errors are ErrCoverage, ErrTime and ErrKey,
+// wrapped.
 func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err error) {
 	for _, c := range p.Require {
 		if !slices.Contains(s.Components, c) {
@@ -188,8 +192,8 @@ func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err
 	return key, until, nil
 }
 
-// Verify verifies the signature of a request that was addressed to a target. It does not need the body,
-// which VerifyBody is for. The errors are ErrCoverage and ErrSignature, wrapped.
+// Verify verifies the signature of a request that was sent to the target. The body is not needed;
+// VerifyBody checks it. The errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) error {
 	base, err := signatureBase(s.list, r, to, s.Components)
 	if err != nil {
@@ -201,11 +205,11 @@ func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) er
 	return nil
 }
 
-// digestComponent is the component that covers a body.
+// digestComponent is the component that covers the body, through its digest.
 var digestComponent = Component{Name: "content-digest"}
 
-// VerifyBody verifies the body of a request with a valid signature, by the digest that the signature
-// covers. The errors are ErrCoverage and ErrSignature, wrapped.
+// VerifyBody checks the body of a request against the digest that the signature covers. The signature
+// must be verified before. The errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) VerifyBody(h http.Header, body []byte) error {
 	switch {
 	case slices.Contains(s.Components, digestComponent):
@@ -218,7 +222,7 @@ func (s *Signature) VerifyBody(h http.Header, body []byte) error {
 	return nil
 }
 
-// checkTime checks the times of a signature, and returns the time until when it could be replayed.
+// checkTime checks the times of a signature and returns the time until which a replay would be accepted.
 func (p Policy) checkTime(s Params) (until time.Time, err error) {
 	skew, age := p.Skew, p.MaxAge
 	if skew <= 0 {
@@ -243,7 +247,7 @@ func (p Policy) checkTime(s Params) (until time.Time, err error) {
 	return until, nil
 }
 
-// pickSignature finds the signature with the required tag.
+// pickSignature returns the only signature with the required tag, or ErrNone or ErrMalformed, wrapped.
 func pickSignature(h http.Header, tag string) (label string, in httpsfv.InnerList, sig []byte, err error) {
 	if len(h["Signature-Input"]) == 0 || len(h["Signature"]) == 0 {
 		return "", in, nil, ErrNone

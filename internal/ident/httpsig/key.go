@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// JWK is an Ed25519 public key as a JSON Web Key (RFC 8037 §2).
+// JWK is an Ed25519 public key as a JSON Web Key (RFC 8037 §2), as published in key directories.
 type JWK struct {
 	Kty string `json:"kty"`
 	Crv string `json:"crv"`
@@ -16,9 +16,9 @@ type JWK struct {
 	Use string `json:"use,omitempty"`
 }
 
-// KeyOf returns a public key as a JWK. Its id is its thumbprint (RFC 7638), so that a key cannot have
-// the id of another. It names no algorithm, because JOSE and directories of signature keys use
-// different names for this one.
+// KeyOf returns a public key as a JWK. Its id is its thumbprint (RFC 7638), so that no other key can
+// have the same id. The alg member is left out, because JOSE and key directories use different names for
+// the algorithm.
 func KeyOf(public ed25519.PublicKey) JWK {
 	k := JWK{Kty: "OKP", Crv: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public), Use: "sig"}
 	k.Kid = k.thumbprint()
@@ -30,7 +30,8 @@ func (k JWK) thumbprint() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Public returns the key, if it is one of Ed25519 and its id, if set, is its thumbprint.
+// Public returns the key. It fails unless the key is of type Ed25519 and its id, if set, is its
+// thumbprint.
 func (k JWK) Public() (ed25519.PublicKey, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(k.X)
 	switch {

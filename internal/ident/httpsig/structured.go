@@ -10,15 +10,14 @@ import (
 
 // Bounds of one structured field (RFC 9651).
 const (
-	maxField   = 8 << 10 // bytes
+	maxField   = 8 << 10 // in bytes
 	maxMembers = 8
 	maxParams  = 16
 )
 
-// parseDictionary reads a structured field that is a dictionary. It refuses a
-// key that is there twice, of which httpsfv keeps the last, and values in
-// another spelling than the canonical one: the signature covers the field as it
-// was written.
+// parseDictionary reads a structured field that is a dictionary. It refuses a key that occurs twice,
+// because the library would keep the last one, and values that are not in canonical form, because the
+// signature covers the field as it was written.
 func parseDictionary(field string) (*httpsfv.Dictionary, error) {
 	if len(field) > maxField {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxField)
@@ -40,7 +39,8 @@ func parseDictionary(field string) (*httpsfv.Dictionary, error) {
 	return d, nil
 }
 
-// removeSpaces removes spaces and tabs that are not inside a quoted string.
+// removeSpaces removes spaces and tabs outside of quoted strings, in which the canonical form may
+// differ.
 func removeSpaces(s string) string {
 	var b strings.Builder
 	quoted := false
@@ -59,7 +59,7 @@ func removeSpaces(s string) string {
 	return b.String()
 }
 
-// findBytes returns the byte sequence under a key of a dictionary.
+// findBytes returns the byte sequence with that key; the second result is false if there is none.
 func findBytes(d *httpsfv.Dictionary, key string) ([]byte, bool) {
 	m, _ := d.Get(key)
 	item, _ := m.(httpsfv.Item)
