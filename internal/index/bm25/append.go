@@ -93,8 +93,7 @@ func (s *Segment) Pair() {
 	}
 }
 
-// addPairs appends to the index the pairs that Pair collected; first is the id of the segment's first
-// document.
+// addPairs appends to the index the pairs that Pair collected; first is the id of the segment's first document.
 func (s *Segment) addPairs(first uint32) {
 	from := uint32(0)
 	p := s.x.pairs
@@ -111,9 +110,8 @@ func (s *Segment) addPairs(first uint32) {
 	}
 }
 
-// extendRun appends the postings of a run of documents, whose ids are greater than all in p. The low
-// bits of each posting hold the distance of its document from first. docs is the number of documents in
-// the index.
+// extendRun appends the postings of a run of documents, whose ids are greater than all in p. The low bits of each
+// posting hold the distance of its document from first. docs is the number of documents in the index.
 func (p *postings) extendRun(first uint32, run []posting, docs int) {
 	if p.n == 0 && len(run) == 1 {
 		doc := first + run[0].low()
@@ -174,8 +172,7 @@ func roomFor(n int) int {
 	return (n + n/8 + 3) &^ 3
 }
 
-// Room returns list with capacity for n more elements, and an eighth beyond that if it must be
-// reallocated.
+// Room returns list with capacity for n more elements, and an eighth beyond that if it must be reallocated.
 func Room[T any](list []T, n int) []T { return roomWith(list, n, 8) }
 
 // roomWith is Room with spare capacity of 1/share of the new length.

@@ -20,10 +20,9 @@ func Fold(text string) []string {
 	return list
 }
 
-// Terms calls yield with each word by which an index would find a document with these values in one
-// field, in the form that Fold returns: single words, parts of compounds, compounds written together,
-// and the stem of each. A word is repeated as often as it occurs. Words after the first 2,000 of a field
-// are skipped, as in an index.
+// Terms calls yield with each word by which an index would find a document with these values in one field, in the
+// form that Fold returns: single words, parts of compounds, compounds written together, and the stem of each. A
+// word is repeated as often as it occurs. Words after the first 2,000 of a field are skipped, as in an index.
 func Terms(values []string, yield func(term string)) {
 	var t tokenizer
 	left := maxFieldWords

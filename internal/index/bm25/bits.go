@@ -2,8 +2,7 @@ package bm25
 
 import "math/bits"
 
-// Bits is a set of document ids. Operations on two sets accept different
-// lengths; missing words count as zero.
+// Bits is a set of document ids. Operations on two sets accept different lengths; missing words count as zero.
 type Bits []uint64
 
 // Has reports whether id is in the set. Any id that is not negative is allowed.
@@ -68,8 +67,7 @@ func (b Bits) AndNot(o Bits) {
 	}
 }
 
-// Each calls yield with the ids in ascending order until yield returns false. yield may drop the current
-// id.
+// Each calls yield with the ids in ascending order until yield returns false. yield may drop the current id.
 func (b Bits) Each(yield func(id int) bool) {
 	for i, w := range b {
 		for w != 0 {

@@ -1,8 +1,7 @@
 package bm25
 
-// doc is the stored form of a document in one string: its key, then its words in order as varints. A
-// number above wordsFrom is wordsFrom plus the id of a word; 0 and 1 are the marks below. The zero value
-// is no document.
+// doc is the stored form of a document in one string: its key, then its words in order as varints. A number above
+// wordsFrom is wordsFrom plus the id of a word; 0 and 1 are the marks below. The zero value is no document.
 type doc struct {
 	rec string
 	cut uint32 // offset of the first word in rec; the key is before it
@@ -40,8 +39,7 @@ func (d doc) nextNumber(i int) (uint32, int) {
 	}
 }
 
-// eachWord calls yield with the id of every word, in order and repeated as it occurs, until yield
-// returns false.
+// eachWord calls yield with the id of every word, in order and repeated as it occurs, until yield returns false.
 func (d doc) eachWord(yield func(w uint32) bool) {
 	for i := int(d.cut); i < len(d.rec); {
 		var n uint32

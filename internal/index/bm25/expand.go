@@ -44,8 +44,7 @@ type alternative struct {
 	as    kinship
 }
 
-// wanted is one typed word with its alternatives. A document scores only the best alternative that it
-// has.
+// wanted is one typed word with its alternatives. A document scores only the best alternative that it has.
 type wanted struct {
 	text   string
 	phrase bool          // true if the word is part of a quoted phrase
@@ -62,9 +61,8 @@ func (x *Index) idf(df int) float64 {
 	return math.Log1p((float64(n-df) + 0.5) / (float64(df) + 0.5))
 }
 
-// Like makes scores of x comparable with those of another index: words are weighted as if the documents
-// of x were in other. other must not change while x is searched. It is for a small index of documents
-// that are not in other.
+// Like makes scores of x comparable with those of another index: words are weighted as if the documents of x were
+// in other. other must not change while x is searched. It is for a small index of documents that are not in other.
 func (x *Index) Like(other *Index) { x.like = other }
 
 // docFreq returns the number of documents with a stem, including those of the index given to Like. It is
@@ -124,10 +122,9 @@ func (b *best) offerCandidate(c candidate) {
 	}
 }
 
-// expandWord returns a typed word with its alternatives. prefix also admits words that begin with text,
-// near also near spellings; near spellings are tried only if text is unknown or rare. compounds are
-// spellings of text joined with the neighbouring words. The result has no alternatives if no document
-// can match.
+// expandWord returns a typed word with its alternatives. prefix also admits words that begin with text, near also
+// near spellings; near spellings are tried only if text is unknown or rare. compounds are spellings of text joined
+// with the neighbouring words. The result has no alternatives if no document can match.
 func (x *Index) expandWord(text string, prefix, near bool, compounds ...string) wanted {
 	exact := x.words.termOf(text)
 	exactDocs := x.docFreq(exact)
@@ -194,8 +191,7 @@ func (x *Index) completeWord(text string, exact uint32) []candidate {
 			return false
 		}
 		if t := x.words.termID[id]; t != exact {
-			// Words arrive in alphabetical order, so of two equally frequent terms the earlier one is
-			// kept.
+			// Words arrive in alphabetical order, so of two equally frequent terms the earlier one is kept.
 			if df := x.words.docFreq(t); !b.rejects(0, df-1) {
 				b.offerCandidate(candidate{term: t, df: df, text: x.words.list[id].text})
 			}

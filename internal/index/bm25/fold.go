@@ -2,9 +2,8 @@ package bm25
 
 import "unicode"
 
-// Base letters of the accented Latin letters from U+00C0 and from U+1E00 on,
-// one byte a rune; a dot means the rune has no single base letter. A table
-// keeps the package free of golang.org/x/text and costs under a kilobyte.
+// Base letters of the accented Latin letters from U+00C0 and from U+1E00 on, one byte a rune; a dot means the rune
+// has no single base letter. A table keeps the package free of golang.org/x/text and costs under a kilobyte.
 const (
 	latinFrom = 0x00C0
 	latinBase = "aaaaaa.ceeeeiiiidnooooo.ouuuuy..aaaaaa.ceeeeiiiidnooooo.ouuuuy.y" +
@@ -21,9 +20,8 @@ const (
 		"eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......"
 )
 
-// foldRune returns the lower-case letter without its diacritic, as one rune and,
-// for ligatures (ß, æ, œ, þ), a second one; zero means no rune. Combining
-// marks fold to nothing, so composed and decomposed texts meet.
+// foldRune returns the lower-case letter without its diacritic, as one rune and, for ligatures (ß, æ, œ, þ), a
+// second one; zero means no rune. Combining marks fold to nothing, so composed and decomposed texts meet.
 func foldRune(r rune) (rune, rune) {
 	if r < 0x80 {
 		if r >= 'A' && r <= 'Z' {

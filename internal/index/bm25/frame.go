@@ -2,9 +2,8 @@ package bm25
 
 import "strings"
 
-// frame holds words with which people phrase a request, such as "help", "me", "please". Their weight is
-// reduced beside other words, even if they are rare in the documents: "help me with my taxes, please" is
-// about taxes.
+// frame holds words with which people phrase a request, such as "help", "me", "please". Their weight is reduced
+// beside other words, even if they are rare in the documents: "help me with my taxes, please" is about taxes.
 var frame = func() map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(`a an the and or of to in on at by for from with as into about is are be was were am been being i me my we us our

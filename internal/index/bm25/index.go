@@ -127,9 +127,8 @@ func (x *Index) Remove(id int) {
 	x.n--
 }
 
-// internWords adds the words of d to the dictionary, one use for each occurrence, and returns the stored
-// form of d. It leaves the sorted (term, field) pairs in x.terms and the pairs of adjacent terms in
-// x.side.
+// internWords adds the words of d to the dictionary, one use for each occurrence, and returns the stored form of d.
+// It leaves the sorted (term, field) pairs in x.terms and the pairs of adjacent terms in x.side.
 func (x *Index) internWords(key string, d *Doc) doc {
 	fresh := d.ids != nil && d.epoch == x.words.epoch
 	x.terms, x.side = x.terms[:0], x.side[:0]

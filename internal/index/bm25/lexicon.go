@@ -81,8 +81,7 @@ func (l *Lexicon) Texts(dst []string) []string {
 	return dst
 }
 
-// dense assigns numbers 0, 1, 2 … to distinct keys in order of first appearance, as Lexicon does for
-// texts.
+// dense assigns numbers 0, 1, 2 … to distinct keys in order of first appearance, as Lexicon does for texts.
 type dense struct {
 	keys  []uint64
 	slots []uint32 // number+1; 0 is a free slot

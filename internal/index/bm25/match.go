@@ -8,11 +8,9 @@ import (
 // Match is the result of a query: the set of matching documents and the data to score them. The caller
 // must call Close before the index changes, and must not use the Match after Close.
 type Match struct {
-	// Any is true if the query asks for no word. Then all documents match except excluded ones, with
-	// score 0.
+	// Any is true if the query asks for no word. Then all documents match except excluded ones, with score 0.
 	Any bool
-	// Bits holds the ids of the matching documents. The caller may remove ids until Close, to filter the
-	// result.
+	// Bits holds the ids of the matching documents. The caller may remove ids until Close, to filter the result.
 	Bits Bits
 
 	x     *Index
@@ -55,9 +53,8 @@ func blankBits(b Bits, docs int) Bits {
 	return b
 }
 
-// Match finds the documents for a query text. Its time is linear in the postings of the words that are
-// not common. At most 16 words count, each with a bounded number of alternatives. The caller must call
-// Close.
+// Match finds the documents for a query text. Its time is linear in the postings of the words that are not common.
+// At most 16 words count, each with a bounded number of alternatives. The caller must call Close.
 func (x *Index) Match(text string) *Match { return x.MatchPlan(text, nil) }
 
 // MatchPlan is Match with the words and weights that Match.Plan returned for an earlier search with the
@@ -172,9 +169,8 @@ func (m *Match) clauseDocs(c clause) Bits {
 	return set
 }
 
-// intersectTerms sets set, which must be empty, to the documents that can contain the terms as a phrase:
-// those with all terms and, where pairs are listed, with every two neighbours adjacent. Other adjacency
-// is not checked here.
+// intersectTerms sets set, which must be empty, to the documents that can contain the terms as a phrase: those with
+// all terms and, where pairs are listed, with every two neighbours adjacent. Other adjacency is not checked here.
 func (m *Match) intersectTerms(set Bits, terms []uint32) {
 	x := m.x
 	first := true

@@ -101,9 +101,8 @@ func copyRunes(dst []rune, s string) int {
 	return n
 }
 
-// editDistance returns the number of insertions, deletions, replacements and swaps of adjacent letters
-// that turn a into b. It returns most+1 as soon as the distance must exceed most. a and b must have at
-// most maxNearLen runes.
+// editDistance returns the number of insertions, deletions, replacements and swaps of adjacent letters that turn a
+// into b. It returns most+1 as soon as the distance must exceed most. a and b must have at most maxNearLen runes.
 func editDistance[R byte | rune](a, b []R, most int) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -16,8 +16,7 @@ func (w *words) hasPairs(term uint32) bool {
 	return m != nil && m.paired
 }
 
-// eachPair calls yield with every two adjacent terms of a document whose pairs are listed. Pairs may
-// repeat.
+// eachPair calls yield with every two adjacent terms of a document whose pairs are listed. Pairs may repeat.
 func (p pairs) eachPair(x *Index, id uint32, yield func(a, b uint32)) {
 	last := uint32(0)
 	for _, w := range x.docs[id].eachPlace {
@@ -33,9 +32,8 @@ func (p pairs) eachPair(x *Index, id uint32, yield func(a, b uint32)) {
 	}
 }
 
-// addDoc lists the pairs of a document that Put just stored; internWords left them in x.side. Then it
-// starts to list the pairs of the terms in x.fresh, which became common, by reading all of their
-// documents.
+// addDoc lists the pairs of a document that Put just stored; internWords left them in x.side. Then it starts to
+// list the pairs of the terms in x.fresh, which became common, by reading all of their documents.
 func (p pairs) addDoc(x *Index, id uint32) {
 	for _, pair := range x.side {
 		p.notePair(x, uint32(pair>>32), uint32(pair), id)
@@ -72,8 +70,7 @@ func (p pairs) notePair(x *Index, a, b, id uint32) {
 	d.putDoc(id, 0, 0, len(x.docs))
 }
 
-// removeDoc removes a document from the lists of its pairs. It must be called before the stored document
-// changes.
+// removeDoc removes a document from the lists of its pairs. It must be called before the stored document changes.
 func (p pairs) removeDoc(x *Index, id uint32) {
 	p.eachPair(x, id, func(a, b uint32) {
 		if d := p[pairOf(a, b)]; d != nil {

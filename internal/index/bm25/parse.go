@@ -98,8 +98,7 @@ func makeClauses(t *tokenizer, phrase, exclude bool) []clause {
 			open.parts = append(open.parts, word)
 		case phrase:
 		case k.joined:
-			// The token of a compound follows those of its parts: take as many clauses as make up its
-			// text.
+			// The token of a compound follows those of its parts: take as many clauses as make up its text.
 			c := clause{joined: word, exclude: exclude}
 			for n := 0; n < len(word) && pending > 0; pending-- {
 				last := list[len(list)-1]

@@ -45,8 +45,7 @@ func CheckPlan(b []byte) bool {
 	return ok
 }
 
-// followPlan decodes a plan that CheckPlan accepted. Terms that are no longer in the dictionary are left
-// out.
+// followPlan decodes a plan that CheckPlan accepted. Terms that are no longer in the dictionary are left out.
 func (x *Index) followPlan(b []byte) []wanted {
 	var words []wanted
 	ok := true

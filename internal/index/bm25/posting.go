@@ -60,9 +60,8 @@ func (b *block) setTop() {
 	}
 }
 
-// A term is common if at least commonLeast documents and 1/commonShare of all documents have it. Its
-// documents are then also stored as a bit set, which takes less than a quarter of the memory of the
-// postings.
+// A term is common if at least commonLeast documents and 1/commonShare of all documents have it. Its documents are
+// then also stored as a bit set, which takes less than a quarter of the memory of the postings.
 const (
 	commonShare = 32
 	commonLeast = 512 // in documents
@@ -217,8 +216,7 @@ func growPostings(l []posting) []posting {
 	return append(make([]posting, 0, min((len(l)+more+4)&^3, max(blockSize, len(l)+1))), l...)
 }
 
-// removeDoc removes the posting of a document, if there is one. docs is the number of documents in the
-// index.
+// removeDoc removes the posting of a document, if there is one. docs is the number of documents in the index.
 func (p *postings) removeDoc(doc uint32, docs int) {
 	if p.n == 1 {
 		if p.base|p.only.low() == doc {
@@ -258,8 +256,7 @@ func (p *postings) removeDoc(doc uint32, docs int) {
 	}
 }
 
-// getPosting returns the posting of a document; the second result is false if the document does not have
-// the term.
+// getPosting returns the posting of a document; the second result is false if the document does not have the term.
 func (p *postings) getPosting(doc uint32) (posting, bool) {
 	switch {
 	case p.n == 0:

@@ -81,8 +81,7 @@ type termSum struct {
 // document, and searches wait for it; a segment half as large would need a tenth more work in total.
 const MaxSegment = 1 << 11
 
-// NewSegment returns an empty segment for the index x. Several segments of one index may be filled
-// concurrently.
+// NewSegment returns an empty segment for the index x. Several segments of one index may be filled concurrently.
 func (x *Index) NewSegment() *Segment { return &Segment{x: x} }
 
 // Len returns the number of documents added.
@@ -195,8 +194,7 @@ func (x *Index) Intern(s *Segment) {
 	for n, uses := range s.uses {
 		if again && s.ids[n] != 0 {
 			if s.ids[n] = w.lookupHash(s.texts[n], s.words.hashes[n]); s.ids[n] == 0 {
-				// The word was removed since Resolve. That is rare, so the slower single insert is
-				// enough.
+				// The word was removed since Resolve. That is rare, so the slower single insert is enough.
 				s.ids[n] = w.internWord(s.texts[n])
 				w.list[s.ids[n]].refs += uses - 1
 				continue
@@ -299,8 +297,7 @@ func (s *Segment) storeDoc(key string, stream []uint32) doc {
 	return doc{rec: string(rec), cut: uint32(len(key))}
 }
 
-// sumPostings appends the postings of document d to flat. It computes the same impacts as
-// Index.writePostings.
+// sumPostings appends the postings of document d to flat. It computes the same impacts as Index.writePostings.
 func (s *Segment) sumPostings(d uint32, stream []uint32) {
 	var norm [maxFields]float64
 	for f, field := range s.x.fields {

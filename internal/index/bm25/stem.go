@@ -1,9 +1,8 @@
 package bm25
 
-// stemWord reduces an English word to the form its relatives share (translate,
-// translating, translation, translator → translat) by Porter's algorithm of
-// 1980. Words with anything but a–z, and words of up to three letters, stay
-// as they are. It may change w and returns a slice of it.
+// stemWord reduces an English word to the form its relatives share (translate, translating, translation, translator
+// → translat) by Porter's algorithm of 1980. Words with anything but a–z, and words of up to three letters, stay as
+// they are. It may change w and returns a slice of it.
 func stemWord(w []byte) []byte {
 	if len(w) <= 3 {
 		return w
@@ -159,8 +158,7 @@ func measureStem(w []byte) int {
 	return m
 }
 
-// shortEnd is Porter's condition *o: w ends in consonant, vowel, consonant, and the last is not w, x or
-// y.
+// shortEnd is Porter's condition *o: w ends in consonant, vowel, consonant, and the last is not w, x or y.
 func shortEnd(w []byte) bool {
 	n := len(w)
 	if n < 3 || isVowel(w, n-1) || !isVowel(w, n-2) || isVowel(w, n-3) {

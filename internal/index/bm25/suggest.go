@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Suggest returns at most n texts to try in place of a query that found nothing, best first: with
-// unknown words replaced by the closest known ones, at a greater distance than Match tolerates; with
-// phrases as separate words; and with single words left out. A suggestion may find nothing either; the
-// caller should check.
+// Suggest returns at most n texts to try in place of a query that found nothing, best first: with unknown words
+// replaced by the closest known ones, at a greater distance than Match tolerates; with phrases as separate words;
+// and with single words left out. A suggestion may find nothing either; the caller should check.
 func (x *Index) Suggest(text string, n int) []string {
 	q := parseQuery(text)
 	var list []string
@@ -18,8 +17,7 @@ func (x *Index) Suggest(text string, n int) []string {
 			list = append(list, s)
 		}
 	}
-	// The first suggestion replaces every unknown word by its closest one, later ones by the next
-	// closest.
+	// The first suggestion replaces every unknown word by its closest one, later ones by the next closest.
 	for rank := range n {
 		next := slices.Clone(q.clauses)
 		changed := false

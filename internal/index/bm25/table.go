@@ -7,9 +7,8 @@ type Texts interface {
 	Text(id uint32) string
 }
 
-// Table is a hash table from texts to numbers that does not store the texts: it reads them from Texts,
-// where the owner keeps them anyway. It takes 8 bytes for each entry where a map takes 40. Texts must be
-// set before use.
+// Table is a hash table from texts to numbers that does not store the texts: it reads them from Texts, where the
+// owner keeps them anyway. It takes 8 bytes for each entry where a map takes 40. Texts must be set before use.
 type Table struct {
 	Texts Texts
 	slots []uint32 // number+1; 0 is a free slot
@@ -84,8 +83,7 @@ func (t *Table) putSlot(s uint32, h uint64) {
 	t.slots[i], t.tags[i] = s, tag
 }
 
-// Delete removes a number, which must be in the table. Texts must still return the text with which it
-// was inserted.
+// Delete removes a number, which must be in the table. Texts must still return the text with which it was inserted.
 func (t *Table) Delete(id uint32) {
 	i, _ := t.findSlot(HashOf(t.Texts.Text(id)))
 	for t.slots[i] != id+1 {

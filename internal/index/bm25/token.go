@@ -20,9 +20,8 @@ type token struct {
 	joined bool
 }
 
-// tokenizer splits text into lower-case words without diacritics. A compound (real-time, node.js,
-// openAI) gives its parts, followed by the compound written together. The zero value is ready; reset
-// allows reuse.
+// tokenizer splits text into lower-case words without diacritics. A compound (real-time, node.js, openAI) gives its
+// parts, followed by the compound written together. The zero value is ready; reset allows reuse.
 type tokenizer struct {
 	buf  []byte
 	toks []token
@@ -199,8 +198,7 @@ func plainWord(s string) int {
 	return 0
 }
 
-// writeRune appends the folded rune to the current word, which begins at start, unless the word has
-// maxWordBytes.
+// writeRune appends the folded rune to the current word, which begins at start, unless the word has maxWordBytes.
 func (t *tokenizer) writeRune(r rune, start int) {
 	if len(t.buf)-start > maxPlainWord {
 		return
@@ -228,8 +226,7 @@ func (t *tokenizer) splitLast(start *int, endWord func()) {
 	t.buf = append(t.buf, tail[:n]...)
 }
 
-// lastS reports whether s starts with the plural s of an abbreviation, as in APIs: an s followed by no
-// letter.
+// lastS reports whether s starts with the plural s of an abbreviation, as in APIs: an s followed by no letter.
 func lastS(s string) bool {
 	if s[0] != 's' {
 		return false

@@ -12,8 +12,7 @@ type Hit struct {
 	Matched []string // names of the fields in which words were found; shared, not to be changed
 }
 
-// After is a position in a result: after the document with that score and key. The document need not
-// exist.
+// After is a position in a result: after the document with that score and key. The document need not exist.
 type After struct {
 	Score float64
 	Key   string
@@ -34,9 +33,8 @@ func (x *Index) Query(text string, limit int) []Hit {
 	return m.Top(limit, nil)
 }
 
-// Top returns the first limit documents of m.Bits by descending score and then by key, after the
-// position after, or from the start if after is nil. Blocks of postings that cannot get on the page are
-// skipped.
+// Top returns the first limit documents of m.Bits by descending score and then by key, after the position after, or
+// from the start if after is nil. Blocks of postings that cannot get on the page are skipped.
 func (m *Match) Top(limit int, after *After) []Hit {
 	if limit <= 0 {
 		return nil

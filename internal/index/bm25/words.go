@@ -35,8 +35,7 @@ func newWords() *words {
 // Text implements Texts. It returns "" for a free id.
 func (w *words) Text(id uint32) string { return w.list[id].text }
 
-// lookUp returns the id of a word that some document has, or 0. An entry that is only a stem does not
-// count.
+// lookUp returns the id of a word that some document has, or 0. An entry that is only a stem does not count.
 func (w *words) lookUp(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
 
 func (w *words) lookupHash(text string, h uint64) uint32 {
