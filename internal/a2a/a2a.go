@@ -66,7 +66,7 @@ type Task struct {
 	History []Message
 }
 
-// StatusUpdate reports a task's new status.
+// StatusUpdate reports a task's new status. TaskID and ContextID may be "" in events of remote agents.
 type StatusUpdate struct {
 	TaskID    string
 	ContextID string

@@ -24,7 +24,8 @@ const (
 	maxInterfaces  = 16
 )
 
-// Interface is one address and protocol binding of an agent.
+// Interface is one address of an agent with the binding and version to use there. Tenant is "" if none
+// is needed.
 type Interface struct {
 	URL     string
 	Binding string

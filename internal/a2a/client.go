@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Endpoint is one interface of an agent with the credential for it.
+// Endpoint is the address of an agent and the credential for it; an empty Secret sends no credential.
 type Endpoint struct {
 	URL     string
 	Binding string // "" means BindingRPC
@@ -140,7 +140,7 @@ func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 	return shapeError(e.Status, "it answered a question about a task with error %d", e.Code)
 }
 
-// randomUUID returns a version 4 UUID, because agents may check the form.
+// randomUUID returns a random version 4 UUID, because agents may check the form of ids.
 func randomUUID() string {
 	const hex = "0123456789abcdef"
 	id := []byte("xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx")

@@ -12,15 +12,15 @@ type Fault string
 
 // The classes of unexpected answers.
 const (
-	// FaultAuth: the agent requires credentials, or other ones.
+	// FaultAuth: the agent requires a credential, or refused the given one.
 	FaultAuth Fault = "auth"
-	// FaultRefused: a proper A2A error; Code has its code.
+	// FaultRefused: the agent answered with a valid A2A error; Code has its code.
 	FaultRefused Fault = "refused"
-	// FaultShape: the answer is not A2A.
+	// FaultShape: the answer is not valid A2A.
 	FaultShape Fault = "shape"
-	// FaultStatus: an HTTP status for a problem of the server.
+	// FaultStatus: the HTTP status shows a problem of the server that may pass, such as 429 or 503.
 	FaultStatus Fault = "status"
-	// FaultLimit: the answer exceeds our bounds.
+	// FaultLimit: the answer exceeds the bounds of this package.
 	FaultLimit Fault = "limit"
 )
 

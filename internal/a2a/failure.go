@@ -70,12 +70,12 @@ func (f *Failure) HTTP() int {
 	return kinds[f.Code].http
 }
 
-// RPC returns the error object of the JSON-RPC binding, whose data is an array.
+// RPC returns the error object for the JSON-RPC binding. Its member data is a list, as §9.5 requires.
 func (f *Failure) RPC() any {
 	return object{"code": f.Code, "message": f.Text, "data": f.errorDetails()}
 }
 
-// REST returns the body of an error of the HTTP+JSON binding.
+// REST returns the body of an error answer in the HTTP+JSON binding; HTTP returns the status.
 func (f *Failure) REST() any {
 	status := kinds[f.Code].status
 	switch f.Status {

@@ -49,7 +49,8 @@ func (n taskName) taskID() string {
 	return n.TaskID
 }
 
-// ReadPush reads the parameters of CreateTaskPushNotificationConfig.
+// ReadPush reads and checks the parameters of CreateTaskPushNotificationConfig. The URL's host is not
+// checked here.
 func ReadPush(b []byte, version string) (PushConfig, *Failure) {
 	var n struct {
 		taskName

@@ -17,13 +17,14 @@ import (
 // Requests to agents of this portal. They are read strictly, unlike answers: the error for a malformed
 // request names the field. Unknown fields are ignored (§3.2.6), so that newer clients work.
 
-// maxRequestParts bounds the parts of one message in a request, and maxListed the other lists in it.
+// maxRequestParts is the maximum number of parts in a message of a request. maxListed is the maximum
+// length of the other lists.
 const (
 	maxRequestParts = 32
 	maxListed       = 50
 )
 
-// SendRequest is SendMessageRequest (§3.2.1).
+// SendRequest is a SendMessageRequest (§3.2.1), checked by ReadSend.
 type SendRequest struct {
 	Message Message
 	// HistoryLength is the number of messages to return; nil if the client gave none, 0 for no history.
@@ -34,7 +35,8 @@ type SendRequest struct {
 	Push *PushConfig
 }
 
-// TaskRequest names a task, for GetTask, CancelTask and SubscribeToTask.
+// TaskRequest holds the parameters of GetTask, CancelTask and SubscribeToTask: the task and, for
+// GetTask, the length of the history.
 type TaskRequest struct {
 	ID            string
 	HistoryLength *int
@@ -51,7 +53,7 @@ type ListRequest struct {
 	Artifacts     bool
 }
 
-// Call is a request of the JSON-RPC binding.
+// Call is the envelope of a JSON-RPC request. Params are not parsed yet.
 type Call struct {
 	ID     json.RawMessage // a string, a number or null, returned unchanged in the answer
 	Method string

@@ -36,7 +36,7 @@ type Account struct {
 // exist any more.
 func (a Account) Disabled() bool { return !a.DisabledAt.IsZero() }
 
-// CredentialKind is the purpose of a secret.
+// CredentialKind is the purpose of a secret; a secret is only accepted for its purpose.
 type CredentialKind string
 
 // The kinds of credentials. Only GuestCredential belongs to a visitor without an account.
@@ -89,7 +89,7 @@ type Accounts interface {
 	SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error
 }
 
-// Passwords changes the password of an account.
+// Passwords stores the password hash of an account.
 type Passwords interface {
 	// SetPassword stores the password hash and deletes the account's sessions, except the credential
 	// with id keep. If spend is not empty, the reset link with that hash is deleted in the same

@@ -16,7 +16,7 @@ const (
 	maxPasswordBytes = 1024
 )
 
-// MinPassword is the minimum length of a password in characters, for forms.
+// MinPassword is the minimum length of a password in characters, which forms display.
 const MinPassword = minPassword
 
 // hashParams are the minimum that OWASP recommends for argon2id: 19 MiB, two passes, one thread. They

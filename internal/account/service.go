@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Config holds the operator's settings for accounts.
+// Config holds the operator's settings for accounts. Mailer is nil if no mail server is configured.
 type Config struct {
 	Policy Policy
 	Guests bool
@@ -55,7 +55,7 @@ func New(store Store, cfg Config) *Service {
 // Policy returns the policy for new accounts.
 func (s *Service) Policy() Policy { return s.cfg.Policy }
 
-// Guests reports whether visitors without an account may talk to agents.
+// Guests reports whether the operator allows visitors without an account to talk to agents.
 func (s *Service) Guests() bool { return s.cfg.Guests }
 
 // CanMail reports whether MailReset can send reset links.

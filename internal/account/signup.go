@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// SignUp holds the fields of the form for a new account.
+// SignUp holds the fields of the form for a new account, as typed.
 type SignUp struct {
 	Name     string
 	Password string

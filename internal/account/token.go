@@ -20,7 +20,7 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 	return list, err
 }
 
-// NewToken describes a new API token.
+// NewToken describes a new API token. Empty Scopes give all rights of the account.
 type NewToken struct {
 	Label  string
 	Scopes []ident.Scope
@@ -28,7 +28,7 @@ type NewToken struct {
 	Life time.Duration
 }
 
-// maxTokens bounds the API tokens of an account.
+// maxTokens is the maximum number of unexpired API tokens of an account.
 const maxTokens = 100
 
 // CreateToken creates an API token and returns its secret, which is not stored.

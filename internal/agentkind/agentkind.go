@@ -14,7 +14,7 @@ const (
 	Builtin Kind = "builtin" // code in this binary
 	A2A     Kind = "a2a"     // an A2A agent at its own address
 	MCP     Kind = "mcp"     // an MCP server (Streamable HTTP), whose tools are called
-	OpenAI  Kind = "openai"  // a model or assistant behind the OpenAI chat API
+	OpenAI  Kind = "openai"  // a model or assistant with the OpenAI chat API
 	Prompt  Kind = "prompt"  // instructions that the portal runs on a model
 	Link    Kind = "link"    // a program that connects out to the portal
 )
@@ -81,7 +81,7 @@ var table = []Spec{
 // caller may change the slice.
 func All() []Spec { return slices.Clone(table) }
 
-// Registered returns the kinds that people register, in the order of the form.
+// Registered returns the kinds that people can register, in the order of the form.
 func Registered() []Kind {
 	var list []Kind
 	for _, s := range table {

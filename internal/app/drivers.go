@@ -95,7 +95,7 @@ func (o linkObserver) Observe(ctx context.Context, agentID string, l hub.Livenes
 // the hub is built after the drivers.
 type publicAgents struct{ portal *Portal }
 
-// Search implements builtin.Searcher.
+// Search implements builtin.Searcher. The zero actor sees only public agents.
 func (a publicAgents) Search(ctx context.Context, q hub.Query) (hub.Page, error) {
 	return a.portal.hub.Search(ctx, ident.Actor{}, q)
 }
@@ -146,7 +146,7 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 		return tools, nil
 	}
 	if !errors.Is(merr, mcp.ErrNoServer) {
-		return found, merr // an MCP server is there, and its error states its demand
+		return found, merr // there is an MCP server; its error describes the problem
 	}
 	return found, err
 }

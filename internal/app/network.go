@@ -69,7 +69,7 @@ type hubAgents struct{ p *Portal }
 // Own returns the number of listed agents of this portal.
 func (a hubAgents) Own() int { return a.p.hub.Own() }
 
-// Search implements peering.Agents.
+// Search implements peering.Agents: other portals' searches are answered from the hub's directory.
 func (a hubAgents) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
 	return a.p.hub.Search(ctx, actor, q)
 }
@@ -125,7 +125,8 @@ func (p *Portal) peerRoutes(r chi.Router) {
 // callerPortals implements remote.Portals: it identifies this portal and its callers to other portals.
 type callerPortals struct{ portal *Portal }
 
-// Transport implements remote.Portals.
+// Transport implements remote.Portals: requests are signed and sent only to the portal with that id at
+// origin.
 func (c callerPortals) Transport(portal, origin string) http.RoundTripper {
 	return c.portal.node.Client.Transport(record.PortalID(portal), origin)
 }

@@ -56,7 +56,8 @@ type ownedTool struct {
 	agent, tool string
 }
 
-// CallTool implements prompt.ToolCaller.
+// CallTool implements prompt.ToolCaller with the checks of callTool. args is the JSON object with the
+// arguments.
 func (o ownedTool) CallTool(ctx context.Context, args json.RawMessage) (string, bool, error) {
 	return o.tools.callTool(ctx, o.owner, o.agent, o.tool, args)
 }
@@ -67,7 +68,7 @@ type trier struct{ agentruntime.Trier }
 
 type triedBy struct{}
 
-// Try implements hub.Trier.
+// Try implements hub.Trier: actor becomes the owner of the agent's tools for this call.
 func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (hub.Tried, error) {
 	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
 }

@@ -14,7 +14,7 @@ type samples []prometheus.Metric
 // Describe implements prometheus.Collector. It sends nothing, because the families depend on the settings.
 func (s samples) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. It sends the values that were read before.
 func (s samples) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range s {
 		ch <- m
@@ -51,7 +51,7 @@ func (s *samples) addSample(kind prometheus.ValueType, desc *prometheus.Desc, va
 	*s = append(*s, prometheus.MustNewConstMetric(desc, kind, value, labels...))
 }
 
-// addGossip adds the metrics of the gossip pool.
+// addGossip adds the metrics of the gossip pool. A portal that does not take part has none.
 func (s *samples) addGossip(g federation.GossipStanding) {
 	s.addGauges("agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.",
 		"state", map[string]int64{"alive": int64(g.Members), "gone": int64(g.Gone)})
@@ -69,7 +69,7 @@ func (s *samples) addGossip(g federation.GossipStanding) {
 		map[string]int64{"unfit": g.Refused, "full": g.Dropped})
 }
 
-// addOverlay adds the metrics of the DHT.
+// addOverlay adds the metrics of the DHT: the table, the entries, lookups and requests.
 func (s *samples) addOverlay(d federation.DHTStanding) {
 	s.addGauge("agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
 	s.addGauge("agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))

@@ -27,7 +27,7 @@ type mailNotice struct {
 	accounts []string
 }
 
-// urgent are the kinds of notices that are also mailed.
+// urgent lists the kinds of notices that are also mailed, because they need a reaction or end an outage.
 var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticePeer,
 	hub.NoticeWebhook}
 

@@ -20,7 +20,8 @@ const (
 	sweepBatch = 200
 )
 
-// indexMessages adds new messages to the search index, a few at a time, until ctx ends.
+// indexMessages adds new messages to the search index in batches, with pauses for other writers, until
+// ctx ends.
 func (p *Portal) indexMessages(ctx context.Context) error {
 	wait := time.NewTimer(wordsEvery)
 	defer wait.Stop()

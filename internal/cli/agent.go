@@ -16,7 +16,7 @@ import (
 // maxAgentFile is the maximum size of an agent's file in bytes.
 const maxAgentFile = 1 << 20
 
-// registered is the part of the API's agent that is printed after a registration.
+// registered is an agent in the API's format, with the fields that are printed after a registration.
 type registered struct {
 	Handle   string `json:"handle"`
 	Name     string `json:"name"`

@@ -24,7 +24,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// agentRun holds the flags of `agent run`.
+// agentRun holds the values of the flags that only `agent run` has.
 type agentRun struct {
 	name, title, description string
 	maxTasks                 int
@@ -152,14 +152,15 @@ type shared struct {
 	w  io.Writer
 }
 
-// Write implements io.Writer.
+// Write writes p in one piece, so that lines of concurrent writers do not mix.
 func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.w.Write(p)
 }
 
-// worker runs a command for each task.
+// worker runs a command for each task, with the text of the task on stdin or, if json is set, the whole
+// task.
 type worker struct {
 	args   []string
 	json   bool
@@ -277,7 +278,7 @@ type lastLine struct {
 	now, whole []byte
 }
 
-// Write implements io.Writer.
+// Write passes p on to w and updates the last line, of which at most linkwire.MaxReason bytes are kept.
 func (l *lastLine) Write(p []byte) (int, error) {
 	for _, c := range p {
 		switch {

@@ -264,7 +264,7 @@ func (t *talk) readMessages(ctx context.Context, goesOn bool) error {
 	}
 }
 
-// printHistory prints the last messages.
+// printHistory prints the last messages of the conversation, at most earlier, without deleted ones.
 func (t *talk) printHistory(ctx context.Context) error {
 	var list struct {
 		Messages []update `json:"messages"`

@@ -20,7 +20,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Exit status of every command.
+// Exit status of every command: success, failure, mistake in the command line.
 const (
 	exitDone   = 0
 	exitFailed = 1

@@ -85,7 +85,7 @@ func (fs *flags) addSwitch(p *bool, name, variable, about string) {
 	fs.BoolVar(p, name, *p, about+" ["+variable+"]")
 }
 
-// isGiven reports whether a flag was set on the command line.
+// isGiven reports whether a flag was set on the command line, in contrast to the environment.
 func (fs *flags) isGiven(name string) (found bool) {
 	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found

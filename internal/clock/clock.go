@@ -17,8 +17,7 @@ func Now() time.Time {
 	return time.Now().Add(readOffset()).UTC().Truncate(time.Millisecond)
 }
 
-// Milli returns t as milliseconds since the epoch, as stored in the database;
-// the zero time is 0.
+// Milli returns t as milliseconds since 1970, as stored in the database; the zero time is 0.
 func Milli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

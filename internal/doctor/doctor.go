@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Level is the severity of a Finding.
+// Level is the severity of a Finding; the values are part of the JSON output.
 type Level string
 
 // The levels. Only faults make a portal unhealthy.
@@ -50,7 +50,7 @@ const (
 	Agent       = "agent" // only in the answer to a Question
 )
 
-// Report is the result of an examination.
+// Report is the result of an examination. Healthy is set by Judge; Running is true if the portal runs.
 type Report struct {
 	Healthy  bool      `json:"healthy"`
 	Running  bool      `json:"running"`

@@ -63,7 +63,7 @@ func (s Subject) checkFolder(r *Report) {
 	}
 }
 
-// checkSecrets checks the permissions of secret files.
+// checkSecrets reports key and database files that other users of the machine can read.
 func (s Subject) checkSecrets(r *Report) {
 	list := cappedFindings{r: r, check: Data, level: Fault, do: "chmod 600 " + filepath.Join(s.Dir, "*.key") + " " +
 		filepath.Join(s.Dir, "*.db*")}

@@ -29,11 +29,11 @@ const (
 	lagging = 10 * time.Minute
 )
 
-// peerAnswer is the result of asking one portal.
+// peerAnswer is the result of asking one portal. If err is set, the other fields are not valid.
 type peerAnswer struct {
 	peer  federation.Peer
 	err   error         // reason why the portal did not answer
-	id    string        // the id of the portal that answered
+	id    string        // id of the portal that answered, which may be another than peer
 	off   time.Duration // the amount by which its clock is ahead of this one
 	clock bool          // true if off is known
 	// refused is the reason why the portal refuses this one, else "". held is the version of this
@@ -164,7 +164,8 @@ func refusalText(a *federation.Answer) string {
 	return fmt.Sprintf("%.40s: %.300s", in.Error.Reason, in.Error.Message)
 }
 
-// compareClocks compares this machine's clock with those of other portals.
+// compareClocks reports this machine's clock as wrong if at least minClocks other portals agree on a
+// different time.
 func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 	var off []time.Duration
 	for _, a := range answers {
@@ -192,7 +193,7 @@ func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 	}
 }
 
-// reportPeers reports which portals answer, allow this portal, and have its newest head.
+// reportPeers reports which of the asked portals answer, accept this portal, and have its newest head.
 func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswer) {
 	if len(answers) == 0 {
 		return

@@ -25,7 +25,7 @@ const (
 	maxAnswer = 256 << 10
 )
 
-// formatSize formats a number of bytes for people.
+// formatSize formats a number of bytes with a unit, for people.
 func formatSize(n uint64) string {
 	switch {
 	case n >= 1<<30:
@@ -240,5 +240,5 @@ func signNow(away bool) string {
 	return "agentsite keys rotate"
 }
 
-// formatTime formats a time for people, in UTC.
+// formatTime formats a time in UTC with minutes, for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -33,8 +33,7 @@ type Signer interface {
 	SignRequest(r *http.Request) error
 }
 
-// Config sets the bounds of a Client; the zero value gives the defaults named
-// at each field.
+// Config holds the settings of a Client. The zero value is valid; each field states its default.
 type Config struct {
 	// AllowCIDR are networks that the client may connect to although they are not globally routable.
 	// Addresses that embed another one (NAT64, 6to4, Teredo) stay refused, because their target cannot

@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// Code classifies the reason why a request got no answer.
+// Code classifies the reason why a request got no answer, so that callers need not compare texts.
 type Code string
 
 // The codes. Private, Denied, BadURL and Unprepared are refusals of this client; the others are network

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// MaxEvent is the maximum size of one server-sent event in bytes.
+// MaxEvent is the maximum size of one server-sent event in bytes; a larger one is an error.
 const MaxEvent = 1 << 20
 
 // EventReader reads the data of server-sent events (the WHATWG format) from an untrusted stream: lines

@@ -29,7 +29,8 @@ type tracked struct {
 // be about to use it.
 const restBefore = time.Second
 
-// speaksHTTP2 marks a TLS connection as HTTP/2.
+// speaksHTTP2 marks a connection as HTTP/2 after its TLS handshake, so that markBusy counts its
+// requests.
 func (o *connSet) speaksHTTP2(conn net.Conn) {
 	if t, ok := conn.(*tracked); ok {
 		o.mu.Lock()

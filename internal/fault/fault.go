@@ -16,7 +16,7 @@ import (
 // Kind classifies an error, so that each endpoint can choose its status.
 type Kind string
 
-// The kinds of the HTTP API's error object.
+// The kinds of errors, spelled as in the error objects of the HTTP API.
 const (
 	Invalid         Kind = "invalid"
 	Unauthenticated Kind = "unauthenticated"
@@ -46,7 +46,8 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Safe: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns an error of kind with a safe message, keeping err for the log.
+// Wrap returns an error of kind with a safe message for the user, formatted as by fmt.Sprintf, and the
+// cause err for the log.
 func Wrap(kind Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Safe: fmt.Sprintf(format, args...), Err: err}
 }

@@ -5,7 +5,7 @@ import "slices"
 // ActorKind is the kind of an actor; services decide by it about rights.
 type ActorKind string
 
-// The kinds of actors. Operator is a person who also runs the portal.
+// The kinds of actors. An Operator is a Person who also runs the portal.
 const (
 	Guest    ActorKind = "guest"
 	Person   ActorKind = "person"
@@ -32,7 +32,7 @@ const (
 	Admin       Scope = "admin"
 )
 
-// Scopes lists all scopes, in the order of forms.
+// Scopes returns all scopes in the order in which forms list them. The caller may change the slice.
 func Scopes() []Scope {
 	return []Scope{AgentsRead, AgentsWrite, ChatRead, ChatWrite, Tasks, AccountAll, Admin}
 }
@@ -41,7 +41,8 @@ func Scopes() []Scope {
 // checked for this very request; services never keep one. The zero Actor may do nothing.
 type Actor struct {
 	Kind ActorKind
-	// ID is the account's, agent's or guest session's id.
+	// ID is the id of the account, agent or guest session; for a person of another portal see
+	// PortalActor.
 	ID string
 	// Name is the account's or agent's name, a publisher's domain, or the handle of a person of another
 	// portal. It is empty for guests.

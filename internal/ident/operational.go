@@ -123,7 +123,8 @@ func (o *Operational) List() []OperationalKey {
 	return slices.Clone(o.keys)
 }
 
-// Current returns the keys that are valid now, oldest first.
+// Current returns the keys that are valid at the time now, oldest first. They can verify, but see
+// Signing.
 func (o *Operational) Current(now time.Time) []OperationalKey {
 	return slices.DeleteFunc(o.List(), func(k OperationalKey) bool {
 		return now.Before(k.From) ||

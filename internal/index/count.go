@@ -136,7 +136,7 @@ func newTopValues(f int, facet *facet) topValues {
 	return topValues{facet: facet, limit: facetLimits[f], least: 1, lead: math.MaxUint64}
 }
 
-// compare orders values by descending count and then by text.
+// compare orders values as on the page: by descending count, then by text.
 func (t *topValues) compare(a, b valueCount) int {
 	if a.count != b.count {
 		return b.count - a.count

@@ -139,7 +139,7 @@ func newValueID(facet int, number uint32) valueID {
 func (v valueID) facet() int     { return int(v >> numberBits) }
 func (v valueID) number() uint32 { return uint32(v) & (1<<numberBits - 1) }
 
-// facet holds the values of one facet and the documents of each value.
+// facet indexes the values of one facet: it finds values by text, and the documents of each value.
 type facet struct {
 	byText bm25.Table // finds the number of a value by its text
 	values []value    // indexed by number

@@ -47,7 +47,7 @@ var _ hub.Index = (*Index)(nil)
 // docTimes holds when an agent was created and last updated, as timeNumber.
 type docTimes struct{ created, updated int64 }
 
-// New returns an empty index.
+// New returns an empty index. Load or Put fills it.
 func New() *Index {
 	x := &Index{words: bm25.New(fields...)}
 	for f := range x.facets {
@@ -60,10 +60,10 @@ func New() *Index {
 // documentIDs gives the table Index.byID the agent id of each document, read from the document's key.
 type documentIDs struct{ words *bm25.Index }
 
-// Text implements bm25.Texts.
+// Text implements bm25.Texts for Index.byID.
 func (d documentIDs) Text(doc uint32) string { return idOf(d.words.Key(int(doc))) }
 
-// Len implements hub.Index.
+// Len implements hub.Index: the number of listed agents.
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

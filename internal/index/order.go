@@ -36,7 +36,7 @@ func orderOf(q hub.Query) order {
 	return byScore
 }
 
-// ranked is a document with its rank.
+// ranked is a matching document with its rank in the order; see order.
 type ranked struct {
 	rank int64
 	doc  int

@@ -13,7 +13,7 @@ const (
 	maxLimit       = 100
 	maxWhy         = 8
 	maxSuggestions = 5
-	maxTries       = 10 // texts tried for suggestions
+	maxTries       = 10 // texts that are tried to find suggestions
 )
 
 // scratch holds the buffers of one search, reused through Index.scratch.
@@ -34,7 +34,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
 		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
 	}
-	var at *place // nil for the start
+	var at *place // nil for the first page
 	if q.Cursor != "" {
 		var err error
 		if at, err = decodeCursor(q); err != nil {

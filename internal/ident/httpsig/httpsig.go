@@ -29,7 +29,7 @@ var (
 	ErrCoverage = errors.New("the signature does not cover enough")
 	// ErrTime: the signature is too old, expired, or created in the future.
 	ErrTime = errors.New("the signature is not valid now")
-	// ErrKey: the key is unknown.
+	// ErrKey: the signature names no key, or Policy.Keys does not know the key.
 	ErrKey = errors.New("the signature is by an unknown key")
 	// ErrSignature: the signature or the digest does not match the request.
 	ErrSignature = errors.New("the signature does not fit the request")
@@ -61,10 +61,10 @@ type Params struct {
 	Tag              string
 }
 
-// Target is the address of a request for servers behind a proxy, which cannot read it from the request.
-// Empty parts are read from the request.
+// Target is the address to which a request was sent. A server behind a proxy cannot read it from the
+// request. Empty parts are read from the request.
 type Target struct {
-	// Scheme is http or https.
+	// Scheme is "http" or "https".
 	Scheme string
 	// Authority is the host, with the port unless it is the scheme's own.
 	Authority string

@@ -8,7 +8,7 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Bounds of one structured field (RFC 9651).
+// Bounds of one structured field (RFC 9651), because the sender is not verified yet.
 const (
 	maxField   = 8 << 10 // in bytes
 	maxMembers = 8

@@ -183,8 +183,7 @@ func roomWith[T any](list []T, n, share int) []T {
 	return list
 }
 
-// mergeIDs inserts ids, which must be sorted by key. It moves each chunk once, where inserting one id at
-// a time would move it for each id.
+// mergeIDs inserts ids, which must be sorted by key. It moves each chunk only once for all of them.
 func (s *sorted) mergeIDs(ids []uint32) {
 	for len(ids) > 0 {
 		c, _ := s.findKey(s.texts.Text(ids[0]), ids[0])

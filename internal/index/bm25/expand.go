@@ -95,8 +95,7 @@ type best struct {
 	most int
 }
 
-// rejects reports whether a candidate with this distance and frequency is certain not to be kept, so
-// that the caller need not build it.
+// rejects reports whether best would not keep any candidate with this distance and frequency.
 func (b *best) rejects(distance, df int) bool {
 	n := len(b.list)
 	return n == b.most && (distance > b.list[n-1].distance || distance == b.list[n-1].distance && df < b.list[n-1].df)

@@ -88,8 +88,7 @@ func (m *Match) findTyped(w *wanted, alt alternative, fields uint16, id uint32) 
 	return found
 }
 
-// Fields returns the names of the fields of document id in which words of the query were found. The
-// caller must not change the result.
+// Fields returns the names of the fields of document id that have words of the query. The result is shared.
 func (m *Match) Fields(id int) []string {
 	var mask uint16
 	for i := range m.words {

@@ -2,8 +2,7 @@ package bm25
 
 import "strings"
 
-// top collects the best limit documents in a heap whose root is the worst of them. Documents up to the
-// position after are refused.
+// top collects the best limit documents after the position after, in a heap whose root is the worst.
 type top struct {
 	x     *Index
 	heap  []ranked

@@ -16,7 +16,7 @@ type Field struct {
 	Norm float64
 }
 
-// Tuning of the ranking.
+// Constants of the ranking formula BM25F.
 const (
 	maxFields  = fieldBits // a posting has one bit for each field
 	saturation = 2         // k1 in BM25: the weighted number of occurrences that gives half of the maximum impact

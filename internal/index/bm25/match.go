@@ -144,8 +144,7 @@ func (x *Index) planWords(q query) (words []wanted, known bool) {
 // isPlain reports whether the clause is a single optional word.
 func (c clause) isPlain() bool { return !c.phrase && !c.exclude && c.joined == "" }
 
-// clauseDocs returns the documents in which the clause occurs exactly as written. The set is a buffer
-// that the next call overwrites.
+// clauseDocs returns the documents with the clause exactly as written. The next call overwrites the result.
 func (m *Match) clauseDocs(c clause) Bits {
 	x := m.x
 	m.s.more = blankBits(m.s.more, len(x.docs))

@@ -128,8 +128,7 @@ func isQuote(r rune) bool {
 	return false
 }
 
-// closingQuote returns the offset and the size in bytes of the next quotation mark in s; the offset is
-// -1 if there is none.
+// closingQuote returns the offset and byte size of the next quotation mark in s; the offset is -1 if none is left.
 func closingQuote(s string) (int, int) {
 	for i, r := range s {
 		if isQuote(r) {

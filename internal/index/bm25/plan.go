@@ -37,8 +37,7 @@ func (m *Match) Plan() []byte {
 	return b
 }
 
-// CheckPlan reports whether b is a well-formed plan. A caller must check a plan that a client sent
-// before it calls MatchPlan.
+// CheckPlan reports whether b is a well-formed plan, as MatchPlan requires. A client may have changed its plan.
 func CheckPlan(b []byte) bool {
 	ok := true
 	readPlan(b, func(wanted) {}, func(string, alternative) {}, &ok)

@@ -144,8 +144,7 @@ func (p *postings) putDoc(doc, impact uint32, fields uint16, docs int) {
 	}
 }
 
-// markBits updates the bit set after doc was added as the n-th document of the term, or creates the set
-// if the term is now common.
+// markBits updates the bit set after doc became the n-th document of the term, or creates it for a common term.
 func (p *blocks) markBits(doc uint32, n, docs int) {
 	switch {
 	case p.bits != nil:

@@ -154,8 +154,7 @@ func (s *Segment) addWord(t token) {
 	s.stream = append(s.stream, n+1+wordsFrom)
 }
 
-// Resolve looks up the words numbered from to to-1 in the index. The caller can release the read lock
-// between two calls.
+// Resolve looks up the words with the numbers from to to-1. The caller may unlock the index between two calls.
 func (s *Segment) Resolve(from, to int) {
 	if from == 0 {
 		s.texts = s.words.Texts(s.texts[:0])
@@ -240,8 +239,7 @@ func (x *Index) Intern(s *Segment) {
 	}
 }
 
-// Build computes the stored form of each document and its postings. keys are the keys of the documents,
-// in the order of Add.
+// Build computes the stored form and the postings of each document. keys has a key for each, in the order of Add.
 func (s *Segment) Build(keys []string) {
 	s.byTerm.reset()
 	for n, t := range s.termOf {

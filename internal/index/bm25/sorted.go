@@ -25,8 +25,7 @@ type chunk struct {
 	ids   []uint32
 }
 
-// keyHead returns the first 8 bytes of a key as a big-endian number. If two heads differ, their keys are
-// in the same order.
+// keyHead returns the first 8 bytes of a key as a number. Different heads are in the same order as their keys.
 func keyHead(key string) uint64 {
 	var b [8]byte
 	copy(b[:], key)
@@ -83,8 +82,7 @@ func (s *sorted) insertID(id uint32) {
 	s.setLast(c)
 }
 
-// insertAt is slices.Insert with a growth of an eighth instead of doubling, because every id is stored
-// in such a list.
+// insertAt is slices.Insert but grows by an eighth instead of doubling, because every id is stored in such a list.
 func insertAt[T any](list []T, i int, v T) []T {
 	if len(list) == cap(list) {
 		list = append(make([]T, 0, len(list)+len(list)/8+4), list...)

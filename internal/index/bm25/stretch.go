@@ -29,8 +29,7 @@ type stretch struct {
 	has    [stretchSize / 64]uint64 // set of the documents in acc
 }
 
-// lightWord is a word of the query. The list stretch.light is sorted by ascending worth, so that each
-// prefix of it has a bound.
+// lightWord is a word of the query in stretch.light, which is sorted by ascending worth.
 type lightWord struct {
 	word       int
 	sum, coord float32 // upper bounds of all words before it in the list

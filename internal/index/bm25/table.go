@@ -103,7 +103,7 @@ func (t *Table) Delete(id uint32) {
 				return
 			}
 			home, _ := t.findSlot(HashOf(t.Texts.Text(t.slots[j] - 1)))
-			// The entry at j may move to i unless its home lies between.
+			// Keep the entry at j if a search for it begins after the gap at i (home in i+1..j); else move it to i.
 			if i <= j && (home <= i || home > j) || i > j && home <= i && home > j {
 				break
 			}

@@ -67,8 +67,7 @@ func classOf(r rune) class {
 	return space
 }
 
-// addWords appends the words of s to toks, at most limit, and returns their number. Joined compounds are
-// appended too, but not counted.
+// addWords appends at most limit words of s to toks and returns their number, which excludes joined compounds.
 func (t *tokenizer) addWords(s string, limit int) int {
 	words := 0
 	var (

@@ -25,8 +25,7 @@ type ranked struct {
 	head   uint64 // keyHead of its key, 0 until it was needed
 }
 
-// Query returns the best limit documents for a query text, by descending score and then by key. It needs
-// read access to the index.
+// Query returns the best limit documents, by descending score and then by key. It needs read access to the index.
 func (x *Index) Query(text string, limit int) []Hit {
 	m := x.Match(text)
 	defer m.Close()
@@ -141,8 +140,7 @@ func (m *Match) rankSingle(t *top) {
 	}
 }
 
-// impactLevel returns the greatest impact that at least n blocks reach with their best posting, or 0 if
-// there are fewer blocks.
+// impactLevel returns the greatest impact that the best postings of n blocks reach, or 0 for fewer blocks.
 func (p *blocks) impactLevel(n int) int {
 	var tops [fullImpact + 1]uint16
 	for i := range p.list {
