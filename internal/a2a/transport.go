@@ -290,7 +290,7 @@ func refusedError(code, status int, message string) *Error {
 	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, 300)}
 }
 
-// notA2AError describes an answer that is not A2A, so that users can see what runs at the address.
+// notA2AError describes an answer that is not A2A, so that users see which kind of service runs at the address.
 func notA2AError(b []byte, status int) *Error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)

@@ -43,7 +43,7 @@ func (a *answer) showText(text string) {
 	a.shown = text
 }
 
-// finishText prints what is missing of the final answer and ends the line.
+// finishText prints the missing rest of the final answer and ends the line.
 func (a *answer) finishText(text string) {
 	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) {
 		if !strings.HasPrefix(text, a.shown) {

@@ -53,7 +53,7 @@ func newDocument(agent *hub.Agent) document {
 	a.ID, a.Name, a.Portal, a.Version = "", "", "", 0
 	a.Liveness.CheckedAt, a.Liveness.Latency = time.Time{}, 0
 	a.CreatedAt, a.UpdatedAt = time.Time{}, time.Time{}
-	if a.Visibility == hub.Public { // as nearly every listed agent is
+	if a.Visibility == hub.Public { // the default here, because nearly all listed agents are public
 		a.Visibility = ""
 	}
 	if len(a.CoOwnerIDs) == 0 { // the store returns an empty list, which would make more non-nil

@@ -193,7 +193,7 @@ func (s *segment) flush() {
 // mu.
 func (x *Index) appendSegment(s *segment) {
 	for i, hash := range s.hashes {
-		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // by a concurrent Put since findUnknown
+		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // added by a concurrent Put
 			x.removeDoc(doc)
 		}
 	}
