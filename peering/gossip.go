@@ -14,7 +14,8 @@ import (
 	"agentsite/peering/gossip"
 )
 
-// Gossip is this portal in its pool.
+// Gossip is this portal's membership in the gossip pool of its network. It adds the checks and requests
+// that need the Node to gossip.Gossip. Node.Gossip is nil when gossip is off.
 type Gossip struct {
 	*gossip.Gossip
 	n *Node
@@ -25,8 +26,8 @@ func (g *Gossip) Standing() federation.GossipStanding {
 	return federation.GossipStanding(g.Gossip.Standing())
 }
 
-// openGossip makes the portal a member of its pool. It comes after openOverlay,
-// which signs where the portal is.
+// openGossip makes the portal a member of its gossip pool; it does nothing if gossip is off. openOverlay
+// must have run before, because the contact record that members present is signed by the Overlay.
 func (n *Node) openGossip(context.Context) (err error) {
 	if !n.cfg.Gossip {
 		return nil
@@ -58,7 +59,9 @@ func (n *Node) openGossip(context.Context) (err error) {
 	return nil
 }
 
-// checkMember implements gossip.Config's Check by the cards that are held.
+// checkMember implements gossip.Config's Check: it verifies the contact record of a member with the portal
+// card that the Replica holds. Without a card it returns a NotFound error and has the registry look the
+// portal up.
 func (g *Gossip) checkMember(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error) {
 	n, now := g.n, clock.Now()
 	r, err := record.Open(n.cfg.Network, wire)
@@ -90,7 +93,9 @@ func (g *Gossip) checkMember(ctx context.Context, from record.PortalID, wire []b
 	return c, nil
 }
 
-// post implements gossip.Config's Post.
+// post implements gossip.Config's Post: it sends a signed request to a known portal. The errors distinguish
+// a portal without gossip (NotFound) from one that rejects the message (Invalid) and from a failure that
+// may pass (Unavailable).
 func (g *Gossip) post(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error) {
 	p, ok := g.n.Peers.Portal(ctx, string(to))
 	if !ok || p.URL == "" {
@@ -110,7 +115,7 @@ func (g *Gossip) post(ctx context.Context, to record.PortalID, route string, bod
 	return nil, fault.New(fault.Unavailable, "The portal %s refused with status %d.", to, a.Status)
 }
 
-// known implements gossip.Config's Known.
+// known implements gossip.Config's Known: it returns the portals that are reachable and allowed.
 func (g *Gossip) known(ctx context.Context) (out []record.PortalID) {
 	for _, p := range g.n.Peers.Portals(ctx) {
 		if p.ID != "" && p.State == federation.Active {
@@ -120,14 +125,14 @@ func (g *Gossip) known(ctx context.Context) (out []record.PortalID) {
 	return out
 }
 
-// watchPeers has portals joined that become known, until ctx ends.
+// watchPeers asks the pool to join newly known portals after each change of the registry, until ctx ends.
 func (g *Gossip) watchPeers(ctx context.Context) error {
 	for {
 		changed := g.n.Peers.Changed()
 		g.Nudge()
 		select {
 		case <-changed:
-			if !clock.Sleep(ctx, time.Second) { // much may happen at once
+			if !clock.Sleep(ctx, time.Second) { // changes come in bursts: join once for all
 				return nil
 			}
 		case <-ctx.Done():

@@ -15,7 +15,8 @@ import (
 	"agentsite/peering/translate"
 )
 
-// OwnLiveness implements live.Directory: it lists the liveness of own agents for other portals.
+// OwnLiveness implements live.Directory: it yields the liveness of every published agent of this portal,
+// for reports to other portals. It stops early when yield returns false or ctx ends.
 func (n *Node) OwnLiveness(ctx context.Context, yield func(live.Seen) bool) error {
 	return n.ports.Source.AllAgents(ctx, func(a hub.Agent) bool {
 		seen, ok := n.seenLiveness(a)
@@ -32,24 +33,27 @@ func (n *Node) seenLiveness(a hub.Agent) (s live.Seen, ok bool) {
 	s = live.Seen{Subject: n.ID, Agent: networkID(n.ID, a), Reach: record.ReachOf(string(a.Liveness.State)),
 		At: a.Liveness.CheckedAt, Took: a.Liveness.Latency}
 	if a.Kind == hub.Link && s.Reach == record.Alive {
-		s.At = clock.Now() // it holds a connection
+		s.At = clock.Now() // a link agent is alive only while its connection is open, so it was reached just now
 	}
 	return s, true
 }
 
-// networkID is an own agent's id in the network.
+// networkID returns the id that an agent of this portal has in the network, derived from the portal's id
+// and the agent's own.
 func networkID(portal record.PortalID, a hub.Agent) string {
 	return record.AgentID(portal, strings.ToLower(a.ID))
 }
 
-// OwnContacted reports the result of an exchange with an own agent to other portals.
+// OwnContacted observes the result of an exchange with an agent of this portal, so that the next liveness
+// report to other portals contains it. Agents that are not published are ignored.
 func (n *Node) OwnContacted(a hub.Agent) {
 	if s, ok := n.seenLiveness(a); ok {
 		n.Liveness.Observe(s)
 	}
 }
 
-// RemoteCalled takes note of a call of an agent of another portal.
+// RemoteCalled counts a call of another portal's agent and observes its result for liveness reports:
+// reached is false when the agent could not be reached. Other agents are ignored.
 func (n *Node) RemoteCalled(a hub.Agent, reached bool) {
 	if a.PortalID == "" || a.NetworkID == "" {
 		return
@@ -70,14 +74,15 @@ func (n *Node) subjectOf(a hub.Agent) (id string, portal record.PortalID) {
 	switch {
 	case a.Portal == "":
 		return networkID(n.ID, a), n.ID
-	case a.NetworkID != "": // it works here, though its record is not held
+	case a.NetworkID != "": // a registered agent of another portal; the Replica need not hold its record
 		return a.NetworkID, record.PortalID(a.PortalID)
 	}
 	portal, _ = translate.Local(a.ID)
 	return a.ID, portal
 }
 
-// Reports returns the liveness of an agent, and the report of each portal.
+// Reports returns the liveness of an agent as this portal judges it, and the reports of the single portals
+// behind that judgment. Without reports the state is unknown and the list is empty.
 func (n *Node) Reports(a hub.Agent) (hub.Liveness, []hub.Voice) {
 	id, portal := n.subjectOf(a)
 	v := n.Liveness.Verdict(portal, id)
@@ -104,16 +109,17 @@ func role(v livereport.Report) string {
 }
 
 const (
-	// refreshBatch is how many agents are shown anew at once, refreshPause the pause between batches, so
-	// that a search waits for neither.
+	// refreshBatch is how many directory entries are updated at once, refreshPause the pause between two
+	// batches, so that searches are not held up.
 	refreshBatch = 256
 	refreshPause = 20 * time.Millisecond
-	// staleCheck is when the time of the last contact is shown anew though
-	// nothing else changed.
+	// staleCheck is by how much the time of the last contact must differ from the displayed one to update
+	// an entry, when the rest of its liveness is the same.
 	staleCheck = 30 * time.Minute
 )
 
-// LivenessChanged implements live.Directory: it shows agents anew whose liveness has changed.
+// LivenessChanged implements live.Directory: it updates the directory's entries for agents of the given
+// portal, if their liveness changed. tags selects the agents; nil means all.
 func (n *Node) LivenessChanged(ctx context.Context, portal record.PortalID, tags map[record.AgentTag]bool) {
 	host := ""
 	for _, peer := range n.Peers.Portals(ctx) {

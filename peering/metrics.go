@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ListCollectors returns the metrics that the parts of the Node count.
+// ListCollectors returns the Prometheus collectors of the Node and its parts, for registration by the
+// caller.
 func (n *Node) ListCollectors() []prometheus.Collector {
 	return slices.Concat([]prometheus.Collector{n.calls}, n.Gate.ListCollectors(),
 		n.Guard.ListCollectors(), n.Client.ListCollectors(), n.Searcher.ListCollectors(), n.Resolver.ListCollectors())

@@ -34,38 +34,40 @@ type Config struct {
 	Network string
 	// URL is the portal's address, Host the host in it, Name its display name.
 	URL, Host, Name string
-	// Tier is how much is kept of other portals; empty to choose by their number.
+	// Tier is how much is kept of other portals, one of the record.Tier constants; empty to choose it by the
+	// number of their agents.
 	Tier string
-	// Join are the origins of portals to begin with.
+	// Join are the origins of portals to contact first, when no others are known yet.
 	Join []string
-	// Gossip is true for a portal that gossips: over UDP and TCP at GossipListen,
-	// or by signed requests when that is empty.
+	// Gossip turns gossip on: over UDP and TCP at the address GossipListen, or inside signed HTTP requests
+	// when GossipListen is empty.
 	Gossip       bool
 	GossipListen string
-	// Allow are private addresses that may be called.
+	// Allow are private networks to which requests may go in spite of the protection against SSRF.
 	Allow []netip.Prefix
-	// UserAgent stands in requests.
+	// UserAgent is the User-Agent header of requests to other portals.
 	UserAgent string
-	// MaxPeers bounds the portals that are known, PeerIdle the connections that
-	// are kept; 0 for the default.
+	// MaxPeers bounds the portals in the registry, PeerIdle the idle connections to other portals; 0
+	// selects the default.
 	MaxPeers, PeerIdle int
-	// FirstByte is how long an agent elsewhere may take to begin its answer.
+	// FirstByte is how long an agent of another portal may take until the first byte of its answer.
 	FirstByte time.Duration
-	// CallsPerHost bounds the calls of agents at one host.
+	// CallsPerHost bounds concurrent calls of agents at one host.
 	CallsPerHost int
-	// Started is when the portal started.
+	// Started is when this process started, see guard.Config.
 	Started time.Time
 }
 
-// Agents is the directory of this portal: hub.Service. It is asked only after
-// the portal was built, because the directory itself asks the Node.
+// Agents is the directory of this portal, implemented by hub.Service. Open must not call it, because the
+// directory is built with the Node and completed after it.
 type Agents interface {
 	Own() int
 	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
 	Anywhere(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
 }
 
-// Replica is the database of signed records.
+// Replica is the database of signed records. After Fatal is closed it accepts no writes; Err then gives the
+// reason.
 type Replica interface {
 	federation.Replica
 	federation.DHTStore
@@ -83,10 +85,10 @@ type Ports struct {
 	Nonces      guard.NonceStore
 	Cards       federation.Cards
 	Source      publish.Source
-	// Directory is where agents of other portals are shown.
+	// Directory receives the agents of other portals for display and search.
 	Directory catalog.Directory
 	Agents    Agents
-	// NotifyOperators leaves a notice with every operator.
+	// NotifyOperators sends a notification to every operator of this portal.
 	NotifyOperators func(ctx context.Context, n federation.Notice)
 	Shun            *limit.PenaltyBox
 	Log             *slog.Logger
@@ -104,25 +106,25 @@ type Node struct {
 	Client    *client.Client
 	Tiers     *federation.Tiers
 	Publisher *publish.Publisher
-	Catalog   *catalog.Catalog // of other portals' agents
+	Catalog   *catalog.Catalog // agents of other portals
 	Syncer    *replication.Syncer
 	Archive   *archive.Archive
-	Overlay   *overlay.Overlay // this portal in the DHT
-	Gossip    *Gossip          // nil for a portal that does not gossip
-	Liveness  *live.Service    // reports of portals about agents
+	Overlay   *overlay.Overlay // membership in the DHT
+	Gossip    *Gossip          // nil if gossip is off
+	Liveness  *live.Service    // liveness reports of all portals
 	Searcher  *search.Searcher
 	Resolver  *search.Resolver
-	Network   *answer.Network  // answers the hub about remote agents
-	Answerer  *answer.Answerer // answers other portals
+	Network   *answer.Network  // answers the hub's queries about remote agents
+	Answerer  *answer.Answerer // answers queries of other portals
 
 	cfg        Config
 	ports      Ports
-	ask        *egress.Client // for answers that are read whole
-	stream     *egress.Client // for calls of agents
+	ask        *egress.Client // requests to portals; reads answers into memory
+	stream     *egress.Client // calls of agents; streams their answers
 	handshaker *client.Handshaker
 	summaries  *catalog.Summaries
 	policy     *policyWatch
-	calls      *prometheus.CounterVec // of agents of other portals, by outcome
+	calls      *prometheus.CounterVec // calls of other portals' agents by outcome
 }
 
 // Open builds a Node. Functions that refer to a part built later are called only after Run or a
@@ -144,9 +146,9 @@ func Open(ctx context.Context, cfg Config, ports Ports) (*Node, error) {
 	return n, nil
 }
 
-// Run takes part in the network until ctx ends. The portal's agents are published once filled is
-// closed: the first round signs all of them when the address of the portal is new, which would
-// double the time until a search finds all agents. Their liveness is listed then too.
+// Run takes part in the network until ctx ends. filled must be closed when the local search index is
+// complete: only then are the portal's agents published and their liveness listed. The first round signs
+// all agents if the portal's address is new, which would double the time until a search finds all agents.
 func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	group, ctx := errgroup.WithContext(ctx)
 	observe := func(ctx context.Context) error { return n.Liveness.Run(ctx, filled) }
@@ -182,20 +184,20 @@ const (
 	// peerFirstByte is how long another portal may take to begin an answer.
 	peerFirstByte = 20 * time.Second
 	peerTotal     = 3 * time.Minute
-	// peerBody bounds an answer, before the smaller bound of whoever asks.
+	// peerBody bounds an answer in bytes. Callers may set a smaller limit for each request.
 	peerBody = 8 << 20
-	// peerIdle is how many unused connections to other portals are kept. A warm
-	// one saves a handshake, of 1.2 ms at both ends together, and costs 50 KB; the
-	// DHT's table of a hundred portals has some 65 nodes.
+	// peerIdle is how many idle connections to other portals are kept. Reusing one saves a TLS handshake
+	// (1.2 ms of CPU at both ends together) and costs 50 KB of memory. In a network of a hundred portals
+	// the DHT's routing table has about 65 nodes.
 	peerIdle = 128
-	// peerKeep is for how long. Portals with nothing to do come to each other again
-	// after minutes; keeping connections alive for so long costs more than a new one.
-	// After 15 s both ends would ask each other whether they are there.
+	// peerKeep is how long an idle connection is kept. Portals without traffic contact each other only
+	// every few minutes; keeping a connection open for so long costs more than a new one. The value is just
+	// below 15 s, after which both ends would send keep-alive probes.
 	peerKeep = 14 * time.Second
 )
 
-// signer is the Node as federation.Signer and federation.Caller for parts that
-// are built before Self and Client.
+// signer is the Node as federation.Signer and federation.Caller, for parts that are built before Node.Self
+// and Node.Client. Its methods must not be called before those two are set.
 type signer struct{ n *Node }
 
 // ID implements federation.Signer.

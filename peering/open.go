@@ -21,7 +21,7 @@ import (
 	"agentsite/peering/search"
 )
 
-// openPeers opens the identity of this portal and the decisions about others.
+// openPeers opens the identity of this portal and the registry, which decides about other portals.
 func (n *Node) openPeers(ctx context.Context) (err error) {
 	replica, log := n.ports.Replica, n.ports.Log
 	if n.Gate, err = record.NewGate(n.cfg.Network, replica); err != nil {
@@ -66,7 +66,7 @@ func (n *Node) openPeers(ctx context.Context) (err error) {
 	return err
 }
 
-// lastTier is the tier in the last card of this portal, empty without one.
+// lastTier returns the tier in the last card that this portal signed, or "" if it has signed none.
 func (n *Node) lastTier(ctx context.Context) (string, error) {
 	wire, err := n.ports.Replica.Card(ctx, n.ID)
 	if err != nil {
@@ -86,8 +86,8 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true,
 		Encoded: true, PerHost: 32, MaxIdle: cmp.Or(n.cfg.PeerIdle, peerIdle),
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
-	// Records, tables and gossip are public, and search terms reach many portals anyway; conversations
-	// travel by stream.
+	// The traffic of this client needs no secrecy: records, routing tables and gossip are public, and
+	// search terms go to many portals anyway. Public makes handshakes smaller. Conversations use n.stream.
 	out.Public, out.KeepIdle = true, peerKeep
 	n.ask = egress.New(out)
 	out.Public, out.KeepIdle = false, 0
@@ -110,7 +110,7 @@ func (n *Node) openPublisher(ctx context.Context) (err error) {
 	return err
 }
 
-// NewestHead implements publish.Network.
+// NewestHead implements publish.Network: it asks other portals for a newer head of this portal.
 func (n *Node) NewestHead(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) }
 
 // HeadPublished implements publish.Network: it sends hints of a new head of this portal.
@@ -151,11 +151,13 @@ func (n *Node) openReplication(context.Context) (err error) {
 // ownRecords implements replication.OwnRecords.
 type ownRecords struct{ n *Node }
 
-// SeeCard implements replication.OwnRecords.
+// SeeCard implements replication.OwnRecords: a newer card than this portal's own shows that the identity is
+// in use elsewhere.
 func (o ownRecords) SeeCard(wire []byte) { o.n.Self.Saw(wire) }
 
-// SeeHead begins a new epoch because other portals hold heads of this one that it does not know: records
-// that are signed from now on are newer than those.
+// SeeHead implements replication.OwnRecords. It begins a new epoch, because other portals hold a head of
+// this portal that this portal does not know (it was restored from a backup or runs twice). Records of the
+// new epoch are newer than all of the old one.
 func (o ownRecords) SeeHead(head record.Version) {
 	if n := o.n; n.Publisher.Overtaken(head) {
 		n.ports.Log.Warn("others hold a newer head of this portal than it has: its folder is a copy of an older state, or it runs twice; it begins a new count. Stop the other one if there is one",
@@ -177,8 +179,8 @@ func (n *Node) openOverlay(context.Context) (err error) {
 	return err
 }
 
-// uncounted reports whether nodes at a host are not counted together: those of
-// this machine, and of networks that the operator allowed, are somebody's own.
+// uncounted reports whether a host is exempt from the limit of DHT nodes per network. Loopback addresses
+// and networks that the operator allowed are exempt, because the operator controls them.
 func uncounted(host string, allow []netip.Prefix) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

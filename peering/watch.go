@@ -15,9 +15,9 @@ import (
 	"agentsite/peering/client"
 )
 
-// OnHandshake deals with a portal that performed the handshake here: the answer
-// is this portal's card, so that no handshake is needed the other way, and the
-// portal brought its head.
+// OnHandshake is called after another portal performed the handshake with this one. The reply contained
+// this portal's card, so no handshake in the other direction is needed. head is the head that the portal
+// sent of its own log, nil if none.
 func (n *Node) OnHandshake(ctx context.Context, asker guard.Asker, head []byte) {
 	if card := n.Self.Content(); card != nil && asker.Card != nil {
 		n.Client.MarkCardKnown(asker.Card.Origin, card.Version())
@@ -25,12 +25,14 @@ func (n *Node) OnHandshake(ctx context.Context, asker guard.Asker, head []byte) 
 	n.takeHead(ctx, asker.Card.Portal, head)
 }
 
-// HandshakeAnswered implements client.Listener: it takes in the head of a portal that answered.
+// HandshakeAnswered implements client.Listener: it accepts the head that a portal sent of its own log in
+// its reply to a handshake.
 func (n *Node) HandshakeAnswered(ctx context.Context, h *client.Handshake) {
 	n.takeHead(ctx, h.Card.Portal, h.Head)
 }
 
-// takeHead takes in a head that a portal sent of itself, like any hint.
+// takeHead accepts a head that a portal sent of its own log in a handshake; it is handled like a hint.
+// Refusals are only logged. An empty head is ignored.
 func (n *Node) takeHead(ctx context.Context, portal record.PortalID, head []byte) {
 	if len(head) == 0 {
 		return
@@ -40,7 +42,8 @@ func (n *Node) takeHead(ctx context.Context, portal record.PortalID, head []byte
 	}
 }
 
-// Way implements hub.Ways: it returns the address of a portal with agents that may be used from here.
+// Way implements hub.Ways: it returns the address of the portal with that id. The error is Unavailable if
+// the address is not known, Forbidden if the policy does not allow calls of the portal's agents.
 func (n *Node) Way(ctx context.Context, portalID string) (string, error) {
 	peer, ok := n.Peers.Portal(ctx, portalID)
 	if !ok || peer.URL == "" || string(peer.ID) != portalID {
@@ -81,9 +84,9 @@ func (n *Node) sweepReplica(ctx context.Context) error {
 	}
 }
 
-// policyWatch is the policy as it was last acted on.
+// policyWatch holds the policy that was applied last, to find out which parts of it changed.
 type policyWatch struct {
-	changed <-chan struct{} // closed when it may be another
+	changed <-chan struct{} // closed at the next change of the registry
 	was     federation.Policy
 }
 
@@ -96,8 +99,8 @@ func (n *Node) newPolicyWatch(ctx context.Context) (*policyWatch, error) {
 	return w, err
 }
 
-// WatchPolicy applies new decisions of the operator at once, until ctx ends: the published agents, the
-// shown agents, and the networks in contact.
+// WatchPolicy applies changes of the operator's policy at once, until ctx ends: it rechecks the published
+// agents, reads the imported agents again, and closes connections to networks that are denied now.
 func (n *Node) WatchPolicy(ctx context.Context) error {
 	w := n.policy
 	for {
@@ -125,7 +128,7 @@ func (n *Node) WatchPolicy(ctx context.Context) error {
 	}
 }
 
-// watchNodes adds known portals to the DHT and removes those that are shut out, until ctx ends.
+// watchNodes adds known portals to the DHT and removes those that the policy denies, until ctx ends.
 func (n *Node) watchNodes(ctx context.Context) error {
 	told := make(map[record.PortalID]bool)
 	for {
@@ -151,8 +154,8 @@ func (n *Node) watchNodes(ctx context.Context) error {
 	}
 }
 
-// agentID is the id in the network of an agent by its handle, which may have to
-// be looked for.
+// agentID returns the network id of the agent with a handle. An unknown handle is resolved in the network,
+// which sends requests to other portals.
 func (n *Node) agentID(ctx context.Context, handle string) (string, error) {
 	a, err := n.ports.Agents.Anywhere(ctx, ident.Actor{Kind: ident.Guest}, handle)
 	if err != nil {

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// shortTimeout bounds requests with short answers, longTimeout requests for a piece of a log.
+	// shortTimeout bounds requests with short answers, longTimeout requests for a page of a log.
 	shortTimeout = 10 * time.Second
 	longTimeout  = 30 * time.Second
 	// maxShort bounds a short answer, in bytes.
 	maxShort = 256 << 10
-	// maxLong bounds a piece of a log, in bytes: the limit that the other side observes plus one record.
+	// maxLong bounds a page of a log, in bytes: the limit for the sender plus one record.
 	maxLong = federation.MaxAnswer + 128<<10
 )
 
-// refusedError is an answer with an error status.
+// refusedError is returned when a portal answered with an error status. reason is the machine-readable
+// cause, "" if it gave none; after is its Retry-After.
 type refusedError struct {
 	status int
 	reason string
@@ -38,10 +39,13 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("it answered with status %d, %s", e.status, e.reason)
 }
 
-// errSkipped is returned without a request while a portal that limits requests has asked for a pause.
+// errSkipped is returned without sending a request, while a portal that refused one by its rate limit has
+// asked for a pause.
 var errSkipped = errors.New("it asked to be left alone for a while")
 
-// askPortal sends a request to a portal with a known card.
+// askPortal sends a signed request to a portal with a known card and returns its answer if the status is
+// 200. Another status is a *refusedError. It sends nothing to a portal that the policy denies or that asked
+// for a pause. A failed connection marks the portal as down for rankSource.
 func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, path string, body any,
 	timeout time.Duration, limit int64) (*federation.Answer, error) {
 	if !s.Registry.Decide(ctx, portal, "").In {
@@ -89,7 +93,7 @@ func (s *Syncer) Met(portal record.PortalID) {
 	}
 }
 
-// refusedBy reads an answer that is an error.
+// refusedBy builds the error for an answer with an error status.
 func refusedBy(a *federation.Answer) *refusedError {
 	e := &refusedError{status: a.Status, after: a.RetryAfter()}
 	var v struct {
@@ -103,7 +107,7 @@ func refusedBy(a *federation.Answer) *refusedError {
 	return e
 }
 
-// fetchHead requests head and card of a portal from a source.
+// fetchHead requests the head and the card of portal from source, unverified.
 func (s *Syncer) fetchHead(ctx context.Context, portal, source record.PortalID) (t federation.Told, err error) {
 	a, err := s.askPortal(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout,
 		maxShort)
@@ -124,8 +128,9 @@ func readAnswer(a *federation.Answer, v any) error {
 	return nil
 }
 
-// readLines splits an answer of NDJSON: the first line, and the others. The
-// last must have ended, or the answer was cut off.
+// readLines splits an NDJSON answer into its first line and the others. It returns an error if there are
+// more than most others, or if the last line does not end in a newline, which means that the answer was cut
+// off.
 func readLines(a *federation.Answer, most int) (first []byte, rest [][]byte, err error) {
 	body := a.Body
 	for len(body) > 0 {

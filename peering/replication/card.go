@@ -14,18 +14,18 @@ const (
 	// meetEvery is the interval at which the registry is read for portals that are new or reachable again;
 	// their heads are requested.
 	meetEvery = 2 * time.Second
-	// meetMost is how many of those are asked within roundEvery. Each sends its own head with its
-	// handshake; for other heads a few portals are enough.
+	// meetMost is how many new or returned portals are asked for their heads within roundEvery. Each sends
+	// its own head with its handshake; for the heads of third portals a few are enough.
 	meetMost = 8
-	// maxHeard bounds the remembered portals that were named in hints and are not registered yet,
-	// maxHeardFrom those that one portal named. The registry bounds the lookups.
+	// maxHeard bounds the remembered portals that hints named and that are not registered yet, maxHeardFrom
+	// those that one sender named. The registry limits how often it looks up such portals.
 	maxHeard     = 1024
 	maxHeardFrom = 100
 	// heardLife is how long a hint is kept for a portal that is not registered yet.
 	heardLife = 10 * time.Minute
 )
 
-// heard records which portal named a portal that is not known yet, and the head it gave.
+// heard is a hint about a portal that is not registered yet: the sender, the head in it, and its arrival.
 type heard struct {
 	from record.PortalID
 	head []byte
@@ -77,9 +77,9 @@ func (s *strangers) addStranger(portal, from record.PortalID, head []byte) {
 	s.heard[portal] = heard{from, slices.Clone(head), now}
 }
 
-// heardOf handles a portal of which nothing is known. Its card is signed by its own key, but cards
-// cost nothing to make: before any part is kept, its origin has to answer with that very card. The
-// registry verifies this at its own pace.
+// heardOf handles a hint about a portal without a known card. The card in the hint is signed by its own
+// key, but such cards cost nothing to make. Before any part is stored, the card's origin therefore has to
+// answer with the same card; the registry verifies this at its own pace.
 func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t federation.Told) error {
 	claim, err := record.Open(s.Self.Network(), t.Card)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t fe
 	return nil
 }
 
-// runMeet compares heads with portals that are met for the first time.
+// runMeet compares heads with each portal once after it was first seen reachable, until ctx ends.
 func (s *Syncer) runMeet(ctx context.Context) {
 	for {
 		news := s.nextChange()
@@ -112,7 +112,7 @@ func (s *Syncer) runMeet(ctx context.Context) {
 		select {
 		case <-t.C:
 		case <-news:
-			if !clock.Sleep(ctx, meetEvery/8) { // much may happen at once
+			if !clock.Sleep(ctx, meetEvery/8) { // changes come in bursts: read the registry once for all
 				return
 			}
 		case <-ctx.Done():
@@ -124,7 +124,8 @@ func (s *Syncer) runMeet(ctx context.Context) {
 	}
 }
 
-// meetPortal schedules a comparison of heads with a reachable portal, unless there was one.
+// meetPortal schedules a comparison of heads with a reachable portal, unless there was one since the start.
+// A head that a hint named before the portal was registered is accepted now.
 func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
 	known := s.peers.noteMet(portal)
 	s.mu.Lock()
@@ -152,8 +153,8 @@ func (s *Syncer) mayMeetLocked() bool {
 	return s.metCount <= meetMost
 }
 
-// newerCard admits the card of a known portal if it is newer than the one held: the portal moved, or
-// has other keys.
+// newerCard admits the card of a known portal if it is newer than the one held, because the portal has
+// another address or other keys. An older or equal card is no error.
 func (s *Syncer) newerCard(ctx context.Context, portal record.PortalID, wire []byte) error {
 	claim, err := s.claimOf(portal, wire)
 	if err != nil {
@@ -166,8 +167,8 @@ func (s *Syncer) newerCard(ctx context.Context, portal record.PortalID, wire []b
 	return s.takeCard(ctx, portal, wire)
 }
 
-// claimOf opens a card that came beside a head. A record of any other type or portal is refused,
-// because this path checks only cards.
+// claimOf decodes a card that was sent together with a head; its signature is not verified. A record of
+// another type or portal is refused, because this path may admit only cards.
 func (s *Syncer) claimOf(portal record.PortalID, wire []byte) (*record.Record, error) {
 	claim, err := record.Open(s.Self.Network(), wire)
 	if err != nil {
@@ -179,7 +180,8 @@ func (s *Syncer) claimOf(portal record.PortalID, wire []byte) (*record.Record, e
 	return claim, nil
 }
 
-// takeCard admits a newer card of a known portal, whichever portal sent it.
+// takeCard admits a newer card of a known portal, whichever portal sent it. If the new card drops a signing
+// key, all records held of the portal are pulled again.
 func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []byte) error {
 	if _, err := s.claimOf(portal, wire); err != nil {
 		return err
@@ -193,7 +195,7 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 		if why := record.ReasonOf(err); why == record.Equivocation {
 			s.handleFork(ctx, portal)
 		} else if why == record.Stale {
-			return nil // we hold a newer one
+			return nil // the card held is newer
 		}
 		return err
 	}
@@ -203,7 +205,8 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 	}
 	s.Registry.Learned(card, false)
 	if before.Ring != nil && dropsKey(before.Ring, card) {
-		// Everything that the dropped key signed is void. Records with valid signatures are pulled anew.
+		// Records that only the dropped key signed are void. The log is pulled again for records with valid
+		// signatures.
 		s.noteLost(ctx, portal)
 		if err := s.Replica.SetPosition(ctx, portal, record.Version{}); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// dice makes random choices.
+// dice makes random choices. It is safe for concurrent use.
 type dice struct {
 	mu   sync.Mutex // guards rand
 	rand *rand.Rand

@@ -8,13 +8,14 @@ import (
 	"agentsite/internal/clock"
 )
 
-// puller pulls the log of one portal while the state of the portal is pulling.
+// puller pulls the log of one portal. It exists while that portal is in the state pulling.
 type puller struct {
 	*portal
 	s *Syncer
 }
 
-// keepUp pulls the portal's log until it is complete or a pull is of no use.
+// keepUp pulls the portal's log until it is complete, or until an outcome says that another pull would not
+// help. It runs in a goroutine of its own, one for each portal.
 func (p *puller) keepUp(ctx context.Context) {
 	for again := true; again; {
 		if !p.waitGap(ctx) {
@@ -23,7 +24,7 @@ func (p *puller) keepUp(ctx context.Context) {
 		}
 		again = p.finishPull(ctx, p.pullNow(ctx))
 	}
-	p.s.dropDenied(ctx, p.id) // records may have arrived while the portal was shut out
+	p.s.dropDenied(ctx, p.id) // a record may have been stored after the portal was denied
 }
 
 // waitGap waits until pullGap since the last pull is over. It returns false when ctx ends.
@@ -35,13 +36,14 @@ func (p *puller) waitGap(ctx context.Context) bool {
 		return false
 	}
 	select {
-	case <-p.pull.wake: // this pull sees what it stands for
+	case <-p.pull.wake: // drop an older wake-up: the pull that starts now covers its reason
 	default:
 	}
 	return ctx.Err() == nil
 }
 
-// pullNow runs pullLog. It ends at once when the pull is called off.
+// pullNow runs pullLog once. A cancelPull action cancels it; the outcome is then pullAgain, or pullStopped
+// when ctx ended or the portal is not wanted any more.
 func (p *puller) pullNow(ctx context.Context) outcome {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

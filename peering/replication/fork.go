@@ -11,11 +11,13 @@ import (
 // expire.
 const forkLife = 365 * 24 * 60 * 60 * 1000
 
-// handleFork handles a portal that was just seen to sign two heads of one version. The gate has
-// quarantined it; handleFork signs the proof for other portals and hides the portal's agents.
+// handleFork handles a portal that was just seen to sign two different heads of one version (an
+// equivocator). The gate has quarantined it; handleFork signs the proof for other portals and hides the
+// portal's agents.
 func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 	s.Registry.Fault(portal, string(record.Equivocation))
-	// After its release the log is pulled anew, because the records held may add up to either head.
+	// Once the operator releases the portal its log is pulled again, because the records held may belong to
+	// either head.
 	s.noteLost(ctx, portal)
 	s.Directory.Changed(portal)
 	s.Log.Warn("a portal signed two records of one version and is quarantined", "portal", portal)
@@ -25,7 +27,7 @@ func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 	}
 	body := c.Proof()
 	if body == nil {
-		return // the records are agents, not heads: the head decides which of two agents counts, so there is no proof
+		return // two agent records of one version prove nothing: the head decides which of them counts
 	}
 	now := clock.Now()
 	_, key, until, err := s.Self.Key(now)
@@ -33,8 +35,8 @@ func (s *Syncer) handleFork(ctx context.Context, portal record.PortalID) {
 		s.Log.Error("no key to sign a proof with", "error", err)
 		return
 	}
-	// The slot is of this subject alone and the epoch is the current time, so that no version is used
-	// twice, even after a loss of data.
+	// Proofs have a slot for each accused portal, and the epoch is the current time. No version is
+	// therefore used twice, even after a loss of data.
 	body.Header = record.Header{Portal: s.own, Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(),
 		Expires: now.UnixMilli() + forkLife}
 	r, err := record.Sign(s.Self.Network(), body, key)

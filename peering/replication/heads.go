@@ -14,15 +14,17 @@ import (
 const (
 	// maxSources bounds the remembered sources of one head.
 	maxSources = 8
-	// enoughSources is the number of sources from which on no portal is asked for a head again to find
-	// another source.
+	// enoughSources is the number of sources of a head that is sufficient: with fewer, other portals are
+	// asked for the head to find another source.
 	enoughSources = 2
 	// maxCompared is the number of portals with which heads are compared at once. When half of a network
 	// returns, the first comparisons deliver every missed head before the next portals are asked.
 	maxCompared = 4
 )
 
-// Take implements federation.Listener: it accepts heads that a portal sent in an answer or a hint.
+// Take implements federation.Listener: it accepts heads that the portal from sent in an answer or a hint,
+// at most MaxHeads of them. refused lists the invalid ones by their index; err is an internal failure.
+// Refusals that prove a fault of the sender are counted in the registry.
 func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federation.Told) (refused []federation.Unfit,
 	err error) {
 	for n, t := range told[:min(len(told), federation.MaxHeads)] {
@@ -37,7 +39,8 @@ func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federati
 		refused = append(refused, federation.Unfit{N: n, Reason: string(why)})
 		switch why {
 		case record.NoPortal, record.NoKey, record.Expired, record.Quarantined, record.Unknown:
-			// Not a fault of the sender: its knowledge and its clock may differ from ours.
+			// No fault of the sender: the two portals may know different records, and their clocks may
+			// differ.
 		default:
 			s.Registry.Fault(from, string(why))
 		}
@@ -45,8 +48,9 @@ func (s *Syncer) Take(ctx context.Context, from record.PortalID, told []federati
 	return refused, nil
 }
 
-// takeOne accepts one head. Its errors are refusals; a head that is unwanted or older than the one
-// held is no error.
+// takeOne accepts one head from a portal. A *record.Refused error means that the record is invalid or its
+// portal unknown; other errors are internal. A head that the policy does not want, or that is older than
+// the one held, is ignored without an error.
 func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation.Told) error {
 	claim, err := record.Open(s.Self.Network(), t.Head)
 	if err != nil {
@@ -87,7 +91,7 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	if !t.Bare {
 		return s.takeHead(ctx, from, portal, t.Head)
 	}
-	// the sender does not have the log, so the portal itself is the source
+	// Bare means that the sender does not have the log, so the portal itself is recorded as the source.
 	err = s.takeHead(ctx, portal, portal, t.Head)
 	if err == nil {
 		s.noteHeadOnly(portal, from, claim.Version())
@@ -95,7 +99,8 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	return err
 }
 
-// takeHead admits a head of a known portal.
+// takeHead admits a head of a known portal, with from as a source of its log, and starts a pull if needed.
+// Stale heads and newly detected forks are no errors.
 func (s *Syncer) takeHead(ctx context.Context, from, portal record.PortalID, wire []byte) error {
 	r, fresh, err := s.admitHead(ctx, portal, wire)
 	if err != nil {
@@ -116,8 +121,9 @@ func (s *Syncer) takeHead(ctx context.Context, from, portal record.PortalID, wir
 	return nil
 }
 
-// admitHead admits a record that claims to be a head of a portal. With the first head of a new epoch
-// the Replica forgets the agents of earlier epochs, and so does the directory.
+// admitHead admits a record that claims to be a head of a portal; fresh is true if it was not held before.
+// With the first head of a new epoch the Replica deletes the agents of earlier epochs, so the directory is
+// cleared too.
 func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []byte) (r *record.Record, fresh bool,
 	err error) {
 	before, err := s.Replica.Standing(ctx, portal)
@@ -131,8 +137,8 @@ func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []b
 	return r, fresh, err
 }
 
-// requestPull notes the newest head of a portal and its source, and starts a pull if anything is
-// missing.
+// requestPull records an admitted head of a portal and its source, and starts a pull if anything is
+// missing. It does nothing if maxPortals portals are followed already.
 func (s *Syncer) requestPull(ctx context.Context, from record.PortalID, head *record.Head, fresh bool) {
 	if from == s.own {
 		from = ""
@@ -158,7 +164,8 @@ func rowOf(h *record.Head) federation.HeadRow {
 		Count: h.Count}
 }
 
-// diffSoon plans a comparison of heads with a portal, as soon as its limit allows it.
+// diffSoon schedules a comparison of heads with a portal, at least diffGap after the last one. It does not
+// block; errors are logged.
 func (s *Syncer) diffSoon(portal record.PortalID) {
 	wait, ok := s.peers.planDiff(portal, clock.Now())
 	if !ok {
@@ -175,8 +182,9 @@ func (s *Syncer) diffSoon(portal record.PortalID) {
 	})
 }
 
-// buildVector returns the heads with complete logs, of all portals or a part of them, and the range of
-// marks if it is a part.
+// buildVector returns the versions up to which this portal holds logs, for a request that compares heads.
+// If there are more than MaxVector, it returns one part for each call in turn, with the range of marks that
+// the part covers.
 func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, error) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
@@ -188,7 +196,7 @@ func (s *Syncer) buildVector(ctx context.Context) (federation.DiffQuestion, erro
 		at := row.Version
 		if p := s.portals[row.Portal]; p != nil && !p.isWithoutLog() && row.Portal != s.own &&
 			(len(p.sources) < enoughSources || p.pull.fails > 0) {
-			at = p.got // a portal that sends the newest head becomes a source
+			at = p.got // ask for this head again: the portal that sends it becomes one more source
 		}
 		v = append(v, federation.Held{Mark: federation.MarkOf(row.Portal), Version: at})
 	}
@@ -250,8 +258,8 @@ func (s *Syncer) diffHeads(ctx context.Context, portal record.PortalID) error {
 	return nil
 }
 
-// runRounds compares heads with other portals every minute: with one that is reachable and one that
-// may be back, with all when they are few.
+// runRounds compares heads with other portals once in roundEvery, until ctx ends: with a random reachable
+// portal and a random one that did not answer last, or with all if they are few.
 func (s *Syncer) runRounds(ctx context.Context) {
 	first := true
 	for {
@@ -300,8 +308,8 @@ func (s *Syncer) listActive(ctx context.Context) (list []record.PortalID) {
 // staleKept is how long agents of a portal are kept after its head has expired.
 const staleKept = 7 * 24 * time.Hour
 
-// runUpkeep drops records of portals that are denied or expired for long, and resumes pulls of incomplete
-// logs.
+// runUpkeep deletes the records of portals that are denied or whose head expired more than staleKept ago,
+// and resumes pulls of incomplete logs.
 func (s *Syncer) runUpkeep(ctx context.Context) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
@@ -328,8 +336,8 @@ func (s *Syncer) runUpkeep(ctx context.Context) {
 	}
 }
 
-// upkeepPortal notes the newest head held of a portal, which may have come by another path, and starts a
-// pull if one is due.
+// upkeepPortal records the newest head that the Replica holds of a portal, because another code path may
+// have stored it, and starts a pull if one is due.
 func (s *Syncer) upkeepPortal(ctx context.Context, row federation.HeadRow) {
 	s.mu.Lock()
 	p := s.followPortal(row.Portal)
@@ -347,8 +355,8 @@ func (s *Syncer) upkeepPortal(ctx context.Context, row federation.HeadRow) {
 	}
 }
 
-// Drop deletes the records held of a portal that may not be shown any more, because an operator denied
-// it. The facts that a gate must remember stay, and a running pull ends.
+// Drop deletes the records held of a portal that the operator denied and ends a running pull. The versions
+// and keys that a record.Gate needs against replay stay.
 func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	s.mu.Lock()
 	p := s.portals[portal]
@@ -373,14 +381,14 @@ func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
 	return nil
 }
 
-// tryDrop calls Drop and logs a failure; the next upkeep tries again.
+// tryDrop calls Drop and logs a failure; the next runUpkeep tries again.
 func (s *Syncer) tryDrop(ctx context.Context, portal record.PortalID) {
 	if err := s.Drop(ctx, portal); err != nil && ctx.Err() == nil {
 		s.Log.Error("a portal not dropped; it is tried again", "portal", portal, "error", err)
 	}
 }
 
-// forgetAgents deletes a portal's agents, here and in the directory.
+// forgetAgents deletes a portal's agents from the Replica and from the directory.
 func (s *Syncer) forgetAgents(ctx context.Context, portal record.PortalID) error {
 	s.noteLost(ctx, portal)
 	if err := s.Replica.Drop(ctx, portal); err != nil {
@@ -390,7 +398,8 @@ func (s *Syncer) forgetAgents(ctx context.Context, portal record.PortalID) error
 	return nil
 }
 
-// noteLost notes that the records held of a portal are about to be deleted or are void.
+// noteLost records that the records held of a portal are void or will be deleted. It must be called before
+// the deletion, so that a pull that runs meanwhile notices it.
 func (s *Syncer) noteLost(ctx context.Context, portal record.PortalID) {
 	s.mu.Lock()
 	p := s.portals[portal]

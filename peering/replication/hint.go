@@ -17,18 +17,18 @@ const (
 	// hintGap is the minimum time between two hints of one portal's head. Changes within it go with the
 	// next hint.
 	hintGap = 2 * time.Second
-	// maxHinted is how many portals receive a hint of a new head of our own. In a smaller network all do;
-	// in a larger one the others get it from those portals.
+	// maxHinted is how many portals receive a hint of a new head of this portal: all in a smaller network.
+	// In a larger one the others receive it from those portals.
 	maxHinted = 50
 	// handedOn is how many portals receive a hint of a new head of another portal. That portal has sent up
 	// to maxHinted hints itself, so only the rest has to be reached: if every portal sent hints to all, n
 	// portals would send n² of them.
 	handedOn = 4
-	// handedOnFew is the same number when that portal can reach all others by itself, except for the first
-	// head of a portal: new portals do not know each other yet.
+	// handedOnFew replaces handedOn when the head's portal can reach all others by itself, except for its
+	// first head: other new portals do not know it yet.
 	handedOnFew = 1
-	// hintedBehind is how many outdated portals receive a hint of one head within roundEvery. The others get
-	// it from those portals, or ask.
+	// hintedBehind is how many portals that named an older head receive a hint of the new one within
+	// roundEvery. Further ones receive it from those portals, or compare heads themselves.
 	hintedBehind = 4
 	// maxOutbox bounds the heads that wait to be sent to one portal. Heads that do not fit are found when
 	// heads are compared.
@@ -48,8 +48,8 @@ type advertiser struct {
 	out  map[record.PortalID]*outbox
 }
 
-// outbox holds the portals with heads to be sent to one receiver; true when the card goes with the
-// head.
+// outbox holds the heads that wait to be sent to one receiver, by portal; the value is true when the card
+// has to be sent with the head. busy is true while a goroutine sends.
 type outbox struct {
 	heads map[record.PortalID]bool
 	busy  bool
@@ -60,11 +60,12 @@ func newAdvertiser(s *Syncer) *advertiser {
 		last: make(map[record.PortalID]time.Time), out: make(map[record.PortalID]*outbox)}
 }
 
-// Published reports that this portal has a new head, which the Replica holds.
+// Published must be called after a new head of this portal was stored in the Replica. It sends hints of
+// that head.
 func (s *Syncer) Published() { s.hints.advertiseHead(s.own) }
 
-// advertiseHead sends hints of the newest head of a portal: at once, or when hintGap since the last time
-// is over.
+// advertiseHead schedules hints of the newest head of a portal: at once, or hintGap after the previous
+// ones. It does not block.
 func (h *advertiser) advertiseHead(portal record.PortalID) {
 	now := clock.Now()
 	h.mu.Lock()
@@ -82,7 +83,8 @@ func (h *advertiser) advertiseHead(portal record.PortalID) {
 	}
 }
 
-// takeDue returns the portals whose hints are due, and how long to wait for the next.
+// takeDue removes and returns the portals whose hints are due, and the wait until the next, at most an
+// hour.
 func (h *advertiser) takeDue(now time.Time) (list []record.PortalID, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +129,7 @@ func (h *advertiser) runHints(ctx context.Context) {
 	}
 }
 
-// spreadHints puts heads into the outboxes of the chosen receivers.
+// spreadHints puts the heads of the listed portals into the outboxes of randomly chosen reachable portals.
 func (h *advertiser) spreadHints(ctx context.Context, list []record.PortalID) {
 	up := h.s.listActive(ctx)
 	for _, portal := range list {
@@ -145,8 +147,8 @@ func (h *advertiser) spreadHints(ctx context.Context, list []record.PortalID) {
 	}
 }
 
-// noteHanded notes that hints of a portal's head are sent now. It returns how many portals receive one, and
-// those that know the head. active is the number of portals that could.
+// noteHanded records that hints of a portal's head are sent now. It returns how many portals should receive
+// one, and the portals that already have that head. active is the number of reachable portals.
 func (s *Syncer) noteHanded(portal record.PortalID, active int) (n int, know []record.PortalID) {
 	if portal == s.own {
 		return maxHinted, nil
@@ -165,8 +167,8 @@ func (s *Syncer) noteHanded(portal record.PortalID, active int) (n int, know []r
 	return n, slices.Clone(p.sources)
 }
 
-// hintBehind sends a portal the heads that it named as outdated, with their cards, because it may not
-// know those portals at all.
+// hintBehind sends a portal those heads that are newer here, named by their marks in its answer. The cards
+// go with them, because the receiver may not know those portals at all.
 func (h *advertiser) hintBehind(ctx context.Context, to record.PortalID, behind []federation.Mark) {
 	if len(behind) == 0 {
 		return
@@ -186,13 +188,14 @@ func (h *advertiser) hintBehind(ctx context.Context, to record.PortalID, behind 
 	}
 }
 
-// mayHintBehind reports whether one more outdated portal receives a hint of a head.
+// mayHintBehind counts one more hint of a portal's head to an outdated portal, and reports whether the
+// limit hintedBehind allows it.
 func (s *Syncer) mayHintBehind(portal record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.portals[portal]
 	if p == nil {
-		return true // our own
+		return true // this portal's own head has no limit
 	}
 	if now := clock.Now(); now.Sub(p.behindFrom) >= roundEvery {
 		p.behind, p.behindFrom = 0, now
@@ -201,14 +204,16 @@ func (s *Syncer) mayHintBehind(portal record.PortalID) bool {
 	return p.behind <= hintedBehind
 }
 
-// postHead puts a head into an outbox and starts sending.
+// postHead puts the head of portal into the outbox for to, and starts a goroutine that sends it unless one
+// runs. card is true to send the card too.
 func (h *advertiser) postHead(to, portal record.PortalID, card bool) {
 	if h.addToOutbox(to, portal, card) {
 		h.s.startTask(func(ctx context.Context) { h.drainOutbox(ctx, to) })
 	}
 }
 
-// addToOutbox puts a head into an outbox, and reports whether sending has to be started.
+// addToOutbox puts a head into an outbox, and reports whether the caller has to start sending. A head that
+// does not fit is discarded.
 func (h *advertiser) addToOutbox(to, portal record.PortalID, card bool) (start bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -227,8 +232,8 @@ func (h *advertiser) addToOutbox(to, portal record.PortalID, card bool) (start b
 	return start
 }
 
-// nextBatch takes the content of the next request to a portal; when there is nothing left it removes the
-// outbox.
+// nextBatch removes and returns at most MaxHints heads from a portal's outbox. When none is left it deletes
+// the outbox and returns an empty map.
 func (h *advertiser) nextBatch(to record.PortalID) map[record.PortalID]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,8 +252,8 @@ func (h *advertiser) nextBatch(to record.PortalID) map[record.PortalID]bool {
 	return batch
 }
 
-// drainOutbox sends the content of a portal's outbox. If the portal does not answer, the rest is discarded:
-// heads are compared when it is reachable again.
+// drainOutbox sends the content of a portal's outbox in batches. After an error the rest is discarded,
+// because heads are compared when the portal is reachable again.
 func (h *advertiser) drainOutbox(ctx context.Context, to record.PortalID) {
 	for {
 		batch := h.nextBatch(to)
@@ -270,8 +275,8 @@ func (h *advertiser) drainOutbox(ctx context.Context, to record.PortalID) {
 	}
 }
 
-// sendHints sends hints of heads to a portal. If the portal lacks the card of one, that head is sent
-// again with the card.
+// sendHints sends one batch of heads to a portal. Heads that the portal refuses because it lacks the card
+// go back into the outbox, with the card.
 func (h *advertiser) sendHints(ctx context.Context, to record.PortalID, batch map[record.PortalID]bool) error {
 	leave, err := h.s.work.enterSlot(ctx)
 	if err != nil {
@@ -315,8 +320,8 @@ func (h *advertiser) sendHints(ctx context.Context, to record.PortalID, batch ma
 	return nil
 }
 
-// buildHint builds the hint of a portal's head. It returns not ok when the head may not be passed on, or
-// when the records held do not add up to it, because this portal could not serve the log.
+// buildHint builds the hint of a portal's head. ok is false when the policy does not allow to pass the head
+// on, or when the log here is not complete up to it, because this portal could not serve it.
 func (h *advertiser) buildHint(ctx context.Context, portal record.PortalID, withCard bool) (t federation.Told,
 	ok bool) {
 	if portal != h.s.own {

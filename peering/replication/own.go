@@ -20,7 +20,8 @@ const (
 	ownEvery = 10 * time.Minute
 )
 
-// ownWatch is the part of a Syncer that finds records of this portal which others hold and it does not know.
+// ownWatch is the part of a Syncer that finds records which this portal signed but does not hold, at other
+// portals: a sign that it was restored from a backup or runs twice.
 type ownWatch struct{ s *Syncer }
 
 // runOwn asks other portals at intervals for the head and card of this portal that they hold.
@@ -32,27 +33,27 @@ func (w *ownWatch) runOwn(ctx context.Context) {
 	}
 }
 
-// seeCard passes on a card of this portal that another portal holds.
+// seeCard hands a card of this portal that another portal holds to Config.Own, unverified.
 func (w *ownWatch) seeCard(wire []byte) {
 	if len(wire) > 0 && w.s.Own != nil {
 		w.s.Own.SeeCard(wire)
 	}
 }
 
-// seeHead checks a head of this portal that another portal holds.
+// seeHead calls Config.Own if a head that another portal holds was signed by this portal and is unknown
+// here.
 func (w *ownWatch) seeHead(ctx context.Context, claim *record.Record) {
 	if w.s.Own != nil && w.isUnknown(ctx, claim) {
 		w.s.Own.SeeHead(claim.Version())
 	}
 }
 
-// Newest asks a few portals for the newest head of this one that they hold, and
-// passes on the cards that come with them. It returns the head's version if it
-// is one that this portal signed and does not know of, zero otherwise, after at
-// most newestWithin.
+// Newest asks a few portals for the newest head of this portal that they hold. It returns its version if
+// this portal signed it and does not know it, otherwise zero. Cards in the answers go to Config.Own. It
+// takes at most newestWithin.
 func (s *Syncer) Newest(ctx context.Context) record.Version { return s.ownWatch.findNewest(ctx) }
 
-// findNewest is Syncer.Newest.
+// findNewest implements Syncer.Newest.
 func (w *ownWatch) findNewest(ctx context.Context) record.Version {
 	ctx, cancel := context.WithTimeout(ctx, newestWithin)
 	defer cancel()
@@ -70,7 +71,7 @@ func (w *ownWatch) findNewest(ctx context.Context) record.Version {
 	return newest
 }
 
-// askOwn asks one portal for the newest head of this one, see Newest.
+// askOwn asks one portal for the newest head of this portal; the result is as for Newest.
 func (w *ownWatch) askOwn(ctx context.Context, portal record.PortalID) record.Version {
 	var t federation.Told
 	a, err := w.s.askPortal(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(w.s.own)+"/head", nil, newestWithin,
@@ -79,7 +80,7 @@ func (w *ownWatch) askOwn(ctx context.Context, portal record.PortalID) record.Ve
 		err = readAnswer(a, &t)
 	}
 	if err != nil {
-		return record.Version{} // it is unreachable, or holds none
+		return record.Version{} // the portal is unreachable or holds no head
 	}
 	w.seeCard(t.Card)
 	claim, err := record.Open(w.s.Self.Network(), t.Head)
@@ -89,17 +90,17 @@ func (w *ownWatch) askOwn(ctx context.Context, portal record.PortalID) record.Ve
 	return claim.Version()
 }
 
-// isUnknown reports whether a head is one that this portal signed and does not
-// know of.
+// isUnknown reports whether a head is newer than all that this portal holds of itself, and was signed by
+// this portal.
 func (w *ownWatch) isUnknown(ctx context.Context, claim *record.Record) bool {
 	standing, err := w.s.Replica.Standing(ctx, w.s.own)
-	// Only records that this portal signed matter. A gate without stored versions checks that, and keeps
-	// nothing.
+	// Only records that this portal signed matter. The signature is verified last, because that is
+	// expensive.
 	return err == nil && claim.Version().Compare(standing.Head) > 0 && w.signedByUs(ctx, claim)
 }
 
-// signedByUs reports whether a claim bears a signature of this portal. It asks a gate without stored
-// versions, which checks the signature alone.
+// signedByUs reports whether a record bears a valid signature of this portal. It uses a gate without stored
+// versions, which checks the signature only and stores nothing.
 func (w *ownWatch) signedByUs(ctx context.Context, claim *record.Record) bool {
 	gate, err := record.NewGate(w.s.Self.Network(), ownMemory{w.s.Replica})
 	if err != nil {
@@ -109,7 +110,8 @@ func (w *ownWatch) signedByUs(ctx context.Context, claim *record.Record) bool {
 	return err == nil
 }
 
-// ownMemory is a gate memory that knows the keys of portals and keeps nothing else.
+// ownMemory is the memory of a gate that knows the keys of portals but no versions, so that no record is
+// refused as stale.
 type ownMemory struct{ record.Memory }
 
 func (m ownMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {
