@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// batchSize is how many entries are verified and kept at once.
+	// batchSize is how many entries are verified and stored in one transaction.
 	batchSize = 1024
-	// maxChanged bounds the entries of a pull that wait in memory for the directory; beyond it they are
-	// read again from the Replica.
+	// maxChanged bounds the entries of a pull that wait in memory until the directory gets them; with more,
+	// the directory gets all of them from the Replica.
 	maxChanged = 2048
-	// showBatch is how many records the directory receives at once.
+	// showBatch is how many records one call of Directory.Put passes.
 	showBatch = 1024
-	// maxSpans bounds the remembered pieces of a log.
+	// maxSpans bounds the remembered spans of one log.
 	maxSpans = 64
-	// Omitted is the reason of a fault: a portal passed on a log without a record that its head proves.
+	// Omitted is the reason of a fault in the registry: a portal passed a log on without a record that the
+	// log's head proves to exist.
 	Omitted = "omitted"
 )
 
-// span is a piece of a log that a source sent: the entries with a seq above after and up to last,
-// complete if the source is honest.
+// span is the piece of a log that one answer of a source contained: all entries with a seq above after and
+// up to last, if the source is honest.
 type span struct {
 	source      record.PortalID
 	epoch       int64
 	after, last int64
 }
 
-// signedHead is a head with its hash.
+// signedHead is a head and the hash of its record.
 type signedHead struct {
 	*record.Head
 	sum record.Hash
@@ -47,23 +48,24 @@ type pull struct {
 	*puller
 	source    record.PortalID
 	limits    federation.Decision
-	from      *record.Version // position to start from; nil for that of the Replica
+	from      *record.Version // position to start from; nil for the stored one
 	gate      *record.Gate
-	start, at record.Version // position at the start, and now
+	start, at record.Version // position at the start, and after the last entry
 	dropsThen int            // portal.drops at the start
-	cover     signedHead     // of the last page
-	// log is the tree of the entries of this pull, nil when it does not begin with the first.
+	cover     signedHead     // the head in the last answer
+	// log is the tree of the entries of this pull, nil when the pull does not begin with the first entry.
 	log *record.Tree
-	// missing are the leaves of the head that are known to be missing here.
+	// missing holds the leaves (key and hash) of the head whose records are known to be missing here.
 	missing  map[record.Hash]record.Hash
 	changed  []*record.Record
-	overflow bool    // changed would be too long, or is incomplete
-	fresh    []int64 // the seqs of the agents that were not held before
-	agents   int     // held at the start, and entries taken since
-	bytes    int64   // the same
+	overflow bool    // changed is incomplete: read the Replica instead
+	fresh    []int64 // seqs of the agents that were not held before
+	agents   int     // agents held at the start plus entries taken since
+	bytes    int64   // bytes of the same records
 }
 
-// runPull pulls the log and drops the tree of the portal after an error.
+// runPull pulls the log from one source. After an error it discards the cached tree of the portal, because
+// the entries stored so far are not in that tree.
 func (p *pull) runPull(ctx context.Context) outcome {
 	o, err := p.takePages(ctx)
 	if err != nil { // the entries kept so far are not in the tree
@@ -96,7 +98,8 @@ func (p *pull) takePages(ctx context.Context) (outcome, error) {
 	return p.completeLog(ctx)
 }
 
-// beginPull reads the position to start from and the size of the records held.
+// beginPull reads the position to start from and the size of the records held. It returns errTooMuch when
+// those already exceed the quota.
 func (p *pull) beginPull(ctx context.Context) (err error) {
 	p.s.mu.Lock()
 	p.dropsThen, p.overflow = p.drops, p.beside
@@ -119,7 +122,8 @@ func (p *pull) beginPull(ctx context.Context) (err error) {
 	return p.countHeld(ctx)
 }
 
-// countHeld counts the records held. It returns errTooMuch when the quota is exhausted.
+// countHeld reads from the Replica how many records and bytes are held. It returns errTooMuch when they
+// exceed the quota.
 func (p *pull) countHeld(ctx context.Context) (err error) {
 	if p.agents, p.bytes, err = p.s.Replica.Holding(ctx, p.id); err != nil {
 		return err
@@ -180,7 +184,7 @@ func (p *pull) takePage(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// noteSpan remembers the piece of the log that was just taken, see blameOmissions.
+// noteSpan records the span of the log that was just taken, for blameOmissions.
 func (p *pull) noteSpan(after int64, more bool) {
 	sp := span{p.source, p.cover.Epoch, after, p.at.Seq}
 	if !more {
@@ -191,8 +195,8 @@ func (p *pull) noteSpan(after int64, more bool) {
 	p.pull.spans = append(p.pull.spans[max(0, len(p.pull.spans)-maxSpans+1):], sp)
 }
 
-// keepEntries verifies entries of the log, stores the good ones in one transaction, and moves p.at behind
-// all. A refused entry is counted and skipped.
+// keepEntries verifies entries of the log, stores the valid ones in one transaction, and moves p.at behind
+// all of them. An invalid entry is skipped and counted as a fault of the source.
 func (p *pull) keepEntries(ctx context.Context, reader *record.LogReader, wires [][]byte) error {
 	kept := 0
 	results, err := p.admitEntries(ctx, wires)
@@ -218,23 +222,24 @@ func (p *pull) keepEntries(ctx context.Context, reader *record.LogReader, wires 
 			p.noteKept(kept)
 			return err
 		}
-		// The claimed seq is used to continue; if it is false, a record is missing at the end.
+		// The seq of the invalid entry is unverified. If it is false, records will be missing and checkTree
+		// finds that.
 		if r, err := record.Open(p.s.Self.Network(), wires[i]); err == nil && r.Seq < p.cover.Seq {
 			p.at.Seq = max(p.at.Seq, r.Seq)
 		}
 	}
 	p.noteKept(kept)
 	if p.isOverQuota() {
-		return p.countHeld(ctx) // some entries replaced others
+		return p.countHeld(ctx) // exact count: some entries replaced others
 	}
 	return nil
 }
 
-// agentEnd is the end of an agent's envelope in its only valid form.
+// agentEnd is the suffix of every valid agent record: a cheap test of its type before decoding.
 var agentEnd = []byte(`","t":"` + string(record.TypeAgent) + `"}`)
 
-// admitEntries admits records of the portal's agents through the gate, which keeps the good ones in one
-// transaction. There is a result for each.
+// admitEntries admits agent records through the gate, which stores the valid ones in one transaction. The
+// result has one element for each wire, in the same order; err is an internal failure.
 func (p *pull) admitEntries(ctx context.Context, wires [][]byte) ([]record.Result, error) {
 	results := make([]record.Result, len(wires))
 	list, places := make([][]byte, 0, len(wires)), make([]int, 0, len(wires))
@@ -255,7 +260,7 @@ func (p *pull) admitEntries(ctx context.Context, wires [][]byte) ([]record.Resul
 	return results, nil
 }
 
-// noteEntry notes an entry that was not held before.
+// noteEntry counts an entry that was not held before and keeps it for the directory.
 func (p *pull) noteEntry(r *record.Record) {
 	p.agents++
 	p.bytes += int64(len(r.Wire))
@@ -269,7 +274,7 @@ func (p *pull) noteEntry(r *record.Record) {
 	p.changed = append(p.changed, r)
 }
 
-// applyEntry notes an entry of the log, whether or not it was held before.
+// applyEntry adds a verified entry to the tree of this pull; its record is no longer missing.
 func (p *pull) applyEntry(r *record.Record) {
 	delete(p.missing, keyOf(r))
 	if p.log != nil {
@@ -277,7 +282,8 @@ func (p *pull) applyEntry(r *record.Record) {
 	}
 }
 
-// noteKept notes that kept records wait for a head: a later pull has not seen them.
+// noteKept records that this pull stored n records that no complete head covers yet. A later pull does not
+// receive them again, so it has to read them from the Replica for the directory.
 func (p *pull) noteKept(n int) {
 	if n == 0 {
 		return
@@ -294,8 +300,8 @@ func keyOf(r *record.Record) record.Hash {
 	return record.Hash{}
 }
 
-// checkTree reports whether the records held add up to the head, except for the missing ones. Held records
-// that a whole log does not have are deleted if that log adds up by itself.
+// checkTree reports whether the records held have the root hash of the head, except for the missing ones.
+// If they do not, but the entries of a pull from the beginning do, all other records held are deleted.
 func (p *pull) checkTree(ctx context.Context) (bool, error) {
 	if p.overflow { // so they are not in p.changed
 		p.s.Trees.Forget(p.id)
@@ -316,7 +322,7 @@ func (p *pull) checkTree(ctx context.Context) (bool, error) {
 	return p.s.Trees.Use(ctx, p.cover.Head, nil, p.missing, nil)
 }
 
-// noteMismatch notes that the log of the source does not add up.
+// noteMismatch records that the log of the source does not have the root hash of its head.
 func (p *pull) noteMismatch() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
@@ -326,13 +332,13 @@ func (p *pull) noteMismatch() {
 	}
 }
 
-// completeLog notes that the records held add up to the head of the pull, except for the missing ones, and
-// shows them to the directory.
+// completeLog marks the log as complete up to the head of the pull, except for the missing records, and
+// passes the new records to the directory. It returns errDropped when records were deleted meanwhile.
 func (p *pull) completeLog(ctx context.Context) (outcome, error) {
 	o, head := outcome{event: logWhole}, p.cover.Version()
 	at := head
 	if len(p.missing) > 0 {
-		o.event, at = logPartial, p.at // others may not have the log from us
+		o.event, at = logPartial, p.at // this portal cannot serve the whole log
 	}
 	turn, ok, err := p.s.Replica.Complete(ctx, p.id, p.at, at, federation.Whole{Version: head, Hash: p.cover.sum})
 	if err != nil {
@@ -368,9 +374,9 @@ func (p *pull) completeLog(ctx context.Context) (outcome, error) {
 	return o, nil
 }
 
-// blameOmissions returns the sources of earlier pieces of the log in which an entry of this pull should have
-// been. The entry is a leaf of a head that is as new as the piece's or newer, and is older than the
-// piece's head: so it was a leaf of that head too. The caller holds Syncer.mu.
+// blameOmissions returns the sources that left out an entry: this pull found an entry that was not held
+// before and lies inside an earlier span of another source. Seq only grows, so that entry was in the log
+// when the span was sent. The caller holds Syncer.mu.
 func (p *pull) blameOmissions() (liars []record.PortalID) {
 	for _, sp := range p.pull.spans {
 		if sp.source == p.source || sp.epoch != p.cover.Epoch || slices.Contains(liars, sp.source) {
@@ -383,8 +389,9 @@ func (p *pull) blameOmissions() (liars []record.PortalID) {
 	return liars
 }
 
-// showRecords sends the directory the records that the head covers now. turn is the turn of the Replica that
-// has just ended.
+// showRecords passes the records that the head covers now to the directory: p.changed if the directory has
+// seen everything before turn, otherwise all since the turn it has not seen. turn is the turn of the
+// Replica that has just ended.
 func (p *pull) showRecords(ctx context.Context, turn int64) error {
 	p.s.mu.Lock()
 	notified := p.notifiedTurn
@@ -398,9 +405,10 @@ func (p *pull) showRecords(ctx context.Context, turn int64) error {
 	return nil
 }
 
-// showSince sends the directory the records that a head covers since a turn.
+// showSince passes the covered records that the Replica got in turn since or later to the directory, in
+// batches of showBatch. For 0 the directory reads everything again.
 func (p *pull) showSince(ctx context.Context, since int64) error {
-	if since == 0 { // the directory reads all
+	if since == 0 {
 		p.s.Directory.Clear(p.id)
 		return nil
 	}
@@ -424,14 +432,14 @@ func (p *pull) showSince(ctx context.Context, since int64) error {
 	return err
 }
 
-// logMemory is the memory of a gate that admits entries of one portal's log. Other portals are unknown
+// logMemory is the memory of a gate that admits entries of one portal's log. All other portals are unknown
 // to it, so that a log cannot bring in records of another portal.
 type logMemory struct {
 	federation.Replica
 	portal record.PortalID
 }
 
-// Standing implements record.Memory.
+// Standing implements record.Memory; the zero Standing makes the gate refuse records of other portals.
 func (m logMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {
 	if id != m.portal {
 		return record.Standing{}, nil

@@ -11,25 +11,26 @@ import (
 // distrustedFor is how long other sources are preferred to a portal that omitted a record.
 const distrustedFor = time.Hour
 
-// peers holds the facts about exchanges with other portals.
+// peers holds the state of exchanges with other portals: reachability, pauses and distrust. It is lost at a
+// restart.
 type peers struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards all and the peers in it
 	all map[record.PortalID]*peer
 }
 
-// peer holds the facts about exchanges with one portal.
+// peer is the state of exchanges with one portal.
 type peer struct {
-	met        bool // since the start
+	met        bool // was seen reachable since the start
 	diffed     time.Time
 	down       bool
-	rest       time.Time // no requests before then, because it refused one by its limit
-	distrusted time.Time // other sources are preferred until then
+	rest       time.Time // no requests before then: it refused one by its rate limit
+	distrusted time.Time // last choice as a source until then
 }
 
 func newPeers() *peers { return &peers{all: make(map[record.PortalID]*peer)} }
 
-// findPeer returns the facts about a portal. When there are too many portals, changes to them are lost. The
-// caller holds mu.
+// findPeer returns the state of a portal and creates it if needed; never nil. When maxPortals are known the
+// new state is not stored, so changes to it are lost. The caller holds mu.
 func (p *peers) findPeer(id record.PortalID) *peer {
 	one := p.all[id]
 	if one != nil {
@@ -49,7 +50,7 @@ func (p *peers) findPeer(id record.PortalID) *peer {
 	return one
 }
 
-// noteMet notes that a portal is reachable, and reports whether it was met before.
+// noteMet records that a portal is reachable, and returns whether it was seen reachable before.
 func (p *peers) noteMet(id record.PortalID) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +59,7 @@ func (p *peers) noteMet(id record.PortalID) (before bool) {
 	return before
 }
 
-// noteDown notes that a portal did not answer.
+// noteDown records that a portal did not answer.
 func (p *peers) noteDown(id record.PortalID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,7 @@ func (p *peers) isDown(id record.PortalID) bool {
 	return p.findPeer(id).down
 }
 
-// noteUp notes that a portal answered, and reports whether it did not before.
+// noteUp records that a portal answered, and returns whether it did not answer before.
 func (p *peers) noteUp(id record.PortalID) (back bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,28 +82,29 @@ func (p *peers) noteUp(id record.PortalID) (back bool) {
 	return back
 }
 
-// noteRest lets a portal have no requests for a while.
+// noteRest stops requests to a portal for the time d.
 func (p *peers) noteRest(id record.PortalID, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.findPeer(id).rest = clock.Now().Add(d)
 }
 
-// isResting reports whether a portal has to have no requests now.
+// isResting reports whether requests to a portal are stopped, see noteRest.
 func (p *peers) isResting(id record.PortalID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return clock.Now().Before(p.findPeer(id).rest)
 }
 
-// distrustSource prefers other sources to a portal for a while.
+// distrustSource makes a portal the last choice as a source for distrustedFor.
 func (p *peers) distrustSource(id record.PortalID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.findPeer(id).distrusted = clock.Now().Add(distrustedFor)
 }
 
-// rankSource returns the place of a portal among sources: 0 is the best.
+// rankSource returns the rank of a portal as a source: 0 if it answers, 1 if it is down or rate-limited, 2
+// if it is distrusted.
 func (p *peers) rankSource(id record.PortalID, now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +118,8 @@ func (p *peers) rankSource(id record.PortalID, now time.Time) int {
 	return 0
 }
 
-// planDiff returns the wait until heads may be compared with a portal. It returns not ok when a comparison
-// is planned already.
+// planDiff reserves the next comparison of heads with a portal and returns the wait until it. ok is false
+// when one is planned already.
 func (p *peers) planDiff(id record.PortalID, now time.Time) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

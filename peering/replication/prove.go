@@ -11,18 +11,18 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxMissing bounds the records that may be missing while the rest counts: records that no source has, or
-// that are refused here.
+// maxMissing bounds the records that may be missing from a log that is used anyway: records that no source
+// has, or that are refused here.
 const maxMissing = 1000
 
-// errLeaves is returned for a source that sent leaves that do not add up to its head.
+// errLeaves is returned for a source whose leaves do not have the root hash of its head.
 var errLeaves = errors.New("its leaves are not those of its head")
 
-// proveLog handles a log that does not add up, whichever source it is from: one record that no source has,
-// or that is refused here, must not hide the rest. The leaves of the head prove by its root which records
-// count, whichever portal sends them.
+// proveLog is used when the logs of all sources differ from the head's root hash: one record that no source
+// has, or that is refused here, must not hide all others. It fetches the leaves of the head instead. Their
+// root hash proves which records count, whichever portal sends them.
 func (p *puller) proveLog(ctx context.Context, d federation.Decision) outcome {
-	o := outcome{event: pullStopped} // until a source may be asked again
+	o := outcome{event: pullStopped} // the default if no source may be asked now
 	for _, source := range p.s.listSources(p.portal, nil, false) {
 		p.s.mu.Lock()
 		may := p.part.askedLeaves.mayAsk(source, clock.Now())
@@ -42,8 +42,8 @@ func (p *puller) proveLog(ctx context.Context, d federation.Decision) outcome {
 	return o
 }
 
-// proveFrom deletes the held records that are not leaves of the head, and completes the log without the
-// records that are missing.
+// proveFrom fetches the leaves of the head from the source, deletes the held records that are not among
+// them, and completes the log without the records that are missing.
 func (p *pull) proveFrom(ctx context.Context) (o outcome, err error) {
 	p.s.mu.Lock()
 	p.dropsThen = p.drops
@@ -84,8 +84,8 @@ func (p *pull) proveFrom(ctx context.Context) (o outcome, err error) {
 	return p.completeLog(ctx)
 }
 
-// fetchLeaves requests the leaves of the portal's head, page by page, again when the head changes in
-// between.
+// fetchLeaves requests all leaves of the portal's head, page by page. It starts over when the head changes
+// in between, at most three times.
 func (p *pull) fetchLeaves(ctx context.Context) (*record.Tree, error) {
 	const tries = 3
 	for range tries {
@@ -108,8 +108,9 @@ func (p *pull) fetchLeaves(ctx context.Context) (*record.Tree, error) {
 	return nil, errors.New("its head changes all the time")
 }
 
-// takeLeaves requests the leaves from a key on and adds them to the tree. It returns the key from which they
-// go on, if they do, and whether they are of the same head as those before.
+// takeLeaves requests one page of leaves, from a key on, and adds them to the tree. If more is true, next
+// is the key of the following page. same is false when the page belongs to another head than the pages
+// before.
 func (p *pull) takeLeaves(ctx context.Context, tree *record.Tree, from record.Hash) (next record.Hash, same, more bool,
 	err error) {
 	leave, err := p.s.work.enterSlot(ctx)
@@ -151,7 +152,7 @@ func (p *pull) takeLeaves(ctx context.Context, tree *record.Tree, from record.Ha
 	return next, true, more, nil
 }
 
-// readLeaf decodes a line ["key","hash"].
+// readLeaf decodes the line ["key","hash"] with both hashes in base64.
 func readLeaf(line []byte) (key, hash record.Hash, err error) {
 	const each = 43
 	if len(line) != 2*each+7 || string(line[:2]) != `["` || string(line[2+each:5+each]) != `","` ||
@@ -164,7 +165,7 @@ func readLeaf(line []byte) (key, hash record.Hash, err error) {
 	return key, hash, hash.UnmarshalText(line[5+each : 5+2*each])
 }
 
-// keyAfter returns the key that follows a key.
+// keyAfter returns the key that follows a key in order; the last key wraps around to zero.
 func keyAfter(key record.Hash) record.Hash {
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i]++; key[i] != 0 {
@@ -174,8 +175,8 @@ func keyAfter(key record.Hash) record.Hash {
 	return key
 }
 
-// dropOthers deletes the held records of agents that are not in a tree, and returns the leaves of the tree
-// without a record.
+// dropOthers deletes the held records of agents that are not in the tree, and returns the leaves (key and
+// hash) of the tree whose records are not held.
 func (p *pull) dropOthers(ctx context.Context, tree *record.Tree) (missing map[record.Hash]record.Hash, err error) {
 	held := make(map[record.Hash]record.Hash)
 	var others []record.Hash

@@ -15,40 +15,41 @@ const (
 	// pullGap is the minimum time between two pulls of one portal, so that hints cannot force more.
 	pullGap = time.Second
 	// wholeGap is the minimum time between two pulls of a portal's whole log from one source, and between
-	// two requests for its leaves. A log that does not add up costs no more than that.
+	// two requests for its leaves. It limits the traffic caused by a log that differs from its head.
 	wholeGap = time.Hour
-	// overQuotaFor is how long a portal over its quota in bytes is not pulled again; the size is known
-	// only after reading the records.
+	// overQuotaFor is how long a portal over its quota in bytes is not pulled again. Unlike the number of
+	// agents, the size is not in the head, so only a pull can find it out.
 	overQuotaFor = time.Hour
 )
 
 var (
-	// errBehind is returned for a source with an older head than the one held.
+	// errBehind is returned for a source whose head is older than the one held here.
 	errBehind = errors.New("it has an older head")
 	// errForked ends a pull: the portal is quarantined now.
 	errForked = errors.New("the portal signed two records of one version")
-	// errTooMuch ends a pull: the portal's quota is exhausted.
+	// errTooMuch ends a pull because the records exceed the portal's quota.
 	errTooMuch = errors.New("the portal has more than its quota")
-	// errUnwanted ends a pull: a rule or the policy forbids it.
+	// errUnwanted ends a pull because the policy does not allow records of the portal.
 	errUnwanted = errors.New("its records are not taken")
 	// errDropped ends a pull during which the records held were deleted.
 	errDropped = errors.New("the records held of the portal were deleted meanwhile")
-	// errMismatch is returned for a source with a log that does not add up to its head.
+	// errMismatch is returned for a source whose log does not have the root hash of its head.
 	errMismatch = errors.New("its log does not add up to its head")
-	// errNoSource ends a pull: no source may be asked now.
+	// errNoSource ends a pull because no source has the log or may be asked now.
 	errNoSource = errors.New("no source has its log")
 )
 
-// outcome is the result of one pull.
+// outcome is the result of one pull: the event to apply, and its details.
 type outcome struct {
 	event event
-	at    record.Version // of the head that quotaExceeded is about
-	err   error          // of pullFailed
+	at    record.Version // for quotaExceeded: the version of the large head
+	err   error          // for pullFailed
 }
 
 func failedBy(err error) outcome { return outcome{event: pullFailed, err: err} }
 
-// pullLog decides whether a portal's log is pulled at all, and pulls it.
+// pullLog pulls a portal's log if policy, tier and quota allow it. The quota on the number of agents is
+// checked first, by the count in the head, without any request.
 func (p *puller) pullLog(ctx context.Context) outcome {
 	d := p.s.Registry.Decide(ctx, p.id, "")
 	if !d.Take {
@@ -74,9 +75,9 @@ func (p *puller) pullLog(ctx context.Context) outcome {
 	return o
 }
 
-// pullFromSources asks the sources one after the other until one of them completes the log. If the logs of
-// all do not add up, the next call asks each for the whole log; if those do not add up either, the
-// leaves of the head prove which records count.
+// pullFromSources asks the sources one after the other until one of them completes the log. If a log does
+// not have the root hash of its head, each source is asked for the whole log; if those differ too, proveLog
+// fetches the leaves of the head to find out which records count.
 func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) outcome {
 	p.s.mu.Lock()
 	head, got, whole := p.head.Version, p.got, p.needsWhole()
@@ -102,7 +103,7 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 		if errors.Is(last.err, errMismatch) {
 			mismatch, from = true, &got
 			if one.log != nil && !whole {
-				whole, tried = true, nil // those that did not answer are asked once more
+				whole, tried = true, nil // start over, also with those that failed before
 			}
 		}
 		switch {
@@ -110,7 +111,7 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 			errors.Is(last.err, errForked), errors.Is(last.err, errTooMuch):
 			return last
 		case one.log != nil && (last.event == logPartial || errors.Is(last.err, errMismatch)):
-			// listSources does not name it again within wholeGap
+			// askedWhole excludes this source from listSources until wholeGap is over
 		default:
 			tried = append(tried, source)
 		}
@@ -127,9 +128,9 @@ func (p *puller) pullFromSources(ctx context.Context, d federation.Decision) out
 	return last
 }
 
-// listSources returns the portals that may have a portal's log and were not tried: those that sent its
-// head, then the portal itself; unreachable and doubtful sources come last. For a pull of the whole log
-// those that gave it within wholeGap are left out.
+// listSources returns the portals that may have a portal's log and are not in tried: those that sent its
+// head and the portal itself, with unreachable and doubtful sources last. With whole, sources that sent the
+// whole log within wholeGap are left out.
 func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []record.PortalID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,15 +149,15 @@ func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []r
 	return list
 }
 
-// dropOverQuota keeps only the head of a portal with a log larger than its quota, until pause is over. A
-// part of the log would be indistinguishable from a log with omissions.
+// dropOverQuota deletes the agents of a portal whose log exceeds its quota, and prevents pulls for the time
+// pause. A part of the log would be indistinguishable from a log with omissions.
 func (p *puller) dropOverQuota(ctx context.Context, at record.Version, pause time.Duration) outcome {
 	p.s.mu.Lock()
 	p.over.until = clock.Now().Add(pause)
 	logged := p.over.logged
 	p.over.logged = true
 	p.s.mu.Unlock()
-	// Its summary stays if no records are held.
+	// forgetAgents would also delete the summary, so it is called only when agents are held.
 	n, _, err := p.s.Replica.Holding(ctx, p.id)
 	if err == nil && n > 0 {
 		err = p.s.forgetAgents(ctx, p.id)
@@ -171,7 +172,8 @@ func (p *puller) dropOverQuota(ctx context.Context, at record.Version, pause tim
 	return outcome{event: quotaExceeded, at: at}
 }
 
-// takeFirst admits the head that an answer about a portal begins with.
+// takeFirst admits the head in the first line of a log, leaves or summary answer. It returns errBehind for
+// an older head than the one held, and errForked for a head that contradicts another.
 func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (signedHead, error) {
 	claim, err := record.Open(s.Self.Network(), wire)
 	if err != nil || claim.Type != record.TypeHead || claim.Portal != portal {
@@ -195,7 +197,7 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 			return signedHead{}, errBehind
 		case "", record.Expired, record.Quarantined, record.NoPortal:
 		case record.NoKey:
-			s.fetchCard(ctx, portal, source) // for the next try
+			s.fetchCard(ctx, portal, source) // the newer card is for the next attempt
 		default:
 			s.Registry.Fault(source, string(why))
 		}
@@ -206,7 +208,8 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 	return signedHead{head, r.Hash}, nil
 }
 
-// fetchCard requests a newer card of a portal from a source that has a head signed by an unknown key.
+// fetchCard requests a newer card of a portal from a source whose head is signed by a key that the card
+// held does not list.
 func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
 	t, err := s.fetchHead(ctx, portal, source)
 	if err == nil {
@@ -217,8 +220,8 @@ func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) 
 	}
 }
 
-// blameSource records a refusal in a log as a fault of its source, and returns an error when the pull cannot
-// go on.
+// blameSource handles a refused entry of a log: it counts a fault of the source if the entry proves one. It
+// returns an error only when the pull cannot go on.
 func (s *Syncer) blameSource(ctx context.Context, portal, source record.PortalID, err error) error {
 	switch why := record.ReasonOf(err); why {
 	case record.Equivocation:
@@ -229,7 +232,7 @@ func (s *Syncer) blameSource(ctx context.Context, portal, source record.PortalID
 	case "":
 		return err
 	case record.Stale, record.Expired:
-		// We know more than the source, or its record is late.
+		// No fault of the source: it has an older state, or sent the record too late.
 	default:
 		s.Registry.Fault(source, string(why))
 	}

@@ -10,29 +10,31 @@ import (
 )
 
 const (
-	// rumourWait is how long a head named by gossip may take to arrive by itself, up to twice that: its
-	// publisher sends hints, and the receivers pass them on.
+	// rumourWait is the minimum wait for a head that gossip named, at most twice that: it usually arrives
+	// in a hint, from its own portal or from another, and needs no request then.
 	rumourWait = time.Second
 	// rumourGap is the minimum time between two requests for one portal's head because of gossip, falseGap
-	// the same after a false rumour: a lying member must not make all others send requests.
+	// the same after a head that does not exist: a lying member of the pool must not make all others send
+	// requests.
 	rumourGap = 10 * time.Second
 	falseGap  = 10 * time.Minute
-	// maxRumours bounds the rumours that wait, and so the requests a second to about ten.
+	// maxRumours bounds the heads that gossip named and that are waited for. It limits the requests to
+	// about ten a second.
 	maxRumours = 16
-	// markEvery is the interval at which the known portals are read again.
+	// markEvery is the minimum time between two rebuilds of the map from mark to portal.
 	markEvery = 10 * time.Second
 )
 
-// rumours holds heads that gossip named. Syncer.mu guards them.
+// rumours holds the heads that gossip named without a proof. Syncer.mu guards it.
 type rumours struct {
 	marks  map[federation.Mark]record.PortalID
 	marked time.Time
-	rest   map[record.PortalID]time.Time // rumours of a portal are ignored until then
+	rest   map[record.PortalID]time.Time // gossip about a portal is ignored until then
 	wait   int
 }
 
-// Rumour reports that a portal may have a head, without a signature: if that head does not arrive by
-// itself, the portal is asked for it once. It does not block.
+// Rumour reports a head that gossip named, by the mark of its portal and without a signature. If that head
+// does not arrive in a hint within rumourWait, the portal is asked for it once. It does not block.
 func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	now := clock.Now()
 	s.mu.Lock()
@@ -69,7 +71,8 @@ func (s *Syncer) followRumour(ctx context.Context, p *portal, at record.Version)
 	}
 }
 
-// findPortal returns the portal with a mark, nil when none is known. The known marks are read again at intervals.
+// findPortal returns the followed portal with a mark, nil if there is none. If the mark is unknown, the map
+// of marks is rebuilt at most once in markEvery. The caller holds Syncer.mu.
 func (r *rumours) findPortal(mark federation.Mark, portals map[record.PortalID]*portal, now time.Time) *portal {
 	if id, ok := r.marks[mark]; ok || now.Sub(r.marked) < markEvery {
 		return portals[id]
@@ -86,7 +89,7 @@ func (r *rumours) findPortal(mark federation.Mark, portals map[record.PortalID]*
 	return portals[r.marks[mark]]
 }
 
-// askHead requests a portal's head from it.
+// askHead requests the newest head of a portal from that portal itself and accepts it.
 func (s *Syncer) askHead(ctx context.Context, portal record.PortalID) error {
 	leave, err := s.work.enterSlot(ctx)
 	if err != nil {

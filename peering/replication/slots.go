@@ -8,12 +8,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// softTimeout is how long a request occupies its slot without an answer. Then another may start and
-// the request goes on, so that a silent portal does not hold up others.
+// softTimeout is how long an unanswered request occupies a slot in slots.work. Then the request goes on
+// without it and another task may start, so that silent portals do not hold up others.
 const softTimeout = 2 * time.Second
 
-// slots bounds concurrent work: a number of running tasks, and beside them requests that have waited
-// longer than softTimeout.
+// slots bounds concurrent tasks: work has a place for each running task, waiting one for each task
+// including those that have exceeded softTimeout.
 type slots struct {
 	work, waiting chan struct{}
 }
@@ -22,7 +22,8 @@ func newSlots(work, waiting int) *slots {
 	return &slots{make(chan struct{}, work), make(chan struct{}, waiting)}
 }
 
-// enterSlot waits for a slot for a task that asks another portal. The task calls leave at its end.
+// enterSlot waits for a slot for a task that asks another portal. The caller must call leave when the task
+// ends. It fails only when ctx ends.
 func (s *slots) enterSlot(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.waiting <- struct{}{}:
@@ -44,22 +45,22 @@ func (s *slots) enterSlot(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// perSource is how many logs are pulled from one portal at once; it refuses more.
+// perSource is how many logs are pulled from one portal at once; that portal refuses more.
 const perSource = 2
 
 // bySource bounds the logs that are pulled from one portal at once.
 type bySource struct {
 	mu   sync.Mutex // guards busy
 	busy map[record.PortalID]int
-	free chan struct{} // closed and made anew when a place is free
+	free chan struct{} // closed and replaced when a place becomes free
 }
 
 func newBySource() *bySource {
 	return &bySource{busy: make(map[record.PortalID]int), free: make(chan struct{})}
 }
 
-// takeSource occupies a slot of the first portal in list with a free one, and waits until there is
-// one. list must not be empty.
+// takeSource occupies a place of the first portal in list that has a free one, and waits until there is
+// one. The caller must call leaveSource. list must not be empty. It fails only when ctx ends.
 func (b *bySource) takeSource(ctx context.Context, list []record.PortalID) (record.PortalID, error) {
 	for {
 		b.mu.Lock()
@@ -80,7 +81,7 @@ func (b *bySource) takeSource(ctx context.Context, list []record.PortalID) (reco
 	}
 }
 
-// leaveSource frees a slot.
+// leaveSource frees a place that takeSource occupied, and wakes all waiting callers.
 func (b *bySource) leaveSource(id record.PortalID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

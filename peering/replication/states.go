@@ -7,16 +7,16 @@ import "strings"
 type state uint8
 
 const (
-	// absent: its head is known, and no record of its agents counts.
+	// absent: at most the head is known; no agent records of the portal are in use.
 	absent state = iota
-	// summary: only head and summary are kept, because the tier of this portal says so.
+	// summary: only head and summary are kept, because the tier of this portal requires it.
 	summary
 	// pulling: a goroutine pulls its log, or waits to try again.
 	pulling
-	// partial: a part of its log is held and no pull runs. Either the pull was ended, or the records add
-	// up to the head except for some that no source has; they are asked for again after a while.
+	// partial: a part of the log is held and no pull runs. Either the pull was ended, or the records match
+	// the head except for some that no source has; those are requested again later.
 	partial
-	// complete: the records held add up to its newest head.
+	// complete: the records held have the root hash of the newest head.
 	complete
 	// overQuota: its log is larger than its quota. Head and summary are kept.
 	overQuota
@@ -36,30 +36,30 @@ const (
 	newHead event = iota
 	// newSource: one more portal sent the newest head.
 	newSource
-	// logWhole: the records held add up to the newest head.
+	// logWhole: the pull completed the log of the newest head.
 	logWhole
-	// logPartial: they do, except for records that no source has.
+	// logPartial: the pull completed the log except for records that no source has.
 	logPartial
-	// pullAgain: the pull ended, and has to be repeated at once because the newest head, the quota or the
-	// decision on the portal changed meanwhile.
+	// pullAgain: the pull ended and has to be repeated at once, because the newest head, the quota or the
+	// policy changed meanwhile.
 	pullAgain
-	// pullFailed: no source had the log; the pull waits and tries again.
+	// pullFailed: no source had the log; the goroutine waits and tries again.
 	pullFailed
-	// pullStopped: the pull ended without success and does not try again.
+	// pullStopped: the pull ended without success and its goroutine ends too.
 	pullStopped
-	// shutOut: a decision forbids new records of the portal.
+	// shutOut: the policy forbids new records of the portal.
 	shutOut
 	// quotaExceeded: the log is larger than the quota.
 	quotaExceeded
-	// quotaChanged: the portal has another quota, or the records held exceed it.
+	// quotaChanged: the quota of the portal is another one, or the records held exceed it.
 	quotaChanged
-	// recordsLost: the records held were deleted or are void.
+	// recordsLost: the records held are deleted or no longer valid.
 	recordsLost
-	// summaryChosen: the tier keeps head and summary only, and the records held were deleted.
+	// summaryChosen: the tier allows only head and summary; the records held are deleted.
 	summaryChosen
-	// logChosen: the tier keeps the log again.
+	// logChosen: the tier allows the log again.
 	logChosen
-	// retryDue: it is time to try again.
+	// retryDue: upkeep found that a pull is due.
 	retryDue
 
 	eventCount
@@ -71,21 +71,21 @@ var eventNames = [eventCount]string{"newHead", "newSource", "logWhole", "logPart
 
 func (e event) String() string { return eventNames[e] }
 
-// actions is a set of things to do after a transition.
+// actions is a bit set of what the caller of next has to do.
 type actions uint8
 
 const (
 	// startPull starts the goroutine that pulls the log.
 	startPull actions = 1 << iota
-	// wakePull ends the wait of that goroutine before its next try.
+	// wakePull ends the wait of that goroutine before its next attempt.
 	wakePull
-	// cancelPull ends the request that is under way.
+	// cancelPull cancels the running attempt of that goroutine.
 	cancelPull
-	// report updates the registry.
+	// report writes the state to the registry, see Syncer.Report.
 	report
 	// advertise sends hints of the newest head to other portals.
 	advertise
-	// fetchSummary has the summary that the newest head names fetched.
+	// fetchSummary wakes the summaryKeeper to fetch the summary that the newest head names.
 	fetchSummary
 
 	actionBits = iota
@@ -162,8 +162,8 @@ func next(s state, e event) (state, actions) {
 	return s, 0
 }
 
-// nextByHead is next for a newer head. A portal with a complete log sends hints of the head after the pull,
-// because only then it can serve the log.
+// nextByHead is next for a newer head. A portal with a complete log advertises the head only after the
+// pull, because it cannot serve the log earlier.
 func nextByHead(s state) (state, actions) {
 	switch s {
 	case summary:
@@ -176,7 +176,7 @@ func nextByHead(s state) (state, actions) {
 	return pulling, report | startPull
 }
 
-// nextBySource is next for one more source of the newest head.
+// nextBySource is next for one more source of the newest head: a waiting pull tries again with it.
 func nextBySource(s state) (state, actions) {
 	switch s {
 	case absent, partial:
@@ -187,7 +187,7 @@ func nextBySource(s state) (state, actions) {
 	return s, 0
 }
 
-// nextByPull is next for the result of a running pull.
+// nextByPull is next for the result of a pull; the state is pulling.
 func nextByPull(e event) (state, actions) {
 	switch e {
 	case logWhole:

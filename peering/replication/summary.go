@@ -14,31 +14,32 @@ import (
 )
 
 const (
-	// summaryLook is the interval at which missing summaries are searched for, besides after a new head;
+	// summaryLook is the interval of searches for missing summaries; a new head starts one earlier.
 	// summaryPause is the minimum time between two searches.
 	summaryLook  = time.Minute
 	summaryPause = time.Second
 	// summaryGap is the minimum time between two requests for one portal's summary: an honest portal
 	// publishes one an hour.
 	summaryGap = 10 * time.Minute
-	// summaryRetry is when a summary is requested again after no source had it.
+	// summaryRetry is the wait before a summary that no source had is requested again.
 	summaryRetry = time.Minute
-	// summaryAtOnce is how many summaries are requested at once, summaryTries how many portals are asked
-	// for one.
+	// summaryAtOnce bounds concurrent requests for summaries, summaryTries the portals asked for one
+	// summary in a search.
 	summaryAtOnce = 8
 	summaryTries  = 4
 )
 
-// wanted is the summary that a portal's newest head names. Only the goroutine of runSummaries uses it.
+// wanted is the summary that a portal's newest head names. Only the goroutine of runSummaries uses it, and
+// the one that it started for this summary.
 type wanted struct {
-	at   record.Version // of the head that names it
-	hash record.Hash    // zero when the head names none
+	at   record.Version // version of the head that names the summary
+	hash record.Hash    // hash of the summary record; zero if there is none
 	got  bool
 	next time.Time // no request before then
 }
 
 // summaryKeeper is the part of a Syncer that fetches the summaries of portals whose agents are not kept
-// here: a search chooses by them which portals it asks.
+// here. Remote search uses them to choose the portals that it asks.
 type summaryKeeper struct {
 	s    *Syncer
 	wake chan struct{}
@@ -78,7 +79,8 @@ func (k *summaryKeeper) runSummaries(ctx context.Context) {
 	}
 }
 
-// fetchSummaries fetches the missing ones, and returns when each was fetched or none of its sources had it.
+// fetchSummaries fetches the missing summaries of all portals without a log. It returns when each was
+// fetched or none of its sources had it.
 func (k *summaryKeeper) fetchSummaries(ctx context.Context) {
 	heads := make(map[record.PortalID]record.Version)
 	k.s.mu.Lock()
@@ -129,8 +131,8 @@ func (k *summaryKeeper) fetchSummaries(ctx context.Context) {
 	}
 }
 
-// checkSummary finds the summary that a portal's newest head names and whether it is held; false when
-// that cannot be determined now.
+// checkSummary sets w to the summary that a portal's newest head names, and w.got to whether it is held. It
+// returns false, and leaves w as it is, when the Replica does not have that head.
 func (k *summaryKeeper) checkSummary(ctx context.Context, portal record.PortalID, at record.Version, w *wanted) bool {
 	wire, err := k.s.Replica.Head(ctx, portal)
 	if err != nil || wire == nil {
@@ -150,8 +152,8 @@ func (k *summaryKeeper) checkSummary(ctx context.Context, portal record.PortalID
 	return true
 }
 
-// fetchSummary fetches the summary of a portal from its sources: portals that sent its head, then the
-// portal itself.
+// fetchSummary fetches the summary of a portal from at most summaryTries of its sources, and returns the
+// last error if all failed.
 func (k *summaryKeeper) fetchSummary(ctx context.Context, portal record.PortalID) error {
 	k.s.mu.Lock()
 	p := k.s.portals[portal]
@@ -173,7 +175,8 @@ func (k *summaryKeeper) fetchSummary(ctx context.Context, portal record.PortalID
 	return last
 }
 
-// summaryFrom fetches a summary from one portal. It is admitted when the newest head names it.
+// summaryFrom fetches a summary from one portal and admits it if the newest head names it. An answer that
+// contradicts the head is counted as a fault of the source.
 func (k *summaryKeeper) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
 	leave, err := k.s.work.enterSlot(ctx)
 	if err != nil {
@@ -217,8 +220,9 @@ func (k *summaryKeeper) summaryFrom(ctx context.Context, portal, source record.P
 	return nil
 }
 
-// summarySources returns the portals that may have a portal's summary: the senders of its head and the
-// portal itself; the senders come first while the portal does not answer.
+// summarySources returns the portals that may have a portal's summary, best first: portals that have its
+// log and the portal itself, then those that only sent its head. The latter come first while the best
+// source is down. The result is never empty.
 func (k *summaryKeeper) summarySources(p *portal) []record.PortalID {
 	list := k.s.listSources(p, nil, false)
 	k.s.mu.Lock()

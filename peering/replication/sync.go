@@ -1,5 +1,5 @@
-// Package replication keeps the Replica in step with the signed records of other portals: it compares
-// heads, pulls logs, and sends hints of new heads.
+// Package replication keeps the Replica (the database of signed records) in step with other portals: it
+// compares heads, pulls logs, and sends hints of new heads. See docs/design/peering.md.
 package replication
 
 import (
@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// roundEvery is the interval at which heads are compared with another portal.
+	// roundEvery is the mean interval at which heads are compared with another portal.
 	roundEvery = time.Minute
-	// fewPeers is the number of portals up to which heads are compared with all at once.
+	// fewPeers is the number of portals up to which a round compares heads with all of them.
 	fewPeers = 3
-	// diffGap is the minimum time between two comparisons with one portal, which allows one in 10 s.
+	// diffGap is the minimum time between two comparisons with one portal; a portal accepts one in 10 s.
 	diffGap = 10 * time.Second
-	// maxPortals bounds the followed portals.
+	// maxPortals bounds the portals whose logs are followed; further ones are ignored.
 	maxPortals = 20_000
 	// maxWork bounds the requests that have waited less than softTimeout, and maxWaiting all that are
 	// under way; see slots.
@@ -43,35 +43,38 @@ type Config struct {
 	Registry  federation.Registry
 	Trees     *archive.Trees
 	Directory Directory
-	// Changes says when a portal may have changed. Without it the registry is read at intervals. Optional.
+	// Changes announces changes of the registry. Without it the registry is read at intervals. Optional.
 	Changes Changes
 	// Tiers decides how much is kept of other portals; nil keeps all. Summaries receives fetched
 	// summaries. Optional.
 	Tiers     *federation.Tiers
 	Summaries *catalog.Summaries
-	// Own receives the records of this portal that others hold. Optional.
+	// Own receives the records of this portal that other portals hold and this one does not. Optional.
 	Own OwnRecords
-	// Rand chooses the portals to ask; nil for a random seed.
+	// Rand makes the random choices; nil for one with a random seed. It must not be used elsewhere.
 	Rand *rand.Rand
 	Log  *slog.Logger
 }
 
-// Changes says when a portal may have changed: it is new, back, or under another decision.
+// Changes announces that a portal in the registry may have changed: it is new, reachable again, or the
+// policy on it is another. federation.Peers implements it.
 type Changes interface {
-	// Changed returns a channel that is closed at the next change.
+	// Changed returns a channel that is closed at the next change. Call it before reading the registry, so
+	// that no change is missed.
 	Changed() <-chan struct{}
 }
 
-// OwnRecords receives records of this portal that other portals hold: it was restored from a backup, or
-// runs twice.
+// OwnRecords receives records of this portal that other portals hold and this one does not: it was restored
+// from a backup, or runs twice.
 type OwnRecords interface {
-	// SeeHead receives the version of a head that this portal signed and does not know of.
+	// SeeHead receives the version of a head that this portal signed and does not hold. The signature is
+	// verified.
 	SeeHead(head record.Version)
 	// SeeCard receives a card of this portal, unverified.
 	SeeCard(wire []byte)
 }
 
-// nextChange returns the channel of Changes, nil without it.
+// nextChange returns Changes.Changed(), or a nil channel, which blocks forever, without Changes.
 func (c *Config) nextChange() <-chan struct{} {
 	if c.Changes == nil {
 		return nil
@@ -79,38 +82,38 @@ func (c *Config) nextChange() <-chan struct{} {
 	return c.Changes.Changed()
 }
 
-// Syncer keeps the Replica in step with the signed records of other portals. It finds the portals,
-// compares heads, pulls the logs that grew and sends hints of them. It trusts no portal: records enter
-// only through a record.Gate, and a log is complete when it adds up to its signed head. Create it with
-// New; it is safe for concurrent use.
+// Syncer keeps the Replica in step with the signed records of other portals. It finds the portals, compares
+// heads, pulls the logs that grew and sends hints of them. It trusts no portal: records enter only through
+// a record.Gate, and a log is complete when its root hash is that of its signed head. Create it with New
+// and keep Run running; it is safe for concurrent use.
 type Syncer struct {
 	Config
 	gate *record.Gate
 	own  record.PortalID
 
 	work     *slots
-	compared *slots // for comparisons of heads
+	compared *slots // bounds concurrent comparisons of heads
 	sources  *bySource
 	hints    *advertiser
-	// summaries fetches them, Config.Summaries receives them.
+	// summaries fetches the summaries, Config.Summaries receives them.
 	summaries *summaryKeeper
 	peers     *peers
 	dice      *dice
 	ownWatch  *ownWatch
 	strangers strangers
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	rumours rumours
 	portals map[record.PortalID]*portal
-	run     context.Context // of Run, nil before and after
+	run     context.Context // the context of Run; nil before and after
 	wg      sync.WaitGroup
-	// metCount counts portals that were met since metSince.
+	// metCount counts the portals that mayMeetLocked counted since metSince.
 	metCount int
 	metSince time.Time
-	part     int // next part of the vector to compare, when it is too long for one request
+	part     int // index of the next part of the vector, see buildVector
 }
 
-// New returns the Syncer. Run makes it work.
+// New returns a Syncer; Run starts it. It fails only for an invalid network name.
 func New(c Config) (*Syncer, error) {
 	gate, err := record.NewGate(c.Self.Network(), c.Replica)
 	if err != nil {
@@ -127,8 +130,8 @@ func New(c Config) (*Syncer, error) {
 	return s, nil
 }
 
-// Run keeps the Replica in step until ctx ends. It returns when all goroutines that it started have
-// ended.
+// Run keeps the Replica in step until ctx ends, and then waits for all goroutines that it started. Its
+// error is a failure to read the Replica at the start.
 func (s *Syncer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,14 +166,14 @@ func (s *Syncer) Run(ctx context.Context) error {
 	return nil
 }
 
-// startTask runs f until Run ends; after the end of Run it does nothing.
+// startTask runs f in a goroutine until Run ends. It does nothing when Run is not running.
 func (s *Syncer) startTask(f func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startLocked(f)
 }
 
-// startLocked is startTask for a caller that holds mu. It reports whether f runs.
+// startLocked is startTask for a caller that holds mu. It returns false when Run is not running.
 func (s *Syncer) startLocked(f func(context.Context)) bool {
 	ctx := s.run
 	if ctx == nil || ctx.Err() != nil {
@@ -180,7 +183,8 @@ func (s *Syncer) startLocked(f func(context.Context)) bool {
 	return true
 }
 
-// loadState reads the records held and their positions. The directory has read the agents by itself.
+// loadState reads the heads and positions of all portals from the Replica. The directory reads the agents
+// itself.
 func (s *Syncer) loadState(ctx context.Context) error {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
@@ -198,7 +202,8 @@ func (s *Syncer) loadState(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("up to where %s is whole: %w", row.Portal, err)
 		}
-		// Records that were kept earlier and wait for a head are not sent to the directory again.
+		// beside is true because an unfinished pull may have stored records that the directory has not
+		// seen.
 		p := newPortal(row.Portal)
 		p.head, p.notifiedTurn, p.beside, p.since, p.handed = row, turn, true, clock.Now(), true
 		switch {
@@ -216,8 +221,8 @@ func (s *Syncer) loadState(ctx context.Context) error {
 	return nil
 }
 
-// Report updates the registry with the state of a portal's log here, if the portal is followed: the
-// registry may have forgotten the portal since the last report.
+// Report writes the state of a portal's log to the registry, if the portal is followed. It is also called
+// for unchanged portals, because the registry may have deleted its entry since the last call.
 func (s *Syncer) Report(ctx context.Context, portal record.PortalID) {
 	held, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
@@ -231,14 +236,14 @@ func (s *Syncer) Report(ctx context.Context, portal record.PortalID) {
 	}
 	row, truncated, since := p.head, p.state == overQuota, p.since
 	if p.isWithoutLog() {
-		since = time.Time{} // no pull is due
+		since = time.Time{} // the log is not held on purpose, so it is not late
 	}
 	s.mu.Unlock()
 	s.Registry.Synced(portal, row, held, truncated, since)
 }
 
-// followPortal returns a portal's state and creates it if needed; nil when there are too many. The
-// caller holds mu.
+// followPortal returns the state of a portal and creates it if needed; nil when maxPortals are followed.
+// The caller holds mu.
 func (s *Syncer) followPortal(id record.PortalID) *portal {
 	p := s.portals[id]
 	if p == nil && len(s.portals) < maxPortals {
@@ -248,14 +253,14 @@ func (s *Syncer) followPortal(id record.PortalID) *portal {
 	return p
 }
 
-// listPortals returns all portals with a state.
+// listPortals returns the states of all followed portals, in no order.
 func (s *Syncer) listPortals() []*portal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.portals))
 }
 
-// originOf returns the origin of a portal by its card.
+// originOf returns the origin in a portal's card; an error without a valid card.
 func (s *Syncer) originOf(ctx context.Context, portal record.PortalID) (string, error) {
 	wire, err := s.Replica.Card(ctx, portal)
 	if err != nil {

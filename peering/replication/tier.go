@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// tierLook is the interval at which the tiers are applied, besides when the tier or a rule changes.
+	// tierLook is the interval at which applyTiers runs, besides after a change of the tier or the
+	// registry.
 	tierLook = 30 * time.Second
-	// letGoStep is how many agents are deleted in one transaction.
+	// letGoStep is how many agents one transaction deletes, so that other writes do not wait long.
 	letGoStep = 256
 )
 
@@ -22,11 +23,12 @@ func (c *Config) keepsSummaries() bool {
 	return c.Tiers != nil && c.Tiers.Tier() == record.TierSummary
 }
 
-// summaryOnly reports whether only head and summary of a portal are kept.
+// summaryOnly reports whether only head and summary of a portal are kept: the tier requires it and the
+// operator does not follow the portal.
 func (c *Config) summaryOnly(d federation.Decision) bool { return c.keepsSummaries() && !d.Follow }
 
-// runTier applies the tier and the rules of operators: portals keep all agents, or head and summary
-// alone.
+// runTier applies the tier to all portals until ctx ends: the agents of a portal are kept or only its
+// summary.
 func (s *Syncer) runTier(ctx context.Context) {
 	if s.Tiers == nil {
 		return
@@ -40,7 +42,7 @@ func (s *Syncer) runTier(ctx context.Context) {
 		case <-t.C:
 		case <-changed:
 		case <-news:
-			if !clock.Sleep(ctx, meetEvery) { // more news may follow at once
+			if !clock.Sleep(ctx, meetEvery) { // changes come in bursts: apply the tier once for all
 				return
 			}
 		case <-ctx.Done():
@@ -52,8 +54,8 @@ func (s *Syncer) runTier(ctx context.Context) {
 	}
 }
 
-// applyTiers applies the tiers to all portals. Records are deleted one portal after the other; a log that
-// is pulled again waits for its turn as at a first sync.
+// applyTiers applies the tier to all portals, one after the other. A portal whose log is kept again enters
+// the state pulling and waits for a slot as at the first pull.
 func (s *Syncer) applyTiers(ctx context.Context) {
 	for _, p := range s.listPortals() {
 		if ctx.Err() != nil {
@@ -78,8 +80,8 @@ func (s *Syncer) applyTiers(ctx context.Context) {
 	}
 }
 
-// keepSummaryOnly reduces a portal to its head and its summary. Its agents are deleted in steps, so
-// that other writes run in between.
+// keepSummaryOnly deletes the agents of a portal, so that its head and summary remain. It deletes letGoStep
+// agents at a time and may be called again after an error.
 func (s *Syncer) keepSummaryOnly(ctx context.Context, p *portal) error {
 	s.mu.Lock()
 	p.noteLost()
@@ -101,7 +103,7 @@ func (s *Syncer) keepSummaryOnly(ctx context.Context, p *portal) error {
 	return nil
 }
 
-// isBrief reports whether only head and summary of a portal are kept now.
+// isBrief reports whether a portal is in the state summary.
 func (s *Syncer) isBrief(portal record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,10 +111,11 @@ func (s *Syncer) isBrief(portal record.PortalID) bool {
 	return p != nil && p.state == summary
 }
 
-// maxHeadOnly bounds the remembered portals that sent one head without having its log.
+// maxHeadOnly bounds portal.headOnly.
 const maxHeadOnly = 2
 
-// noteHeadOnly remembers a portal that sent a head without having its log.
+// noteHeadOnly records that a portal sent the head without having its log: it may have the summary. Heads
+// other than the newest are ignored.
 func (s *Syncer) noteHeadOnly(portal, from record.PortalID, head record.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

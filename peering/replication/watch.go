@@ -9,14 +9,15 @@ import (
 	"agentsite/internal/record"
 )
 
-// Decisions on portals may change at any moment: an operator changes a rule, or a portal is proved to
-// have forged. They are checked watchPause after such news, for at most a twentieth of the time.
+// watchPause is the minimum wait between two checks of the policy on all portals, to join bursts of
+// changes. After a check that took t the wait is at least watchShare × t, so that checks use at most a
+// twentieth of the time.
 const (
 	watchPause = 100 * time.Millisecond
 	watchShare = 20
 )
 
-// quota bounds the records held of a portal.
+// quota bounds the agent records held of one portal, in number and bytes.
 type quota struct {
 	agents int
 	bytes  int64
@@ -24,14 +25,15 @@ type quota struct {
 
 func quotaOf(d federation.Decision) quota { return quota{d.MaxAgents, d.MaxBytes} }
 
-// runWatch applies changed decisions on portals at once: pulls end, records are deleted, and are
-// pulled again when the decision is reverted. Without news upkeep applies them.
+// runWatch applies changes of the policy on portals at once, until ctx ends: running pulls end, records are
+// deleted, and logs are pulled again when a decision is reverted. Without Config.Changes it does nothing,
+// and runUpkeep applies them once a minute.
 func (s *Syncer) runWatch(ctx context.Context) {
 	if s.Changes == nil {
 		return
 	}
 	for {
-		news := s.nextChange() // taken before the check, so that no news is missed
+		news := s.nextChange() // taken before the check, so that no change is missed
 		began := time.Now()
 		s.applyDecisions(ctx)
 		took := time.Since(began)
@@ -46,7 +48,7 @@ func (s *Syncer) runWatch(ctx context.Context) {
 	}
 }
 
-// applyDecisions applies the decisions to all portals that are followed.
+// applyDecisions applies the policy to all portals that are followed.
 func (s *Syncer) applyDecisions(ctx context.Context) {
 	for _, p := range s.listPortals() {
 		switch d := s.Registry.Decide(ctx, p.id, ""); {
@@ -62,10 +64,11 @@ func (s *Syncer) applyDecisions(ctx context.Context) {
 	}
 }
 
-// mustDrop reports whether no record of a portal may be held.
+// mustDrop reports whether the policy requires the deletion of all records of a portal.
 func mustDrop(d federation.Decision) bool { return d.State == federation.Denied && !d.Keep }
 
-// applyQuota starts a pull of an allowed portal's log if it lacks anything or its quota changed.
+// applyQuota records the quota of an allowed portal, and starts a pull if the quota changed or a pull is
+// due.
 func (s *Syncer) applyQuota(ctx context.Context, p *portal, q quota) {
 	s.mu.Lock()
 	var do actions
@@ -78,7 +81,7 @@ func (s *Syncer) applyQuota(ctx context.Context, p *portal, q quota) {
 	s.performActions(ctx, p, do)
 }
 
-// dropDenied deletes the records held of a portal if it is shut out.
+// dropDenied deletes the records held of a portal if the policy denies it.
 func (s *Syncer) dropDenied(ctx context.Context, portal record.PortalID) {
 	if ctx.Err() == nil && mustDrop(s.Registry.Decide(ctx, portal, "")) {
 		s.tryDrop(ctx, portal)
