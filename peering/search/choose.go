@@ -14,12 +14,12 @@ import (
 	"agentsite/peering/translate"
 )
 
-// sought holds the parts of a query in the form in which summaries are asked for them.
+// sought holds the parts of a query in the form in which summaries can be tested for them.
 type sought struct {
-	words     [][]record.Term // each with its forms
+	words     [][]record.Term // each word with its inflected forms
 	tags      []string
 	languages []string
-	seed      uint64 // of the query: portals that are alike take turns
+	seed      uint64 // hash of the query; it varies the order of equal portals
 }
 
 func soughtOf(q hub.Query) sought {
@@ -45,22 +45,22 @@ func soughtOf(q hub.Query) sought {
 	return w
 }
 
-// askable is a portal that may be asked, as far as the choice depends on it.
+// askable is a candidate for a request, reduced to the facts that choose uses.
 type askable struct {
 	id      record.PortalID
-	summary *catalog.Summary // nil when none is known
-	silent  bool             // it did not answer lately
-	trust   int              // the more the better
+	summary *catalog.Summary // nil when no summary is held
+	silent  bool             // did not answer the last requests
+	trust   int              // see trustIn; higher is better
 	rtt     time.Duration
 }
 
-// The groups of portals, in the order in which they are asked.
+// Groups of portals, in the order in which choose prefers them.
 const (
-	affirms      = iota // its summary has some of the terms
-	unheard             // nothing is known of its terms
-	affirmsMute         // its summary has some of it, but it does not answer
-	denies              // its summary has none of it; it may be older than an agent
-	silentOthers        // the rest
+	affirms      = iota // summary contains some of the terms
+	unheard             // no summary is held
+	affirmsMute         // like affirms, but the portal is silent
+	denies              // summary contains none; it may be older than a new agent
+	silentOthers        // silent portals that are not in affirmsMute
 )
 
 // choose returns the indexes of up to n portals to ask, the best first: by the sought terms in their
@@ -104,7 +104,8 @@ func choose(list []askable, w sought, n int) []int {
 	return places
 }
 
-// scoreTerms returns for each summary how much of the sought terms it has.
+// scoreTerms returns a score for each portal: how many of the sought terms its summary contains, rare terms
+// counting more. A portal without a summary scores 0.
 func scoreTerms(list []askable, w sought) []float64 {
 	out := make([]float64, len(list))
 	known := 0
@@ -146,7 +147,7 @@ func scoreTerms(list []askable, w sought) []float64 {
 	for _, l := range w.languages {
 		count(func(s *catalog.Summary) float64 {
 			if s.Languages[l] {
-				return 0.1 // of two with the same words, the one that speaks it
+				return 0.1 // decides between portals that contain the same words
 			}
 			return 0
 		})
@@ -154,9 +155,9 @@ func scoreTerms(list []askable, w sought) []float64 {
 	return out
 }
 
-// filterWeight is the weight of a match in a filter: full for a filter as full as it should be, zero for one
-// that matches everything. The weight has steps, so that a filter gains nothing by being emptier than
-// others.
+// filterWeight is the weight of a match in a portal's Bloom filter: 1 up to a false positive rate of 5 %,
+// falling to 0 for a filter that matches everything. It has steps, so that a portal gains nothing by a
+// filter that is slightly emptier than others.
 func filterWeight(s *catalog.Summary) float64 {
 	if s.FalsePositives <= 0.05 {
 		return 1
@@ -164,7 +165,7 @@ func filterWeight(s *catalog.Summary) float64 {
 	return math.Floor((1-s.FalsePositives)*10) / 10
 }
 
-// pace puts times of answers into a few classes.
+// pace puts a response time into one of five classes, the fastest 0. An unknown time is in the middle.
 func pace(rtt time.Duration) int {
 	switch {
 	case rtt <= 0:

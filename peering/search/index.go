@@ -14,22 +14,22 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxIndexes is how many index portals are asked for one search. One may omit any results; two of
-// different operators would have to agree on it.
+// maxIndexes is how many index portals one search asks. One of them may omit results; two of different
+// operators would have to conspire.
 const maxIndexes = 2
 
-// inquiry is a portal to ask and the query for it. Index portals get the whole query and answer for
-// agents of other portals too; alone holds the portals with ignored results, because their own agents
-// are held here or not asked for.
+// inquiry is a portal to ask and the JSON query for it. all is true for an index portal, which also answers
+// for agents of other portals. alone is true for an index portal whose own agents are not searched, because
+// they are held here or excluded by the query; it then does not count as a portal asked.
 type inquiry struct {
 	federation.Peer
 	body       []byte
 	all, alone bool
 }
 
-// planInquiries returns the portals to ask with the query for each, and whether some are left out. If only
-// summaries of other portals are held here, index portals are asked for all besides. own is the query
-// for the other portals, of which there may be more.
+// planInquiries returns the portals to ask with the query for each, and whether the limit leaves some out.
+// If only summaries of other portals are held here, index portals are asked in addition. own is the query
+// for a portal that is not an index, also for the up to more portals that the DHT may name later.
 func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (out []inquiry, own []byte, limited bool) {
 	list, limited := s.choosePortals(ctx, q)
 	if len(list)+more == 0 {
@@ -74,8 +74,9 @@ func (s *Searcher) planInquiries(ctx context.Context, q hub.Query, more int) (ou
 	return out, body, limited
 }
 
-// listIndexes are the index portals that are asked for a query: of different sites,
-// that an operator allowed or that were seen at their address, and that answer.
+// listIndexes returns the at most maxIndexes index portals to ask for a query. They are reachable, on
+// different sites, and an operator allowed them or their address was verified. It is empty if this portal
+// keeps all records itself.
 func (s *Searcher) listIndexes(ctx context.Context, q hub.Query) []federation.Peer {
 	if !s.Catalog.SummaryOnly() {
 		return nil
@@ -103,18 +104,19 @@ func (s *Searcher) listIndexes(ctx context.Context, q hub.Query) []federation.Pe
 	return out
 }
 
-// lister is a portal with agents that may be in an answer, and the head that covers them. Without a
-// head they are skipped: they are held here, may not be shown, or the head is not the newest. keys are
-// those of the card that came with the head, by the word of the answering portal; nil when none is
-// needed.
+// lister is a portal whose agents may be in an answer, and the head that must cover them. With a nil head
+// its agents are skipped without blame: they are held here, may not be displayed, or the head is not the
+// newest. keys are the keys in the card that the answering portal sent, unverified; nil for the portal's
+// own agents.
 type lister struct {
 	federation.Peer
 	head *record.Record
 	keys *record.Ring
 }
 
-// checkKeys returns an error when the answering portal contradicts itself: a record is signed by a key that
-// is not in the card it sent. A key unknown to this portal would not be its fault.
+// checkKeys returns an error when a record is signed by a key that is not in the card which the same answer
+// contains: the answering portal contradicts itself. A key that merely this portal does not know is no
+// fault of the answering one.
 func (l lister) checkKeys(r *record.Record) error {
 	if l.keys == nil || l.keys.Has(r.Key) {
 		return nil
@@ -123,8 +125,8 @@ func (l lister) checkKeys(r *record.Record) error {
 		Text: "it is signed by a key that the card beside it does not list"}
 }
 
-// listListers returns the portals that an index portal may answer for: itself and those with a head in its
-// answer. These heads are admitted like any other.
+// listListers returns the portals that an index portal may answer for: itself and those whose head is in
+// its answer. The heads are admitted like those in a hint.
 func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
 	in *federation.SearchAnswer) map[record.PortalID]lister {
 	out := make(map[record.PortalID]lister)
@@ -147,7 +149,7 @@ func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
 		switch {
 		case err != nil:
 			if s.blamePortal(by.ID, err); portal != "" && !twice {
-				out[portal] = lister{} // blamed already
+				out[portal] = lister{} // agents of this portal are skipped without another fault
 			}
 		case !twice:
 			take(portal, t, keys)
@@ -156,8 +158,9 @@ func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
 	return out
 }
 
-// readClaim reads the head that an index portal sent of another portal, and its card. It returns the
-// portal, even with an error, and its keys. Nothing is verified here.
+// readClaim decodes the head and the card of another portal that an index portal sent, and checks that they
+// belong together. It returns the portal whenever the head can be decoded, also with an error. No signature
+// is verified here.
 func (s *Searcher) readClaim(t federation.Told) (record.PortalID, *record.Ring, error) {
 	head, err := record.Open(s.Network, t.Head)
 	if err != nil {
@@ -175,15 +178,16 @@ func (s *Searcher) readClaim(t federation.Told) (record.PortalID, *record.Ring, 
 	return head.Portal, keys, lister{keys: keys}.checkKeys(head)
 }
 
-// shows returns a portal that is not wholly held and may be shown.
+// shows returns a portal from the registry. ok is false if all its agents are held here, so that no answer
+// about them is needed, or if the policy does not allow to display them.
 func (s *Searcher) shows(ctx context.Context, portal record.PortalID) (federation.Peer, bool) {
 	p, ok := s.Catalog.PartialPortal(portal)
 	return p, ok && s.Registry.Decide(ctx, p.ID, p.URL).Show
 }
 
-// stillShown returns the agents of an answer that may be shown now: the answer may be some seconds
-// old, and have agents of other portals than its sender, which choose checked. The sender need not be
-// among the chosen ones: the DHT may have named it.
+// stillShown returns the agents in an answer whose portals and keys the policy allows now. A cached answer
+// may be some seconds old, and an index portal answers for others. The sender is checked again too, because
+// the DHT may have named it instead of choosePortals.
 func (s *Searcher) stillShown(ctx context.Context, by federation.Peer, list []found) []found {
 	var out []found
 	for _, f := range list {

@@ -9,19 +9,19 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxLooked bounds the portals with card and head in memory.
+// maxLooked bounds the portals in lookedUp; when it is full it is emptied.
 const maxLooked = 1024
 
-// lookedUp are cards and heads of portals that were asked last, as read. The zero
-// value is ready. It is safe for concurrent use.
+// lookedUp caches the decoded cards and heads of portals that were asked. The zero value is ready; it is
+// safe for concurrent use.
 type lookedUp struct {
 	mu   sync.Mutex // guards list
 	list map[record.PortalID]looked
 }
 
-// looked is the cached card and head of a portal.
+// looked is the cached card and head of a portal; each may be nil.
 type looked struct {
-	ring *record.Ring // of the card: another one, another card
+	ring *record.Ring // ring at the time of reading: another pointer means another card
 	card *record.Card
 	head *record.Record
 }
@@ -41,7 +41,7 @@ func (l *lookedUp) put(portal record.PortalID, k looked) {
 	l.list[portal] = k
 }
 
-// readCard returns the card of a portal.
+// readCard returns the current card of a portal, from the cache unless its keys changed.
 func (s *Searcher) readCard(ctx context.Context, portal record.PortalID) (*record.Card, error) {
 	standing, err := s.Replica.Standing(ctx, portal)
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *Searcher) readCard(ctx context.Context, portal record.PortalID) (*recor
 	return card, err
 }
 
-// sameHead returns the head of a portal if it is the very one that was read
-// before, and still its newest, nil else.
+// sameHead returns the cached head of a portal if its bytes equal wire and it is still the newest and valid
+// one; otherwise nil.
 func (s *Searcher) sameHead(ctx context.Context, portal record.PortalID, wire []byte) *record.Record {
 	r := s.looked.get(portal).head
 	if r == nil || !bytes.Equal(r.Wire, wire) || r.Expires <= clock.Now().UnixMilli() {

@@ -10,34 +10,33 @@ import (
 )
 
 const (
-	// answeredFor is for how long an answer stands for the next equal question,
-	// unansweredFor the same of a portal that gave none.
+	// answeredFor is how long an answer is reused for equal queries, unansweredFor how long a failure is.
 	answeredFor   = 10 * time.Second
 	unansweredFor = 2 * time.Second
-	// lateFor is how long a portal may take to answer. A search waits less; later answers serve the next
-	// equal search.
+	// lateFor is how long a portal may take to answer. A search waits less; a later answer is cached for
+	// the next equal search.
 	lateFor = 2500 * time.Millisecond
-	// maxMemo bounds the answers that are remembered.
+	// maxMemo bounds the cached answers.
 	maxMemo = 512
 )
 
-// errSlow is of a portal that is not waited for any longer.
+// errSlow is returned for a portal that takes softRTTs times longer than usual; its answer is still
+// received.
 var errSlow = errors.New("its answer takes longer than usual")
 
-// memo caches answers of portals for some seconds, so that typing and going back do not query the
-// network again. The zero value is ready.
+// memo caches answers of portals for some seconds, so that typing and going back in the browser do not
+// query the network again. The zero value is ready; it is safe for concurrent use.
 type memo struct {
 	mu    sync.Mutex // guards the rest
 	list  map[question]*asking
-	swept time.Time // when outdated entries were last removed
+	swept time.Time // when makeRoom last removed expired entries
 }
 
-// sweepEvery keeps apart the looks through all answers for those that no longer
-// stand.
+// sweepEvery is the minimum time between two removals of all expired entries.
 const sweepEvery = time.Second
 
-// question is the key of a cached answer: portal, query, the portal's head, and the version of the
-// rules for shown agents.
+// question is the key of a cached answer: the portal, the query as JSON, and the versions of the portal's
+// head and of the policy. A new head or policy thereby invalidates the answer.
 type question struct {
 	portal record.PortalID
 	head   record.Version
@@ -45,16 +44,16 @@ type question struct {
 	body   string
 }
 
-// asking is a question under way or answered.
+// asking is a request to one portal, running or answered.
 type asking struct {
-	done  chan struct{} // closed with the answer, which is not changed from then on
+	done  chan struct{} // closed once found and err are set; they do not change afterwards
 	found []found
 	err   error
-	until time.Time // guarded by memo.mu; zero while it is under way
+	until time.Time // expiry, guarded by memo.mu; zero while the request runs
 }
 
-// joinRequest returns the asking of a question, a new one if there is none; false when
-// too many are under way.
+// joinRequest returns the running or cached request to a portal, or starts one. ok is false when maxAsks
+// requests run already. The request outlives its caller and ends with Searcher.Run or after lateFor.
 func (m *memo) joinRequest(s *Searcher, p inquiry) (*asking, bool) {
 	q := question{p.ID, p.Head, s.Catalog.PolicyVersion(), string(p.body)}
 	now := time.Now()
@@ -76,7 +75,7 @@ func (m *memo) joinRequest(s *Searcher, p inquiry) (*asking, bool) {
 	m.list[q] = a
 	s.under.Go(func() {
 		defer func() { <-s.places }()
-		// Ended by cancel and not by a deadline, so that a slow portal is not counted as down.
+		// A deadline would count a slow portal as down; a canceled request does not.
 		ctx, cancel := context.WithCancel(s.alive)
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)
@@ -92,7 +91,7 @@ func (m *memo) joinRequest(s *Searcher, p inquiry) (*asking, bool) {
 	return a, true
 }
 
-// makeRoom makes place for one more; the caller holds mu.
+// makeRoom removes entries until one more fits into maxMemo, expired ones first. The caller holds mu.
 func (m *memo) makeRoom(now time.Time) {
 	if len(m.list) < maxMemo {
 		return
@@ -105,7 +104,7 @@ func (m *memo) makeRoom(now time.Time) {
 			}
 		}
 	}
-	for q := range m.list { // any: it is asked again
+	for q := range m.list { // any entry: its portal is asked again
 		if len(m.list) < maxMemo {
 			break
 		}
@@ -113,8 +112,8 @@ func (m *memo) makeRoom(now time.Time) {
 	}
 }
 
-// wait waits for the answer until ctx ends; of a portal that usually answers
-// soon, not much longer than that.
+// wait waits for the answer until ctx ends. rtt is the usual response time of the portal, 0 if unknown;
+// wait gives up with errSlow after softRTTs times that, and at least softLeast.
 func (a *asking) wait(ctx context.Context, rtt time.Duration) ([]found, error) {
 	var soft <-chan time.Time
 	if rtt > 0 {

@@ -25,12 +25,12 @@ func newMetrics() metrics {
 	}
 }
 
-// ListCollectors returns the metrics of the Searcher.
+// ListCollectors returns the Prometheus collectors of the Searcher, for registration by the caller.
 func (s *Searcher) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{s.metrics.searches, s.metrics.portals}
 }
 
-// ListCollectors returns the metrics of the Resolver.
+// ListCollectors returns the Prometheus collectors of the Resolver, for registration by the caller.
 func (k *Resolver) ListCollectors() []prometheus.Collector { return []prometheus.Collector{k.outcomes} }
 
 func (m *metrics) countSearch(c federation.Coverage, late bool) {

@@ -17,45 +17,42 @@ import (
 )
 
 const (
-	// maxNamedCaps is how many capabilities of one search are looked up.
+	// maxNamedCaps is how many capabilities of one query are looked up in the DHT.
 	maxNamedCaps = 3
-	// keptForNamed is how many of the portals that a search may ask are left to
-	// those that the DHT names.
+	// keptForNamed is how many of the maxAsked places of a search are reserved for portals that the DHT
+	// names.
 	keptForNamed = 5
-	// namedSoon is for how long they are left to them: then others are asked
-	// instead.
+	// namedSoon is how long these places stay reserved. Then other portals get them.
 	namedSoon = 300 * time.Millisecond
-	// namedFor is for how long a lookup stands for the next of the same
-	// capability, restFor for how long a portal is left alone that did not answer
-	// when it was met.
+	// namedFor is how long the result of a lookup is reused. restFor is how long a portal that did not
+	// answer a handshake is not contacted again. maxNamed bounds both caches.
 	namedFor = time.Minute
 	restFor  = time.Minute
 	maxNamed = 1024
-	// All searches together look up so many capabilities at once, and then one in
-	// namedEvery.
+	// namedBurst lookups may start at once, in all searches together, and then one in namedEvery.
 	namedEvery, namedBurst = 250 * time.Millisecond, 40
-	// namedTimeout bounds a lookup, whoever waits for it.
+	// namedTimeout bounds a lookup. It is longer than a search waits, because the result is cached.
 	namedTimeout = 5 * time.Second
 )
 
-// named remembers which portals the DHT named for capabilities. The zero value is
-// ready. It is safe for concurrent use.
+// named caches the portals that the DHT named for capabilities. The zero value is ready; it is safe for
+// concurrent use.
 type named struct {
 	mu   sync.Mutex // guards the rest
 	list map[string]*naming
-	rest map[string]time.Time // by origin, of portals that did not answer
+	rest map[string]time.Time // end of the pause after a failed handshake, by origin
 	rate *limit.Keyed
 }
 
-// naming is a lookup under way or ended.
+// naming is a DHT lookup of one capability, running or ended.
 type naming struct {
-	done  chan struct{} // closed with found, which is not changed from then on
+	done  chan struct{} // closed once found is set; it does not change afterwards
 	found []overlay.Found
-	until time.Time // guarded by named.mu; zero while it is under way
+	until time.Time // expiry, guarded by named.mu; zero while the lookup runs
 }
 
-// caps are the capabilities of a query that are worth a lookup: not where all
-// agents that may be looked for are held here.
+// caps returns the capabilities of a query to look up in the DHT, at most maxNamedCaps. It returns none
+// when all agents that the query can match are held here, or when it is limited to certain portals.
 func (s *Searcher) caps(q hub.Query) []string {
 	if s.DHT == nil || s.Bootstrapper == nil || len(q.Portals) > 0 {
 		return nil
@@ -74,8 +71,8 @@ func (s *Searcher) caps(q hub.Query) []string {
 	return out
 }
 
-// lookUp returns the lookup of a capability, a new one if there is none; nil when
-// there are too many.
+// lookUp returns the running or cached lookup of a capability, or starts one. It returns nil when the rate
+// limit does not allow another one.
 func (s *Searcher) lookUp(tag string) *naming {
 	n := &s.names
 	now := time.Now()
@@ -90,7 +87,7 @@ func (s *Searcher) lookUp(tag string) *naming {
 	if _, ok := n.rate.Allow(""); !ok {
 		return nil
 	}
-	for other, a := range n.list { // any that ended: it is looked up again
+	for other, a := range n.list { // any ended lookup may go: it is repeated when needed
 		if len(n.list) < maxNamed {
 			break
 		}
@@ -107,7 +104,7 @@ func (s *Searcher) lookUp(tag string) *naming {
 		if err != nil {
 			s.Log.Debug("a capability was not looked up", "tag", tag, "error", err)
 		}
-		// The portal with the most agents of the name comes first.
+		// The portal with the most agents of that capability comes first.
 		slices.SortStableFunc(found, func(a, b overlay.Found) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Card.Portal, b.Card.Portal))
 		})
@@ -122,10 +119,9 @@ func (s *Searcher) lookUp(tag string) *naming {
 	return a
 }
 
-// namedBy sends the portals that the DHT names for capabilities and that are not
-// wholly held here, those that are known at once, others when they were met. It
-// closes the channel when there are no more, or ctx has ended. Limited is set
-// before that if some were not looked up.
+// namedBy sends the portals that the DHT names for the capabilities and whose agents are not all held here:
+// known portals at once, unknown ones after a handshake. It closes the channel when there are no more or
+// ctx has ended. Before that it sets *limited if the rate limit prevented a lookup.
 func (s *Searcher) namedBy(ctx context.Context, caps []string, limited *bool) <-chan federation.Peer {
 	out := make(chan federation.Peer)
 	send := func(p federation.Peer) {
@@ -175,7 +171,8 @@ func (s *Searcher) namedBy(ctx context.Context, caps []string, limited *bool) <-
 	return out
 }
 
-// worthMeeting reports whether a portal that is not known may be met.
+// worthMeeting reports whether a handshake with an unknown portal is allowed: the policy allows its agents,
+// and it did not fail to answer within restFor.
 func (s *Searcher) worthMeeting(ctx context.Context, c *record.Card) bool {
 	if d := s.Registry.Decide(ctx, c.Portal, c.Origin); !d.Show || !d.In || !d.Take {
 		return false
@@ -185,13 +182,13 @@ func (s *Searcher) worthMeeting(ctx context.Context, c *record.Card) bool {
 	return time.Now().After(s.names.rest[c.Origin])
 }
 
-// met meets a portal, and returns when it has, or ctx has ended: it is known for
-// the next search then.
+// met performs the handshake with an unknown portal and returns its registry entry. If ctx ends earlier,
+// the handshake goes on, so that the next search knows the portal.
 func (s *Searcher) met(ctx context.Context, c *record.Card) (federation.Peer, bool) {
 	done := make(chan federation.Peer, 1)
 	s.under.Go(func() {
 		defer close(done)
-		// Ended by cancel and not by a deadline, see memo.ask.
+		// A deadline would count a slow portal as down, see memo.joinRequest.
 		ctx, cancel := context.WithCancel(s.alive)
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)
@@ -203,7 +200,7 @@ func (s *Searcher) met(ctx context.Context, c *record.Card) (federation.Peer, bo
 			return
 		}
 		p, known, held := s.Catalog.Standing(card.Portal)
-		if !known && !held { // there is no room for it, so it is asked this once
+		if !known && !held { // the registry is full: ask the portal in this search only
 			p, known = s.passing(ctx, card)
 		}
 		if known {
@@ -218,8 +215,8 @@ func (s *Searcher) met(ctx context.Context, c *record.Card) (federation.Peer, bo
 	}
 }
 
-// passing is a portal that was met just now and is not known from then on; false
-// when it has no word for its agents.
+// passing returns a peer for a portal that performed the handshake but did not fit into the registry. ok is
+// false when its head is not held, because answers could not be verified then.
 func (s *Searcher) passing(ctx context.Context, c *record.Card) (federation.Peer, bool) {
 	wire, err := s.Replica.Head(ctx, c.Portal)
 	if err != nil || wire == nil {
@@ -233,7 +230,7 @@ func (s *Searcher) passing(ctx context.Context, c *record.Card) (federation.Peer
 		Head: r.Version(), HeadIssued: time.UnixMilli(r.Issued)}, true
 }
 
-// pausePortal excludes a portal that did not answer from requests for a while.
+// pausePortal excludes an origin that did not answer from handshakes for restFor.
 func (s *Searcher) pausePortal(origin string) {
 	n := &s.names
 	n.mu.Lock()

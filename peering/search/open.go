@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// maxNoted bounds the agents of which it is remembered which handle means
-	// them.
+	// maxNoted bounds the cached agents of type opened.
 	maxNoted = 1024
-	// openedFor is for how long an agent that was opened is not asked for again.
+	// openedFor is how long an agent that Open returned is not requested again.
 	openedFor = time.Minute
 )
 
-// opened caches agents that were found, so that they can be opened by handle.
+// opened caches agents that a search found, by handle (name@host). It is safe for concurrent use.
 type opened struct {
 	mu   sync.Mutex // guards the rest
 	list map[string]opening
 }
 
-// opening is an agent that was found. It counts until until; afterwards only
-// the id in it does.
+// opening is a cached agent. Before until the whole agent is current; afterwards only its id may be used,
+// to request its newest record.
 type opening struct {
 	found
 	until time.Time
@@ -46,7 +45,7 @@ func (o *opened) put(f found, until time.Time) {
 	}
 	key := f.Name + "@" + f.Portal
 	if _, ok := o.list[key]; !ok && len(o.list) >= maxNoted {
-		for other := range o.list { // any: it is asked for again
+		for other := range o.list { // remove any one: it is requested again
 			delete(o.list, other)
 			break
 		}
@@ -54,7 +53,7 @@ func (o *opened) put(f found, until time.Time) {
 	o.list[key] = opening{f, until}
 }
 
-// note remembers the id of an agent that was found.
+// note caches an agent from a search result; only its id may be used later.
 func (o *opened) note(f found) { o.put(f, time.Time{}) }
 
 func (o *opened) get(name, host string) (opening, bool) {
@@ -64,12 +63,13 @@ func (o *opened) get(name, host string) (opening, bool) {
 	return f, ok
 }
 
-// errSilent is of a portal that did not answer at all.
+// errSilent is returned for a portal that did not answer at all.
 var errSilent = errors.New("it does not answer")
 
-// Open returns the current state of an agent of a portal that is not fully replicated, by its handle.
-// The portal is asked for the agent that an earlier search found, or else for one of that name. If it
-// does not answer, index portals are asked for their records; they come first if it failed lately.
+// Open returns the current state of an agent of a portal that is not fully replicated, by its handle. It
+// asks that portal: by the id that an earlier search found, otherwise by the name. If the portal does not
+// answer, it asks index portals for their records, and asks them first if the portal did not answer lately.
+// It returns errNotThere if the agent does not exist.
 func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err error) {
 	var from federation.Peer
 	for _, p := range s.Catalog.Partial() {
@@ -82,7 +82,7 @@ func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err er
 		return f, errNotThere
 	}
 	now := clock.Now()
-	var id string // of the agent that was found
+	var id string // network id from an earlier search; "" if unknown
 	if o, known := s.opened.get(name, host); known && o.Record.Portal == from.ID {
 		if now.Before(o.until) {
 			return o.found, nil
@@ -109,17 +109,17 @@ func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err er
 			return f, nil
 		}
 		if via.ID == from.ID && !errors.Is(err, errSilent) {
-			break // it knows best
+			break // the portal answered for its own agent, so index portals cannot know better
 		}
 	}
 	return found{}, err
 }
 
-// openBy asks one portal for an agent of another, or of its own: for the one that
-// was found, nil for that of a name. It returns soon after so much time.
+// openBy asks the portal via for an agent of the portal of: by its network id, or by its name if id is "".
+// It takes at most the time most.
 func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found,
 	error) {
-	ctx, cancel := context.WithCancel(ctx) // see memo.ask
+	ctx, cancel := context.WithCancel(ctx) // canceled by a timer, not a deadline, see memo.joinRequest
 	defer cancel()
 	timer := time.AfterFunc(most, cancel)
 	defer timer.Stop()
@@ -129,7 +129,8 @@ func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id
 	return s.findNamed(ctx, via, of, name)
 }
 
-// findNamed looks for the agent of a name.
+// findNamed searches the portal via for the agent of that name at the portal of; errNotThere if there is
+// none.
 func (s *Searcher) findNamed(ctx context.Context, via, of federation.Peer, name string) (found, error) {
 	q := federation.SearchQuestion{Text: name, Limit: federation.MaxFound}
 	if via.ID != of.ID {
@@ -151,11 +152,11 @@ func (s *Searcher) findNamed(ctx context.Context, via, of federation.Peer, name 
 	return found{}, errNotThere
 }
 
-// errNotThere is of an agent that its portal does not list.
+// errNotThere is returned for an agent that its portal does not list.
 var errNotThere = errors.New("it is not there")
 
-// fetchAgent asks a portal for the newest record of an agent by its id in the network,
-// of its own or another's.
+// fetchAgent asks the portal via for the newest record of an agent of the portal of, by its network id, and
+// verifies the record with its proof. It returns errNotThere if the portal does not list the agent.
 func (s *Searcher) fetchAgent(ctx context.Context, via, of federation.Peer, id string) (f found, err error) {
 	path := fmt.Sprintf("/peering/v1/agents/%s/%s", of.ID, strings.TrimPrefix(id, string(of.ID)+"/"))
 	a, err := s.Caller.Do(ctx, via.URL, via.ID, http.MethodGet, path, nil, maxAnswer)

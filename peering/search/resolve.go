@@ -25,30 +25,31 @@ import (
 )
 
 const (
-	// seekFor is how long a caller waits for an agent of an unknown portal. A later result serves the next
-	// caller.
+	// seekFor is how long a caller waits for an agent of an unknown portal. A later result is returned to
+	// the next caller.
 	seekFor = 2 * time.Second
-	// seekWhole ends a search after all its callers have gone.
+	// seekWhole bounds a search, which goes on after its callers have stopped waiting.
 	seekWhole = 8 * time.Second
-	// absentFor is how long a search for an absent agent is not repeated, failedFor the same after a
-	// search without a definite result.
+	// absentFor is how long the result "no such agent" is reused, failedFor how long a failed search is.
 	absentFor = time.Minute
 	failedFor = 5 * time.Second
-	// maxAbsent bounds the remembered absences.
+	// maxAbsent bounds the cached results of unsuccessful searches.
 	maxAbsent = 4096
-	// maxSeeks bounds the searches that are under way.
+	// maxSeeks bounds the searches that run at the same time.
 	maxSeeks = 32
-	// maxMet is how many portals are contacted in one search, of those that claim to have the agent.
+	// maxMet is how many of the portals that claim to have the agent one search contacts.
 	maxMet = 3
-	// Limits of searches: an account may start more than a guest, and all together no more than the
-	// network can bear from one portal.
+	// Rate limits of new searches: for each account, for each guest's address (Visitor), and for all
+	// callers together (All), because each search sends requests to many portals. maxSeekers bounds the
+	// tracked accounts and addresses.
 	seekEvery, seekBurst               = 2 * time.Second, 20
 	seekEveryVisitor, seekBurstVisitor = 10 * time.Second, 6
 	seekEveryAll, seekBurstAll         = 500 * time.Millisecond, 40
 	maxSeekers                         = 20_000
 )
 
-// DHT is the DHT as far as others ask it: overlay.Overlay.
+// DHT looks up which portals signed that they have a host, an agent or a capability. overlay.Overlay
+// implements it.
 type DHT interface {
 	Host(ctx context.Context, host string) ([]overlay.Found, overlay.Looked, error)
 	Portal(ctx context.Context, portal record.PortalID) (overlay.Found, overlay.Looked, error)
@@ -56,7 +57,7 @@ type DHT interface {
 	Capability(ctx context.Context, tag string) ([]overlay.Found, overlay.Looked, error)
 }
 
-// Bootstrapper contacts portals that the DHT names and that are unknown here.
+// Bootstrapper contacts portals that the DHT names and that are unknown here. All fields are required.
 type Bootstrapper struct {
 	Client   Client
 	Registry Registry
@@ -64,26 +65,27 @@ type Bootstrapper struct {
 	Catalog  *catalog.Catalog
 }
 
-// Client performs handshakes with other portals: client.Client.
+// Client performs handshakes with other portals. client.Client implements it.
 type Client interface {
-	// Handshake proves the domain of the portal at an origin, and takes in its card and head. The portal
-	// may be empty for whichever is there.
+	// Handshake proves that a portal controls the domain of an origin, and accepts its card and head. With
+	// an empty portal any portal at that origin is accepted.
 	Handshake(ctx context.Context, origin string, portal record.PortalID) (*client.Handshake, error)
 }
 
-// Registry knows the other portals: federation.Peers.
+// Registry holds the other portals and the policy on them. federation.Peers implements it.
 type Registry interface {
 	federation.Registry
-	// Wanted is called, before Learned, with a portal that a caller looks for: it is kept even if there
-	// are many.
+	// Wanted must be called before Learned for a portal that a caller looks for: the registry then keeps
+	// the portal even if it is full.
 	Wanted(portal record.PortalID)
 }
 
-// errShut is of a portal that may not be shown here.
+// errShut is returned for a portal whose agents the policy does not allow here.
 var errShut = errors.New("it is not let in")
 
-// contactPortal says hello to a portal, or to whoever is at an origin, and has it known
-// and shown here from then on. It finds room if it is wanted.
+// contactPortal performs a handshake with the portal at an origin and adds it to the registry and the
+// catalog. An empty portal accepts any portal there. With wanted the registry makes room for it. It returns
+// errShut if the policy does not allow it.
 func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal record.PortalID,
 	wanted bool) (*record.Card, error) {
 	for _, p := range s.Registry.Portals(ctx) {
@@ -101,7 +103,7 @@ func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal 
 	if wanted {
 		s.Registry.Wanted(w.Card.Portal)
 	}
-	// Learned is repeated: the registry may have forgotten the portal since its domain was proved.
+	// Learned is called again, because the registry may have deleted the portal since its handshake.
 	s.Registry.Learned(w.Card, w.Card.Origin == origin)
 	s.Syncer.Report(ctx, w.Card.Portal)
 	s.Catalog.NoteSought(w.Card.Portal)
@@ -109,9 +111,9 @@ func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal 
 	return w.Card, nil
 }
 
-// ResolverConfig is the configuration of a Resolver.
+// ResolverConfig is the configuration of a Resolver. Every field is required.
 type ResolverConfig struct {
-	// Host is this portal's own.
+	// Host is the host of this portal's URL.
 	Host         string
 	DHT          DHT
 	Searcher     *Searcher
@@ -119,9 +121,8 @@ type ResolverConfig struct {
 	Log          *slog.Logger
 }
 
-// Resolver finds agents of unknown portals: the DHT names the portal, and the portal, once contacted
-// like any other, returns the agent. It implements hub.Seeker. Create it with NewResolver; it is safe
-// for concurrent use.
+// Resolver finds agents of unknown portals: the DHT names the portal, and that portal returns the agent
+// after a handshake. It implements hub.Seeker. Create it with NewResolver; it is safe for concurrent use.
 type Resolver struct {
 	ResolverConfig
 	catalog                *catalog.Catalog
@@ -136,14 +137,14 @@ type Resolver struct {
 
 var _ hub.Seeker = (*Resolver)(nil)
 
-// seeking is a search under way.
+// seeking is a running search, shared by all callers that look for the same agent.
 type seeking struct {
-	done  chan struct{} // closed with the rest, which is not changed from then on
+	done  chan struct{} // closed once agent and err are set; they do not change afterwards
 	agent hub.Agent
 	err   error
 }
 
-// absence is a search without a result.
+// absence is the cached error of an unsuccessful search, valid until the time until.
 type absence struct {
 	err   error
 	until time.Time
@@ -161,8 +162,9 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 		all:      limit.New(seekEveryAll, seekBurstAll, 1)}
 }
 
-// Seek implements hub.Seeker. All callers that look for the same agent share one search and wait at
-// most seekFor.
+// Seek implements hub.Seeker: it finds an agent by handle or network id. All callers that look for the same
+// agent share one search and wait at most seekFor; then they get an Unavailable error with RetryAfter while
+// the search goes on.
 func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hub.Agent, error) {
 	w, err := k.parseGoal(ctx, actor, what)
 	if err != nil {
@@ -185,7 +187,8 @@ func (k *Resolver) Seek(ctx context.Context, actor ident.Actor, what string) (hu
 		RetryAfter: seekFor}
 }
 
-// beginSearch returns the search that is under way, or begins one.
+// beginSearch returns the running search for an agent, or starts one. It returns the cached error of a
+// recent unsuccessful search, or an error if a rate limit is exceeded.
 func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking, error) {
 	now := time.Now()
 	k.mu.Lock()
@@ -210,7 +213,7 @@ func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking
 	s := &seeking{done: make(chan struct{})}
 	k.flights[what] = s
 	k.Searcher.under.Go(func() {
-		// Ended by cancel and not by a deadline, so that a slow portal is not counted as down.
+		// A deadline would count a slow portal as down; a canceled request does not.
 		ctx, cancel := context.WithCancel(k.Searcher.alive)
 		defer cancel()
 		timer := time.AfterFunc(seekWhole, cancel)
@@ -221,7 +224,8 @@ func (k *Resolver) beginSearch(actor ident.Actor, what string, w goal) (*seeking
 	return s, nil
 }
 
-// asker takes a token of whoever asks. The caller holds mu.
+// asker takes a token from the rate limit of the actor. If ok is false, wait is the time until the next
+// token. The caller holds mu.
 func (k *Resolver) asker(actor ident.Actor) (wait time.Duration, ok bool) {
 	if actor.IsPerson() {
 		return k.persons.Allow(actor.ID)
@@ -229,7 +233,7 @@ func (k *Resolver) asker(actor ident.Actor) (wait time.Duration, ok bool) {
 	return k.visitors.Allow(actor.Addr)
 }
 
-// endSearch records the result of a search.
+// endSearch counts and publishes the result of a search, and caches an unsuccessful one.
 func (k *Resolver) endSearch(what string, s *seeking) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,7 +257,7 @@ func (k *Resolver) endSearch(what string, s *seeking) {
 				delete(k.absent, other)
 			}
 		}
-		for other := range k.absent { // any: it is looked for again
+		for other := range k.absent { // any entry: the search is repeated
 			if len(k.absent) < maxAbsent {
 				break
 			}
@@ -264,12 +268,11 @@ func (k *Resolver) endSearch(what string, s *seeking) {
 	close(s.done)
 }
 
-// goal identifies the agent of a search: by its name and its portal's host, or by its id in the
-// network.
+// goal identifies the agent of a search: by its name and its portal's host, or by its network id.
 type goal struct {
 	name, host string
 	id         string
-	portal     record.PortalID // of an id that names one
+	portal     record.PortalID // the portal in the id; "" for an id that is the same at all portals
 }
 
 func (w goal) text() string {
@@ -283,8 +286,8 @@ func (w goal) none(why string) error {
 	return fault.New(fault.NotFound, "%s is not known here. %s", w.text(), why)
 }
 
-// parseGoal parses a text into the agent to search for. It refuses agents that this portal itself must
-// know, and those of a portal that is shut out.
+// parseGoal parses a handle or network id. It returns a NotFound error for other text, for agents that are
+// held here anyway, and for portals that the policy denies.
 func (k *Resolver) parseGoal(ctx context.Context, actor ident.Actor, what string) (w goal, err error) {
 	name, host, handle := strings.Cut(what, "@")
 	if !handle {
@@ -317,8 +320,8 @@ func (k *Resolver) parseGoal(ctx context.Context, actor ident.Actor, what string
 	return w, nil
 }
 
-// decideHost returns the decision for the portal at a host, if one was proved there. A claim by another
-// portal shuts out none.
+// decideHost returns the policy on the portal that was verified at a host. A portal that merely claims the
+// host does not count, so that it cannot block the real one.
 func (k *Resolver) decideHost(ctx context.Context, host string) federation.Decision {
 	reg := k.Bootstrapper.Registry
 	for _, p := range reg.Portals(ctx) {
@@ -329,17 +332,17 @@ func (k *Resolver) decideHost(ctx context.Context, host string) federation.Decis
 	return reg.Decide(ctx, "", originOf(host))
 }
 
-// maxLocal bounds an agent's id at its portal.
+// maxLocal bounds the part of a network id after the portal, in bytes.
 const maxLocal = 128
 
-// shutOut reports whether no agent of a portal is searched for. A pending portal may be admitted by
-// the search.
+// shutOut reports whether the policy forbids to search for agents of a portal. A pending portal may be
+// searched, because the search itself can admit it.
 func shutOut(d federation.Decision) bool {
 	return d.State == federation.Denied || d.State == federation.Quarantined || d.State == federation.Active && !d.Take
 }
 
-// keptOut returns the reason for an operator: this portal forbids the search. Any other caller gets
-// the text for an absent agent.
+// keptOut returns the explanation for a refused search: the policy's reason for operators, the text others
+// for other callers, so that the policy is not disclosed.
 func keptOut(actor ident.Actor, d federation.Decision, others string) string {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return others
@@ -351,7 +354,8 @@ func keptOut(actor ident.Actor, d federation.Decision, others string) string {
 	return "Its portal is not let in here: " + why + " Only operators read this."
 }
 
-// originOf is where the portal of a handle's host is, "" where none can be.
+// originOf returns the origin of the portal at a host: https if that is valid, http for private hosts, ""
+// for an invalid host.
 func originOf(host string) string {
 	for _, scheme := range [...]string{"https://", "http://"} {
 		if record.ValidOrigin(scheme + host) {
@@ -361,7 +365,7 @@ func originOf(host string) string {
 	return ""
 }
 
-// lookUp looks for an agent.
+// lookUp searches the DHT for the portal of an agent and asks that portal for the agent.
 func (k *Resolver) lookUp(ctx context.Context, w goal) (hub.Agent, error) {
 	if w.id != "" {
 		return k.byID(ctx, w)
@@ -373,13 +377,13 @@ func (k *Resolver) lookUp(ctx context.Context, w goal) (hub.Agent, error) {
 	if len(list) == 0 {
 		return hub.Agent{}, w.none("No portal of this network signed to be at " + w.host + ".")
 	}
-	// Any portal may sign such an entry: the one that answers at the host is the right one.
+	// Any portal may sign a DHT entry for the host. The handshake finds out which one really answers there.
 	a, err := k.askPortals(ctx, list, "", func(*record.Card) (hub.Agent, error) { return k.openAgent(ctx, w) })
 	return a, k.failed(w, err)
 }
 
-// askPortals contacts portals, one after the other, until one has the agent. A portal that answers without it
-// ends the search.
+// askPortals contacts at most maxMet portals in turn, and returns the first agent that the function has
+// finds at one of them. Otherwise it returns the last error; errShut if no portal was allowed.
 func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal record.PortalID,
 	has func(*record.Card) (hub.Agent, error)) (a hub.Agent, err error) {
 	tried := make(map[string]bool)
@@ -405,13 +409,13 @@ func (k *Resolver) askPortals(ctx context.Context, list []overlay.Found, portal 
 	return a, err
 }
 
-// openAgent returns an agent of a portal that was met just now.
+// openAgent returns an agent, by handle, of a portal that was contacted just now.
 func (k *Resolver) openAgent(ctx context.Context, w goal) (hub.Agent, error) {
 	f, err := k.Searcher.Open(ctx, w.name, w.host)
 	if err == nil {
 		return f.Agent, nil
 	}
-	if a, ok := k.catalog.Named(w.name, w.host); ok { // its log was quicker
+	if a, ok := k.catalog.Named(w.name, w.host); ok { // the portal's log was pulled meanwhile
 		if id, url := k.catalog.Owner(a); k.Bootstrapper.Registry.Decide(ctx, id, url).Show {
 			return a, nil
 		}
@@ -422,10 +426,11 @@ func (k *Resolver) openAgent(ctx context.Context, w goal) (hub.Agent, error) {
 	return hub.Agent{}, err
 }
 
-// byID searches for a portal that lists an agent, or for the agent's own portal.
+// byID finds an agent by its network id: at a portal that signed a DHT entry for it, or at the portal in
+// the id.
 func (k *Resolver) byID(ctx context.Context, w goal) (hub.Agent, error) {
 	list, _, err := k.DHT.Agent(ctx, w.id)
-	if w.portal != "" { // only the portal of the agent may list it; claims of others do not count
+	if w.portal != "" { // only the portal in the id may list the agent: ignore entries of others
 		list = slices.DeleteFunc(list, func(f overlay.Found) bool { return f.Card.Portal != w.portal })
 	}
 	if len(list) == 0 && w.portal != "" {
@@ -447,7 +452,8 @@ func (k *Resolver) byID(ctx context.Context, w goal) (hub.Agent, error) {
 	return a, k.failed(w, err)
 }
 
-// listed returns an agent as a portal lists it that was met just now.
+// listed returns an agent, by its network id, of a portal that was contacted just now: from the portal
+// itself or, if its log is held meanwhile, from the catalog.
 func (k *Resolver) listed(ctx context.Context, card *record.Card, w goal) (hub.Agent, error) {
 	for _, p := range k.catalog.Partial() {
 		if p.ID == card.Portal {
@@ -468,7 +474,8 @@ func (k *Resolver) listed(ctx context.Context, card *record.Card, w goal) (hub.A
 	return hub.Agent{}, errNotThere
 }
 
-// failed is why nothing was found, for people.
+// failed converts an error of a search into one that callers may read; nil stays nil. Only the log gets the
+// details.
 func (k *Resolver) failed(w goal, err error) error {
 	switch {
 	case err == nil:

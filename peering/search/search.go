@@ -25,51 +25,52 @@ import (
 const (
 	// maxAsked is how many portals are asked for one search.
 	maxAsked = federation.MaxFound
-	// searchFor is how long a search waits for the slowest.
+	// searchFor is how long a search waits for answers.
 	searchFor = 800 * time.Millisecond
-	// A portal with known response times is waited for softRTTs times as long, and at least softLeast.
+	// A search waits softRTTs times the usual response time of a portal, and at least softLeast.
 	softLeast = 400 * time.Millisecond
 	softRTTs  = 8
-	// maxAnswer bounds an answer, in bytes: 20 records with their proofs.
+	// maxAnswer bounds an answer, in bytes; it has at most 20 records with their proofs.
 	maxAnswer = 512 << 10
-	// maxAsks bounds the requests of all searches that are under way.
+	// maxAsks bounds the requests of all searches that run at the same time.
 	maxAsks = 128
 )
 
-// Config is the configuration of a Searcher.
+// Config is the configuration of a Searcher. Every field is required except DHT and Bootstrapper.
 type Config struct {
 	Network  string
 	Caller   federation.Caller
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
-	// Catalog says which portals are not wholly held, and how agents are shown.
+	// Catalog lists the portals whose agents are not all held here, and turns records into agents for
+	// display.
 	Catalog *catalog.Catalog
-	// Summaries are the known summaries of portals.
+	// Summaries are the summaries by which portals are chosen.
 	Summaries *catalog.Summaries
-	// Syncer takes in the heads that portals answer with.
+	// Syncer accepts the heads in answers.
 	Syncer Syncer
-	// DHT and Bootstrapper, both or neither, add portals that the DHT names for the sought terms.
+	// DHT and Bootstrapper find further portals for the capabilities in a query. Both are set or both nil.
 	DHT          DHT
 	Bootstrapper *Bootstrapper
 	Log          *slog.Logger
 }
 
-// Syncer keeps records of other portals: replication.Syncer.
+// Syncer keeps the records of other portals. replication.Syncer implements it.
 type Syncer interface {
-	// Take takes in heads that a portal sent.
+	// Take accepts heads that a portal sent, see replication.Syncer.
 	Take(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
-	// Report updates the Registry with the state of a portal's log here.
+	// Report writes the state of a portal's log to the registry.
 	Report(ctx context.Context, portal record.PortalID)
 }
 
-// Searcher asks portals that are not fully replicated here for agents that match a search. It trusts
-// no answer: a shown agent is signed, and covered by a head of its portal that a Gate admitted.
-// Answers are cached for some seconds, and opened agents for a minute; nothing else is kept. It
+// Searcher asks portals that are not fully replicated here for agents that match a query. It trusts no
+// answer: an agent is displayed only if its record is signed and covered by a head that a record.Gate
+// admitted. Answers are cached for some seconds, and opened agents for a minute; nothing else is stored. It
 // implements hub.Wider. Create it with New; it is safe for concurrent use.
 type Searcher struct {
 	Config
-	places chan struct{} // of requests under way
+	places chan struct{} // one element for each running request
 	under  sync.WaitGroup
 	opened opened
 	memo   memo
@@ -77,7 +78,7 @@ type Searcher struct {
 	names  named
 	// checker caches verified signatures, because the same agents are found again.
 	checker *record.Checker
-	// alive ends with Run; end ends it.
+	// alive is the context of all requests; end cancels it when Run ends.
 	alive   context.Context
 	end     context.CancelFunc
 	metrics metrics
@@ -85,7 +86,7 @@ type Searcher struct {
 
 var _ hub.Wider = (*Searcher)(nil)
 
-// New returns the Searcher of a Catalog.
+// New returns a Searcher. Keep Run running, which ends its requests.
 func New(cfg Config) *Searcher {
 	s := &Searcher{Config: cfg, places: make(chan struct{}, maxAsks), checker: record.NewChecker(cfg.Gate),
 		metrics: newMetrics()}
@@ -93,7 +94,7 @@ func New(cfg Config) *Searcher {
 	return s
 }
 
-// Run waits until ctx ends and all requests have ended.
+// Run blocks until ctx ends, then cancels all requests and waits for their goroutines.
 func (s *Searcher) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.end()
@@ -108,7 +109,8 @@ type answered struct {
 	err   error
 }
 
-// found is an agent that a portal was shown to list.
+// found is an agent with the proof that its portal lists it: the record, the head that covers it, and the
+// branch of the hash tree between them.
 type found struct {
 	hub.Agent
 	Record *record.Record
@@ -116,7 +118,8 @@ type found struct {
 	Proof  []byte
 }
 
-// Asks implements hub.Wider.
+// Asks implements hub.Wider: it estimates how many portals a query would ask, at most maxAsked, without
+// sending a request. 0 means that no remote search is needed.
 func (s *Searcher) Asks(q hub.Query) int {
 	n := 0
 	for _, p := range s.Catalog.Partial() {
@@ -125,7 +128,7 @@ func (s *Searcher) Asks(q hub.Query) int {
 		}
 	}
 	if n == 0 && len(s.caps(q)) > 0 {
-		return 1 // perhaps
+		return 1 // the DHT may name portals
 	}
 	if n > 0 {
 		for _, p := range s.listIndexes(context.Background(), q) {
@@ -137,19 +140,21 @@ func (s *Searcher) Asks(q hub.Query) int {
 	return min(n, maxAsked)
 }
 
-// Ask implements hub.Wider.
+// Ask implements hub.Wider: it returns the agents of all portals together, after at most searchFor.
 func (s *Searcher) Ask(ctx context.Context, q hub.Query) ([]hub.Agent, federation.Coverage) {
 	var all []found
 	c := s.collectAnswers(ctx, q, func(list []found, _ federation.Coverage) { all = append(all, list...) })
 	return s.dedupeAgents(all), c
 }
 
-// AskEach implements hub.Wider.
+// AskEach implements hub.Wider: it calls heard once for each portal that answers, with the coverage so far.
+// heard is never called concurrently, nor after AskEach has returned.
 func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Agent, federation.Coverage)) federation.Coverage {
 	return s.collectAnswers(ctx, q, func(list []found, c federation.Coverage) { heard(s.dedupeAgents(slices.Clone(list)), c) })
 }
 
-// collectAnswers asks the portals and calls heard, in this goroutine, with the results of each.
+// collectAnswers asks the portals and calls heard, in the caller's goroutine, with the answer of each. It
+// returns when all have answered or searchFor is over.
 func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
 	caps, kept := s.caps(q), 0
 	if len(caps) > 0 {
@@ -162,11 +167,10 @@ func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Ended by cancel and not by a deadline, so that a portal slower than a search may wait is not counted
-	// as down.
+	// A deadline would count a portal that is slower than searchFor as down; a canceled wait does not.
 	timer := time.AfterFunc(searchFor, cancel)
 	defer timer.Stop()
-	var more <-chan federation.Peer // that the DHT names
+	var more <-chan federation.Peer // portals that the DHT names
 	var later []inquiry             // portals to ask if the DHT names too few
 	unnamed := false
 	if len(caps) > 0 {
@@ -176,7 +180,7 @@ func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([
 		}
 	}
 	answers := make(chan answered, maxAsked+maxIndexes)
-	waiting := make(map[string]bool) // true for those that count
+	waiting := make(map[string]bool) // by host; false for portals that Coverage does not count
 	asked := make(map[record.PortalID]bool)
 	start := func(p inquiry) {
 		asking, ok := s.memo.joinRequest(s, p)
@@ -197,7 +201,7 @@ func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([
 	for _, p := range list {
 		start(p)
 	}
-	instead := func() { // portals of which the DHT might have named some
+	instead := func() { // gives places that were reserved for the DHT to other portals
 		for len(later) > 0 && c.Asked < maxAsked && ctx.Err() == nil {
 			if p := later[0]; !asked[p.ID] {
 				start(p)
@@ -266,7 +270,8 @@ func (s *Searcher) collectAnswers(ctx context.Context, q hub.Query, heard func([
 	return c
 }
 
-// dedupeAgents returns the agents found, each once, as the first of the portals that list it does.
+// dedupeAgents returns each agent once, verified portals first and of several versions the newest. It also
+// caches the agents for Open.
 func (s *Searcher) dedupeAgents(list []found) []hub.Agent {
 	slices.SortFunc(list, func(a, b found) int {
 		if a.Verified != b.Verified {
@@ -275,7 +280,7 @@ func (s *Searcher) dedupeAgents(list []found) []hub.Agent {
 			}
 			return 1
 		}
-		// Of several versions the newest comes first.
+		// The newest version comes first, so that it is the one that remains.
 		return cmp.Or(cmp.Compare(a.Record.Portal, b.Record.Portal), cmp.Compare(a.ID, b.ID), b.Record.Version().Compare(a.Record.Version()))
 	})
 	var out []hub.Agent
@@ -286,13 +291,14 @@ func (s *Searcher) dedupeAgents(list []found) []hub.Agent {
 			out = append(out, f.Agent)
 		}
 	}
-	for _, f := range slices.Backward(list) { // the first agent of a handle is kept
+	for _, f := range slices.Backward(list) { // backwards, so that of equal handles the first agent stays in the cache
 		s.opened.note(f)
 	}
 	return out
 }
 
-// choosePortals returns the portals to ask, see choose, and whether some are left out.
+// choosePortals returns at most maxAsked portals to ask, in the order of choose, and whether some are left
+// out.
 func (s *Searcher) choosePortals(ctx context.Context, q hub.Query) (list []federation.Peer, limited bool) {
 	now := clock.Now()
 	var peers []federation.Peer
@@ -320,14 +326,14 @@ func (s *Searcher) choosePortals(ctx context.Context, q hub.Query) (list []feder
 	return list, false
 }
 
-// each is how many results one of so many portals is asked for. A page has twenty,
-// of which one portal of many gets a part; of few, all may be theirs.
+// each returns how many results one portal is asked for when that many portals are asked. A page has
+// MaxFound results: one of many portals supplies a part of it, one of few may supply all.
 func each(portals int) int {
 	return min(max(3*federation.MaxFound/max(portals, 1), 5), federation.MaxFound)
 }
 
-// trustIn is how much more than others a portal is asked: operators' words come
-// first, then whoever was seen at its address.
+// trustIn returns the preference of a portal when portals are chosen: 3 and 2 for an operator's rule, 1 if
+// its address was verified, otherwise 0.
 func trustIn(p federation.Peer, now time.Time) int {
 	switch {
 	case p.Rule.Stand == federation.Pin:
@@ -340,7 +346,8 @@ func trustIn(p federation.Peer, now time.Time) int {
 	return 0
 }
 
-// askPortal asks one portal. It returns soon after ctx has ended.
+// askPortal sends the query to one portal and returns the verified results. It has no timeout of its own;
+// it returns soon after ctx has ended.
 func (s *Searcher) askPortal(ctx context.Context, p inquiry) ([]found, error) {
 	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodPost, "/peering/v1/search", p.body, maxAnswer)
 	if err != nil {
@@ -364,7 +371,8 @@ func (s *Searcher) askPortal(ctx context.Context, p inquiry) ([]found, error) {
 	return s.verifyHits(ctx, p.Peer, map[record.PortalID]lister{p.ID: {Peer: p.Peer, head: head}}, in.Results)
 }
 
-// blamePortal counts a fault of a portal that sent an invalid record, unless it need not know better.
+// blamePortal counts a fault of a portal that sent an invalid record, except for reasons that depend on the
+// knowledge of this portal.
 func (s *Searcher) blamePortal(portal record.PortalID, err error) {
 	s.Log.Debug("left out of a search", "portal", portal, "error", err)
 	switch why := record.ReasonOf(err); why {
@@ -374,7 +382,8 @@ func (s *Searcher) blamePortal(portal record.PortalID, err error) {
 	}
 }
 
-// admitHead returns a portal's head from an answer if it is the newest known here and a Gate admits it.
+// admitHead returns the head of portal that an answer of from contains, after a Gate admitted it. It fails
+// if the head is not the newest one known here.
 func (s *Searcher) admitHead(ctx context.Context, from, portal record.PortalID, told federation.Told) (*record.Record, error) {
 	wire := []byte(told.Head)
 	if r := s.sameHead(ctx, portal, wire); r != nil {
@@ -408,8 +417,9 @@ func (s *Searcher) admitHead(ctx context.Context, from, portal record.PortalID, 
 	return r, nil
 }
 
-// verifyHits turns the results of one portal, which are agents of several, into agents to show. An invalid
-// result is a fault of the answering portal; agents that may not be shown here are left out too.
+// verifyHits verifies the records and proofs in an answer and returns the agents to display. An invalid
+// result is counted as a fault of the answering portal by and left out, like agents that the policy does
+// not allow. err is an internal failure.
 func (s *Searcher) verifyHits(ctx context.Context, by federation.Peer, listers map[record.PortalID]lister, hits []federation.Hit) ([]found, error) {
 	wires, proofs := make([][]byte, 0, len(hits)), make([]*record.Proof, 0, len(hits))
 	raw := make([][]byte, 0, len(hits))
@@ -463,7 +473,7 @@ func (s *Searcher) verifyHits(ctx context.Context, by federation.Peer, listers m
 	return out, nil
 }
 
-// branchOf reads the proof of a result.
+// branchOf decodes the proof of a result after a check of the sizes.
 func branchOf(h federation.Hit) (*record.Proof, error) {
 	if len(h.Record) > record.MaxWire || len(h.Proof) > record.MaxProof {
 		return nil, &record.Refused{Reason: record.TooLarge, Text: "a result is too long"}
