@@ -10,45 +10,45 @@ import (
 type Config struct {
 	// Rand is the only source of randomness. It is required, and after New only the Node uses it.
 	Rand *rand.Rand
-	// Values decides which values may be stored. If it is nil, nothing is stored.
+	// Values decides which values may be stored and returned by lookups. nil refuses all.
 	Values Validator
-	// Mine are the records of this node itself: it stores them at other nodes again and again. nil
+	// Mine are the records that this node publishes: it stores them at other nodes once in each Period. nil
 	// means none.
 	Mine Source
-	// Admits reports whether this node deals with a contact: one that is not admitted is not asked,
-	// not kept and not named to other nodes. nil admits all.
+	// Admits reports whether this node uses a contact: other contacts are not asked, not kept in the table
+	// and not named to other nodes. nil admits all.
 	Admits func(*Contact) bool
 
-	K     int // how many nodes keep a key, how many a bucket holds: 20
-	Alpha int // requests of one path in flight: 3
-	Paths int // disjoint paths of a lookup that finds nothing on its first: 2
-	Acks  int // of K, after which a record counts as stored: 15
+	K     int // number of nodes that store a key; size of a bucket; default 20
+	Alpha int // concurrent requests of one path; default 3
+	Paths int // disjoint paths of a lookup whose first path finds nothing; default 2
+	Acks  int // nodes that must store a record until Put.Enough; default 3/4 of K
 
-	// A request is soft once it took 5/4 of the 95th percentile of the recent requests of this
-	// node, within SoftMin (200 ms) and SoftMax (600 ms): another request is sent beside it, and
-	// its answer still counts. After Hard (2.5 s) it failed.
+	// A request becomes soft after 5/4 of the 95th percentile of this node's recent response times, within
+	// SoftMin (200 ms) and SoftMax (600 ms): another request is sent in parallel, and the late answer still
+	// counts. After Hard (2.5 s) it counts as failed.
 	SoftMin, SoftMax, Hard time.Duration
 	// Whole bounds the duration of a lookup: 8 s.
 	Whole time.Duration
 
-	// Refresh is the time after which a bucket without lookups is refreshed by one: 10 min. It
-	// grows while the contacts of the bucket stay the same, up to RefreshMost: 30 min.
+	// Refresh is how long a bucket may be without a lookup before one is started to refresh it: 10 min. The
+	// interval grows while the contacts of the bucket stay the same, up to RefreshMost: 30 min.
 	Refresh, RefreshMost time.Duration
-	Self                 time.Duration // between lookups of this node's own id: 30 min
-	// Republish is the period in which all records of Mine are stored again: 12 h. It is shorter if
-	// nodes die sooner, see Node.Period.
+	Self                 time.Duration // interval of lookups of this node's own id; default 30 min
+	// Republish is the longest interval at which all records of Mine are stored again: 12 h. It is shorter
+	// if nodes disappear sooner, see Node.Period.
 	Republish time.Duration
 
-	// Contacts of one Group: in a bucket (2), in the table (6), among the nodes
-	// of an answer and of those that a lookup counts as the nearest (3).
+	// Limits of contacts of one Group: in a bucket (2), in the table (6), and among the nodes in an answer
+	// or the nearest nodes of a lookup (3).
 	GroupBucket, GroupTable, GroupAnswer int
 
 	Store StoreConfig
 }
 
 const (
-	spares  = 20 // answering contacts of a bucket that wait for a free place
-	maxFail = 2  // failed requests in a row after which a contact loses its place
+	spares  = 20 // contacts of a bucket that answered and wait for a free place
+	maxFail = 2  // consecutive failures after which a contact loses its place
 )
 
 func (c Config) withDefaults() Config {

@@ -2,20 +2,21 @@ package kademlia
 
 import "agentsite/peering/kademlia/wire"
 
-// Contact is another node. It is immutable, so that it can be kept and shared.
+// Contact is another node. It must not be changed after it was passed to a Node, because nodes, lookups and
+// answers share it.
 type Contact struct {
 	ID ID
 	// Node is the node's address, signed by the node itself. This package carries, compares and
 	// passes it on, but never parses it.
 	Node []byte
-	// Address is the network address for the transport that sends the calls; empty if Node holds
-	// the address.
+	// Address is where the transport sends requests; empty if Node contains the address.
 	Address string
-	// Version grows with each Node value that the node signs.
+	// Version is the version of Node; the node increases it with each one that it signs. A contact with a
+	// lower version does not replace one in the table.
 	Version int64
-	// Groups are the operators that may run the node, as far as its address shows: nodes of one
-	// group count only up to a limit. Nodes without groups are not limited, such as all nodes of
-	// one machine.
+	// Groups are the properties by which contacts of one operator are recognized, derived from the address.
+	// The limits Config.GroupBucket, GroupTable and GroupAnswer apply to each group. A contact without
+	// groups, such as one on this machine, is not limited.
 	Groups []Group
 }
 
@@ -23,13 +24,14 @@ type Contact struct {
 // network of addresses.
 type Group uint64
 
-// Record is a value under a key.
+// Record is a value and the key under which it is stored.
 type Record = wire.Record
 
-// Kind is the kind of a Request.
+// Kind selects what a Request asks for.
 type Kind = wire.Kind
 
-// Kinds of Request.
+// Kinds of Request: Ping only asks for an answer, FindNode for the nodes nearest to a target, Get for
+// values too; Store passes records to be stored.
 const (
 	Ping     = wire.Ping
 	FindNode = wire.FindNode
@@ -40,13 +42,13 @@ const (
 // Request is a request of one node to another.
 type Request struct {
 	Kind Kind
-	// Targets are the keys of Get, at most wire.MaxTargets. The answer names the nodes nearest to
-	// the first target; Store may have one target for this.
+	// Targets are the keys of Get or the target of FindNode, at most wire.MaxTargets. The answer names the
+	// nodes nearest to the first target. A Store may have one target for this purpose.
 	Targets []ID
-	// Records are those of Store, at most wire.MaxRecords.
+	// Records are the records of a Store, at most wire.MaxRecords.
 	Records []Record
-	// Known are contacts near the first target that the asking node has already, nearest first, at
-	// most wire.MaxHave: the answer names these by id alone, which is shorter.
+	// Known are contacts near the first target that the sender has already, nearest first, at most
+	// wire.MaxHave. The answer names these by id alone, which is shorter.
 	Known []*Contact
 }
 
@@ -66,9 +68,9 @@ type Response struct {
 // Code is the result of storing a record.
 type Code = wire.Code
 
-// Codes of Store.
+// Results of storing a record.
 const (
-	Stored  = wire.Stored  // or held already, unchanged
+	Stored  = wire.Stored  // stored now, or the same or an equal version was stored before
 	Invalid = wire.Invalid // the value is not valid under that key
 	Old     = wire.Old     // a newer version is held
 	Full    = wire.Full    // no room left for its publisher, for its key or in this node

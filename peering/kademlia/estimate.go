@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// estimate guesses the number of nodes from the distances of the nodes nearest to a random target:
-// with n nodes and even ids the i-th nearest is expected at a distance of i/(n+1) of the space.
-// Each finished lookup of nodes gives one guess, by least squares over its k nodes. The median of
-// the last guesses tolerates some targets around which an attacker ground ids.
+// estimate estimates the number of nodes from the distances of the nodes nearest to random targets: with n
+// evenly spread nodes the i-th nearest is expected at a distance of i/(n+1) of the id space. Each finished
+// lookup of nodes gives one estimate, by least squares over its k nodes. The median of the last ones
+// tolerates a few targets around which an attacker has placed nodes by generating many ids.
 type estimate struct {
 	last []guessed
 	at   int
@@ -21,12 +21,12 @@ type guessed struct {
 
 const (
 	guesses = 15
-	// guessLife is the age up to which a guess counts while there are younger ones.
+	// guessLife is the age up to which an estimate is used, measured from the newest one.
 	guessLife = time.Hour
 )
 
-// guessSize returns the number of nodes n that the nodes nearest to a target suggest. They are
-// given nearest first.
+// guessSize estimates the number of nodes from those nearest to a target, which must be sorted nearest
+// first.
 func guessSize(target ID, nearest []*Contact) float64 {
 	var squares, sum float64
 	for i, c := range nearest {
@@ -50,7 +50,7 @@ func (e *estimate) addGuess(n float64, now time.Time) {
 	e.at = (e.at + 1) % guesses
 }
 
-// medianGuess returns the median guess. ok is false before the first guess.
+// medianGuess returns the median of the recent estimates. ok is false if there is none.
 func (e *estimate) medianGuess() (n float64, ok bool) {
 	if len(e.last) == 0 {
 		return 0, false
@@ -70,10 +70,10 @@ func (e *estimate) medianGuess() (n float64, ok bool) {
 	return s[len(s)/2], true
 }
 
-// times holds the durations of the last requests.
+// times holds the durations of the last 64 requests.
 type times struct {
 	last [64]uint16 // in ms
-	n    int        // number of requests so far
+	n    int        // all requests so far
 	p95  uint16
 }
 
@@ -91,7 +91,8 @@ func (t *times) addDuration(took time.Duration) {
 	}
 }
 
-// softLimit returns the time to wait for an answer before another node is asked as well.
+// softLimit returns how long to wait for an answer before another node is asked in parallel, see
+// Config.SoftMin.
 func (t *times) softLimit(cfg *Config) time.Duration {
 	if t.n == 0 {
 		return cfg.SoftMax

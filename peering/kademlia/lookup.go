@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Lookup searches the values under a key, or the nodes nearest to it.
+// Lookup searches for the values under a key, or for the nodes nearest to a target. The Node drives it;
+// results may be read at any time and are final once Over returns true.
 type Lookup struct {
 	walk
 	values []Value
-	// holders is the number of nodes that have to give a value before the lookup ends; 0 means all
+	// holders is the number of nodes that must return a value before the lookup ends early; 0 asks all
 	// nodes that should have one.
 	holders int
 	gave    int
-	others  int // the part of gave that came from other nodes
-	hops    int // to the node that gave the first value
+	others  int // nodes in gave other than this one
+	hops    int // steps to the node that gave the first value; 0 if none did
 	mode    mode
 }
 
@@ -26,9 +27,9 @@ const (
 	forUpkeep
 )
 
-// Get starts a lookup of the values under a key. It ends when as many nodes as holders gave a
-// genuine value, or when all nodes that should have one were asked. Each publisher may have one
-// value; the newest of each is kept.
+// Get starts a lookup of the values under a key. It ends when holders nodes have returned a valid value (0:
+// no such limit), when all nodes that should have one were asked, or after Config.Whole. Of each publisher
+// only the newest value is returned.
 func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 	l := &Lookup{walk: *n.newWalk(key, n.cfg.K, now), holders: holders}
 	l.region = n.regionShare()
@@ -47,7 +48,7 @@ func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 	return n.beginLookup(l)
 }
 
-// Find starts a lookup of the nodes nearest to a target.
+// Find starts a lookup of the k nodes nearest to a target.
 func (n *Node) Find(target ID, now time.Time) *Lookup {
 	l := &Lookup{walk: *n.newWalk(target, n.cfg.K, now), mode: forNodes}
 	l.request = findNode(target)
@@ -67,22 +68,22 @@ func (n *Node) beginLookup(l *Lookup) *Lookup {
 // Over reports whether the lookup has ended.
 func (l *Lookup) Over() bool { return l.ended }
 
-// Values returns the values found so far.
+// Values returns the values found so far, at most one for each publisher.
 func (l *Lookup) Values() []Value { return l.values }
 
 // Nearest returns the nearest nodes that answered so far, nearest first.
 func (l *Lookup) Nearest() []*Contact { return l.nearestAnswered() }
 
-// Hops returns the number of steps to the node that gave the first value, that node included. RPCs
-// returns the number of requests sent, Paths the number of paths used.
+// Hops returns the number of steps to the node that returned the first value, counting that node; 0 if none
+// did. RPCs returns the number of requests sent, Paths the number of paths used.
 func (l *Lookup) Hops() int  { return l.hops }
 func (l *Lookup) RPCs() int  { return l.rpcs }
 func (l *Lookup) Paths() int { return len(l.paths) }
 
-// Holders returns how many other nodes gave a value.
+// Holders returns how many nodes other than this one returned a value.
 func (l *Lookup) Holders() int { return l.others }
 
-// Cancel ends the lookup.
+// Cancel ends the lookup. Answers to its requests are then ignored.
 func (l *Lookup) Cancel() { l.ended = true }
 
 func (l *Lookup) sendReady(now time.Time) {
@@ -109,7 +110,7 @@ func (l *Lookup) sendReady(now time.Time) {
 	}
 }
 
-// addSizeGuess adds a guess of the size of the network from a walk that found the nearest nodes.
+// addSizeGuess adds an estimate of the network's size from a finished walk, if at least k nodes answered.
 func (n *Node) addSizeGuess(w *walk, now time.Time) {
 	if near := w.nearestAnswered(); len(near) >= n.cfg.K {
 		n.size.addGuess(guessSize(w.target, near[:n.cfg.K]), now)
@@ -140,7 +141,7 @@ func (l *Lookup) handleAnswer(c *call, r *Response, now time.Time) {
 		e, err := l.node.validateValue(l.target, b)
 		if err != nil || !e.Expires.After(now) {
 			l.node.tally.Refuse[Invalid]++
-			break // a node that gave one forged value is not trusted for the rest
+			break // ignore the rest of an answer with one invalid value
 		}
 		gave = true
 		l.keepNewest(Value{e, b})
@@ -153,7 +154,7 @@ func (l *Lookup) handleAnswer(c *call, r *Response, now time.Time) {
 	}
 }
 
-// keepNewest keeps a value unless a newer one of the same publisher is there.
+// keepNewest adds a value, or replaces the one of the same publisher if that is older.
 func (l *Lookup) keepNewest(v Value) {
 	i := slices.IndexFunc(l.values, func(h Value) bool { return h.Publisher == v.Publisher })
 	switch {

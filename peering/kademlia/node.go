@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Node is one node of the DHT: a state machine, see the package comment. It is
-// not safe for concurrent use.
+// Node is one node of the DHT: a state machine without I/O, see the package comment. Its methods are not
+// safe for concurrent use.
 type Node struct {
 	cfg   Config
 	self  *Contact
@@ -19,16 +19,16 @@ type Node struct {
 	rtts  times
 	lives lives
 
-	// remembered are contacts of an earlier run that have not answered yet. Lookups start at them
-	// while the table is small.
+	// remembered are contacts from before a restart that have not answered yet. Lookups use them while the
+	// table is small.
 	remembered []*Contact
-	heard      []*Contact // to be pinged
+	heard      []*Contact // nodes to ping, see Hear
 	probing    map[ID]bool
-	doubted    []doubt // in order of time
+	doubted    []doubt // ordered by time
 	absent     absent
 
 	ops    []op
-	calls  []*call // in the order they were sent
+	calls  []*call // in flight, in the order sent
 	lastID uint64
 	out    []Call
 
@@ -36,9 +36,9 @@ type Node struct {
 	tally  Tally
 }
 
-// op is an operation of several requests: a lookup, a Put or pings.
+// op is an operation that consists of requests: a Lookup, a Put or the pings.
 type op interface {
-	// sendReady sends the requests that may be sent now.
+	// sendReady queues the requests that may be sent at this time.
 	sendReady(now time.Time)
 	Over() bool
 	handleAnswer(c *call, r *Response, now time.Time)
@@ -51,28 +51,29 @@ type call struct {
 	to    *Contact
 	op    op
 	sent  time.Time
-	limit time.Time // when it becomes soft; after that, when it fails
+	limit time.Time // the soft limit; once soft is true, the hard limit
 	soft  bool
 
-	// Of a walk.
+	// The fields of a request that belongs to a walk; walk is nil for other requests.
 	walk  *walk
 	path  *path
 	depth uint8
-	// landed is set when the call no longer holds a place on the path.
+	// landed is true when the request no longer counts in path.flight, because it is late or has ended.
 	landed bool
-	// Of a delivery: indexes of the records in this request.
+	// The fields of a request of a Put after its walk: indexes of the records in the request.
 	records []int
 }
 
-// Call is a request to send.
+// Call is a request to send to another node.
 type Call struct {
-	// ID is the argument for Answer and Fail.
+	// ID identifies the request; it is passed back to Answer or Fail.
 	ID      uint64
 	To      *Contact
 	Request Request
 }
 
-// New returns a node with the contact self and an empty table.
+// New returns a node with the contact self and an empty table. It sends nothing until Join and Poll are
+// called.
 func New(self *Contact, cfg Config) *Node {
 	n := &Node{cfg: cfg.withDefaults(), self: self, probing: make(map[ID]bool)}
 	n.table = newTable(self.ID, &n.cfg)
@@ -80,7 +81,7 @@ func New(self *Contact, cfg Config) *Node {
 	return n
 }
 
-// Self returns the node's own contact, Renew replaces it.
+// Self returns the node's own contact. Renew replaces it by a newer version with the same id.
 func (n *Node) Self() *Contact      { return n.self }
 func (n *Node) Renew(self *Contact) { n.self = self }
 func (n *Node) Tally() Tally        { return n.tally }
@@ -88,7 +89,8 @@ func (n *Node) Held() (records int) { return n.store.count }
 func (n *Node) HeldBytes() int64    { return n.store.bytes }
 func (n *Node) Known() (nodes int)  { return n.table.size }
 
-// Size guesses how many nodes there are, this one included.
+// Size estimates the number of nodes in the network, including this one. It is exact as long as the table
+// holds fewer than k contacts.
 func (n *Node) Size() float64 {
 	if n.table.size < n.cfg.K {
 		return float64(n.table.size + 1)
@@ -99,15 +101,16 @@ func (n *Node) Size() float64 {
 	return max(guessSize(n.self.ID, n.table.nearestContacts(n.self.ID, n.cfg.K, nil)), float64(n.cfg.K))
 }
 
-// regionShare is the share of the space that is expected to hold k nodes around any point.
+// regionShare returns the fraction of the id space around any point that is expected to contain k nodes.
 func (n *Node) regionShare() float64 { return min(1, float64(n.cfg.K)/n.Size()) }
 
-// sendRequest queues a request.
+// sendRequest queues a request for the next Poll and sets its time limit.
 func (n *Node) sendRequest(c *call, r Request, now time.Time) {
 	n.lastID++
 	c.id, c.sent, c.limit = n.lastID, now, now.Add(n.rtts.softLimit(&n.cfg))
 	if c.walk == nil {
-		// No other request is waiting for this one, so it has only the hard limit.
+		// Requests outside a walk have only the hard limit, because no other request is sent in parallel
+		// when they are late.
 		c.soft, c.limit = true, now.Add(n.cfg.Hard)
 	} else {
 		c.op = c.walk.op
@@ -117,7 +120,8 @@ func (n *Node) sendRequest(c *call, r Request, now time.Time) {
 	n.tally.Sent++
 }
 
-// Poll returns the requests to send now. The caller owns the slice.
+// Poll advances all operations to the time now and returns the requests to send. The caller owns the slice.
+// It must be called at the time that Wake returns, and after each Answer, Fail or new operation.
 func (n *Node) Poll(now time.Time) []Call {
 	for _, c := range n.lateCalls(now) {
 		if c.soft {
@@ -135,7 +139,7 @@ func (n *Node) Poll(now time.Time) []Call {
 	return out
 }
 
-// lateCalls returns the calls past their limit, in the order they were sent.
+// lateCalls returns the requests in flight whose limit has passed, in the order they were sent.
 func (n *Node) lateCalls(now time.Time) []*call {
 	var late []*call
 	for _, c := range n.calls {
@@ -147,13 +151,14 @@ func (n *Node) lateCalls(now time.Time) []*call {
 }
 
 func (n *Node) stepOperations(now time.Time) {
-	for i := 0; i < len(n.ops); i++ { // an operation may start others
+	for i := 0; i < len(n.ops); i++ { // re-read the length: operations may append others
 		n.ops[i].sendReady(now)
 	}
 	n.ops = slices.DeleteFunc(n.ops, op.Over)
 }
 
-// Wake returns the time of the next Poll if no answer and no new operation comes before.
+// Wake returns the time at which Poll must be called again, if no answer arrives and no operation starts
+// earlier.
 func (n *Node) Wake(now time.Time) time.Time {
 	at := n.upkeep.next
 	for _, c := range n.calls {
@@ -169,12 +174,12 @@ func (n *Node) Wake(now time.Time) time.Time {
 	return at
 }
 
-// maxGroups bounds the groups of a contact: a node that appears at ever new addresses would
-// otherwise collect groups without end.
+// maxGroups bounds the groups of a contact. A node that keeps changing its addresses would otherwise
+// collect groups without limit.
 const maxGroups = 8
 
-// Answer takes the answer to a call. near are groups of the node that the sender saw during the
-// exchange and the contact did not list yet. An answer after Fail, or a second one, is dropped.
+// Answer passes the answer to a request. near are groups of the node that the transport observed during the
+// exchange; they are added to the contact. An answer after Fail, or a second one, is ignored.
 func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 	i := n.callIndex(id)
 	if i < 0 {
@@ -185,7 +190,8 @@ func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 	n.rtts.addDuration(now.Sub(c.sent))
 	n.tally.Answered++
 	to := c.to
-	// The node's own contact replaces the one that others passed on: its version may be made up.
+	// The contact that the node sent of itself replaces the one that other nodes passed on, whatever the
+	// versions: a high version may be forged.
 	if r.Self != nil && r.Self.ID == to.ID && (r.Self.Version != to.Version || !bytes.Equal(r.Self.Node, to.Node)) {
 		to = r.Self
 	}
@@ -200,14 +206,15 @@ func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 	c.op.handleAnswer(c, r, now)
 }
 
-// Fail ends a call without a usable answer: the node did not answer, or answered something else.
+// Fail ends a request without a usable answer: the node did not answer, or the answer was invalid. An
+// unknown id is ignored.
 func (n *Node) Fail(id uint64, now time.Time) {
 	if i := n.callIndex(id); i >= 0 {
 		n.failCall(n.calls[i], now)
 	}
 }
 
-// callIndex returns the index of a call among those in flight, -1 if it is not there.
+// callIndex returns the index of a request in n.calls, -1 if it is not in flight.
 func (n *Node) callIndex(id uint64) int {
 	for i, c := range n.calls {
 		if c.id == id {
@@ -225,8 +232,8 @@ func (n *Node) failCall(c *call, now time.Time) {
 	if gone := n.table.noteFailure(c.to.ID, now); gone != nil {
 		n.lives.addDeath(gone)
 	} else if n.table.failedOnce(c.to.ID) && len(n.doubted) < maxDoubted {
-		// A second request soon decides whether the contact is gone; waiting for the next lookup
-		// would leave it in the table as if alive.
+		// The contact is pinged again soon to decide whether it is gone. Waiting for the next lookup would
+		// keep it in the table as if it were alive.
 		again := now.Add(doubtFor)
 		n.doubted = append(n.doubted, doubt{c.to, again})
 		if again.Before(n.upkeep.next) {
@@ -236,7 +243,7 @@ func (n *Node) failCall(c *call, now time.Time) {
 	c.op.handleFailure(c, now)
 }
 
-// doubt is a contact that failed once and the time at which it is asked again.
+// doubt is a contact that failed once and the time at which it is pinged again.
 type doubt struct {
 	*Contact
 	at time.Time
@@ -247,7 +254,8 @@ const (
 	maxDoubted = 64
 )
 
-// noteAnswer records that a node answered.
+// noteAnswer updates the table after a node answered. A node that is new in the table gets the records that
+// it should store.
 func (n *Node) noteAnswer(c *Contact, now time.Time) {
 	if n.table.noteAnswer(c, now) {
 		if n.table.size < 2*n.cfg.K {
@@ -258,8 +266,9 @@ func (n *Node) noteAnswer(c *Contact, now time.Time) {
 	}
 }
 
-// Hear notes a node that may exist: it sent a request, or another node or gossip names it. It is
-// pinged once there is time and a place in the table, unless it failed to answer recently.
+// Hear reports a node that may exist, because it sent a request or was named by another node or by gossip.
+// It is pinged later, unless it failed recently or the table has no place for it; only an answer brings it
+// into the table.
 func (n *Node) Hear(c *Contact, now time.Time) {
 	const most = 64
 	if len(n.heard) < most && n.table.hasRoom(c) && !n.probing[c.ID] && !n.absent.hasNode(c.ID, now) &&
@@ -269,7 +278,7 @@ func (n *Node) Hear(c *Contact, now time.Time) {
 	}
 }
 
-// absent holds the nodes that did not answer recently, so that they are not pinged each time other
+// absent is a ring buffer of the last 64 nodes that failed, so that they are not pinged each time other
 // nodes name them.
 type absent struct {
 	last [64]struct {
@@ -296,8 +305,9 @@ func (a *absent) hasNode(id ID, now time.Time) bool {
 	return false
 }
 
-// Join adds the nodes to start from: those known at the last start and those that the operator
-// names. The node looks up its own id, and then the distant buckets.
+// Join starts to join the network by the given contacts: those saved before a restart and those that the
+// operator configured. The node looks up its own id several times and refreshes its buckets. Contacts that
+// were passed before are ignored.
 func (n *Node) Join(known []*Contact) {
 	for _, c := range known {
 		if c.ID != n.self.ID && !slices.ContainsFunc(n.remembered, func(r *Contact) bool { return r.ID == c.ID }) {
@@ -307,10 +317,10 @@ func (n *Node) Join(known []*Contact) {
 	n.upkeep.startJoin()
 }
 
-// Settle fills the table of a new node at once: each contact counts as if it had just answered
-// after the time that took returns, by the same code path as answers, and upkeep continues as for a
-// node that joined long ago. It is for simulations of networks that are too large to let each node
-// join. A real node has to ask: see Join.
+// Settle fills the table of a new node at once: each contact counts as if it had just answered after the
+// time that took returns, by the same code as real answers, and upkeep goes on as for a node that joined
+// long ago. It is for simulations of networks that are too large to let each node join. A real node must
+// call Join instead.
 func (n *Node) Settle(known []*Contact, took func(*Contact) time.Duration, now time.Time) {
 	for _, c := range known {
 		n.rtts.addDuration(took(c))
@@ -324,24 +334,25 @@ func (n *Node) Settle(known []*Contact, took func(*Contact) time.Duration, now t
 	}
 }
 
-// randomPhase returns a random time within the next d.
+// randomPhase returns a random time between now and now+d.
 func (n *Node) randomPhase(d time.Duration, now time.Time) time.Time {
 	return now.Add(time.Duration(n.cfg.Rand.Float64() * float64(d)))
 }
 
-// Forget removes a node from the table, and the values that it published from the store.
+// Forget removes a node from the table and the values that it published from the store, for a node that is
+// no longer admitted.
 func (n *Node) Forget(id ID) {
 	n.table.removeNode(id)
 	n.remembered = slices.DeleteFunc(n.remembered, func(c *Contact) bool { return c.ID == id })
 	n.store.dropPublisher(id)
 }
 
-// Contacts returns all contacts of the table, those that answered last first. Saved to disk they
-// are the argument of Join after a restart.
+// Contacts returns all contacts of the table, the most recent answer first. Saved to disk, they are the
+// argument of Join after a restart.
 func (n *Node) Contacts() []*Contact {
 	var all []entry
 	n.table.eachContact(func(e *entry) { all = append(all, *e) })
-	sort.Slice(all, func(i, j int) bool { // not slices.SortFunc: one more of these is 9 kB
+	sort.Slice(all, func(i, j int) bool { // sort.Slice adds less code to the binary than slices.SortFunc
 		if all[i].seen != all[j].seen {
 			return all[i].seen > all[j].seen
 		}
@@ -354,7 +365,8 @@ func (n *Node) Contacts() []*Contact {
 	return out
 }
 
-// Buckets returns the number of contacts that share 0, 1, 2… leading bits with this node.
+// Buckets returns the number of contacts in each bucket; index i is for contacts that share i leading bits
+// with this node.
 func (n *Node) Buckets() []int {
 	out := make([]int, len(n.table.buckets))
 	for i := range out {
@@ -366,9 +378,9 @@ func (n *Node) Buckets() []int {
 // Tally counts the events of a node since its start.
 type Tally struct {
 	Sent, Answered, Failed, Soft int64
-	// Lookups for values: how many found one, how many did not, how many of both took a second
-	// path; their requests and hops.
+	// Lookups of values: how many found one, how many did not, how many of both used a second path; the
+	// requests and hops of all.
 	Found, Missed, Second, RPCs, Hops int64
-	// Records that this node refused, by Code.
+	// Records that this node refused to store, by Code.
 	Refuse [TooFar + 1]int64
 }

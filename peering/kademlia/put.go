@@ -9,38 +9,39 @@ import (
 
 // Put stores records at the nodes nearest to their keys.
 //
-// Nodes in the region around a key get the record with the request that asks them for nearer nodes:
-// by the size of the network these are expected to be among the k nearest ("optimistic provide").
-// All nodes of the region get it, not only the k nearest: twenty ids that an attacker ground next
-// to a key do not push the honest nodes out (SR-DHT-Store, arXiv 2505.01139).
+// Nodes in the region around a key (in which k nodes are expected by the estimated size of the network)
+// receive the record in the same request that asks them for nearer nodes ("optimistic provide"). All nodes
+// of the region receive it, not only the k nearest, so that an attacker who generates twenty ids next to a
+// key does not displace the honest nodes (SR-DHT-Store, arXiv 2505.01139).
 type Put struct {
 	walk
 	records []Record
 	acks    []int
-	given   map[ID]bool // nodes that got the record of a single-key Put
-	// left are the stores that wait, in order; nil until the nodes are known.
+	given   map[ID]bool // nodes that received the record during the walk
+	// left are the requests that still have to be sent, in order. They are planned when the walk is over.
 	left   []delivery
 	flight int
-	// more returns the records that share so many bits with the first key, for a Put of a region.
+	// more returns the records whose keys share at least bits leading bits with the first key. It is nil
+	// except for putRegion.
 	more   func(bits int) []Record
-	spread bool // the walk is over
+	spread bool // the walk is over and left is planned
 	done   bool
 }
 
-// delivery is a set of records for one node in one request.
+// delivery is a Store request to one node; records are indexes of Put.records.
 type delivery struct {
 	to      *Contact
 	records []int
 }
 
 const (
-	// maxGiving bounds the stores of one Put in flight.
+	// maxGiving bounds the concurrent Store requests of one Put after its walk.
 	maxGiving = 8
-	// maxGiven bounds the bytes of one store request.
+	// maxGiven bounds the bytes of the records in one Store request.
 	maxGiven = wire.MaxBytes / 2
 )
 
-// Put starts to store a record.
+// Put starts to store a record at the nodes nearest to its key. It goes on as the Node is polled.
 func (n *Node) Put(r Record, now time.Time) *Put {
 	p := &Put{walk: *n.newWalk(r.Key, n.cfg.K, now), records: []Record{r}, acks: make([]int, 1),
 		given: make(map[ID]bool)}
@@ -57,9 +58,9 @@ func (n *Node) Put(r Record, now time.Time) *Put {
 	return p
 }
 
-// putRegion starts to store the records of a region of the space around a key. The region holds the
-// keys that share so many bits with the first one that the nodes nearest to them are known once the
-// nodes near the first key are.
+// putRegion starts to store all own records with keys in the region around key, with one walk for all of
+// them. Once the nodes near key are known, it calls more with the number of leading bits that a record's
+// key has to share with key, so that the nodes nearest to it are among the known ones.
 func (n *Node) putRegion(key ID, more func(bits int) []Record, now time.Time) *Put {
 	p := &Put{walk: *n.newWalk(key, 3*n.cfg.K, now), more: more}
 	p.region = n.regionShare()
@@ -69,7 +70,7 @@ func (n *Node) putRegion(key ID, more func(bits int) []Record, now time.Time) *P
 	return p
 }
 
-// giveRecords starts to send records to one node.
+// giveRecords starts to send records to one node, without a walk.
 func (n *Node) giveRecords(to *Contact, records []Record, now time.Time) {
 	p := &Put{walk: walk{node: n, began: now, ended: true}, records: records, acks: make([]int, len(records)),
 		spread: true}
@@ -82,7 +83,7 @@ func (n *Node) giveRecords(to *Contact, records []Record, now time.Time) {
 	n.ops = append(n.ops, p)
 }
 
-// Stored returns the number of nodes that took the record; for several records, the smallest
+// Stored returns the number of nodes that have stored the record; for several records, the smallest such
 // number.
 func (p *Put) Stored() int {
 	if len(p.acks) == 0 {
@@ -91,19 +92,19 @@ func (p *Put) Stored() int {
 	return slices.Min(p.acks)
 }
 
-// RPCs returns the number of requests sent.
+// RPCs returns the number of requests sent so far.
 func (p *Put) RPCs() int { return p.rpcs }
 
-// Enough reports whether so many nodes took the record that lookups will find it, or all were
-// asked. The Put continues until it is Over.
+// Enough reports whether Config.Acks nodes have stored the record, so that lookups will find it, or the Put
+// is over. The Put continues until Over.
 func (p *Put) Enough() bool { return p.done || len(p.acks) > 0 && p.Stored() >= p.node.cfg.Acks }
 
-// Over reports whether the Put has ended.
+// Over reports whether the Put has ended: all its requests were answered or failed.
 func (p *Put) Over() bool { return p.done }
 
 func (p *Put) until() time.Time {
 	if p.spread {
-		return p.began.Add(time.Hour) // each call has its own limit
+		return p.began.Add(time.Hour) // no limit is needed: each request has its own
 	}
 	return p.began.Add(p.node.cfg.Whole)
 }
@@ -134,7 +135,8 @@ func (p *Put) sendReady(now time.Time) {
 	p.done = len(p.left) == 0 && p.flight == 0 && p.calls == 0
 }
 
-// planDeliveries decides which node gets which records, once the nodes near the key are known.
+// planDeliveries fills p.left once the walk is over: each record goes to the k nodes nearest to its key and
+// to all nodes of the region. A record also goes into the store of this node, if this node is near enough.
 func (p *Put) planDeliveries(now time.Time) {
 	n := p.node
 	n.addSizeGuess(&p.walk, now)
@@ -146,7 +148,7 @@ func (p *Put) planDeliveries(now time.Time) {
 	to := make(map[*Contact][]int)
 	for i, r := range p.records {
 		if n.storeRecord(r, now) == Stored {
-			p.acks[i]++ // this node may be among the nearest itself
+			p.acks[i]++ // this node counts, if it is among the nearest
 		}
 		for rank, c := range p.sortByDistance(r.Key, near) {
 			if rank >= n.cfg.K && distanceShare(r.Key, c.ID) > p.region {
@@ -157,26 +159,26 @@ func (p *Put) planDeliveries(now time.Time) {
 			}
 		}
 	}
-	for _, c := range near { // in order of distance, because a map has no order
+	for _, c := range near { // ordered by distance, because the order of a map is random
 		if len(to[c]) > 0 {
 			p.deliverRecords(c, to[c])
 		}
 	}
 }
 
-// sortByDistance returns the nodes sorted by distance from a key.
+// sortByDistance returns a copy of near, sorted by distance from key.
 func (p *Put) sortByDistance(key ID, near []*Contact) []*Contact {
 	out := slices.Clone(near)
 	slices.SortFunc(out, func(a, b *Contact) int { return compareDistance(key, a.ID, b.ID) })
 	return out
 }
 
-// coveredBits returns the number of bits that a key has to share with the target, so that the k
-// nodes nearest to the key are among the nodes near the target.
+// coveredBits returns how many leading bits a key must share with p.target, so that the k nodes nearest to
+// the key are all among near.
 func (p *Put) coveredBits(near []*Contact) int {
 	k := p.node.cfg.K
 	if len(near) == 0 || p.node.table.size < 2*k {
-		return 0 // near holds all nodes of the network
+		return 0 // near contains all nodes of a small network
 	}
 	// All nodes nearer than the last one are known, so all nodes are known that share more bits
 	// with the target than it does. If there are k of them, they are the nearest to each key that
@@ -190,10 +192,10 @@ func (p *Put) coveredBits(near []*Contact) int {
 	if n >= k {
 		return bits
 	}
-	return 8 * len(ID{}) // the target only
+	return 8 * len(ID{}) // covers only the key that equals the target
 }
 
-// deliverRecords queues records for a node, in as many requests as needed.
+// deliverRecords appends the requests that pass the records to a node, split by the limits of a message.
 func (p *Put) deliverRecords(to *Contact, records []int) {
 	for len(records) > 0 {
 		n, bytes := 0, 0

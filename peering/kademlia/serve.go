@@ -10,8 +10,8 @@ import (
 
 var errNothing = errors.New("nothing is stored here")
 
-// Serve answers a request of another node; from is nil if the sender is unknown. The codec bounds
-// the size of a request, the caller its rate.
+// Serve answers a request of another node; from is nil if the sender is unknown. The caller has to limit
+// the size of requests (the codec does) and their rate.
 func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	out := &Response{}
 	if from != nil {
@@ -22,7 +22,7 @@ func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	}
 	switch r.Kind {
 	case Get:
-		// The room that is left in a message after its nodes.
+		// bytes that remain in a message after the largest possible list of nodes
 		room := wire.MaxBytes - wire.MaxNodes*(len(ID{})+2+wire.MaxNodeBytes) - len(r.Targets)*(wire.MaxValues*2+1) - 8
 		out.Found = make([][][]byte, len(r.Targets))
 		for i, key := range r.Targets {
@@ -45,8 +45,9 @@ func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	return out
 }
 
-// answerNodes returns the nodes nearest to a target for an answer to from. Only few of one group
-// are named, because a node that names many of its own could fill the table of the asking node.
+// answerNodes returns at most k nodes nearest to a target for an answer to from, without from itself. It
+// names at most Config.GroupAnswer of one group, because otherwise a node that names many of its own could
+// fill the table of the asking node.
 func (n *Node) answerNodes(target ID, from *Contact) []*Contact {
 	for most := n.cfg.K; ; most = n.cfg.K + spares {
 		var groups groupCount
@@ -63,11 +64,11 @@ func (n *Node) answerNodes(target ID, from *Contact) []*Contact {
 	}
 }
 
-// storeRecord stores a record that another node sent.
+// storeRecord validates and stores a record that another node sent, or that this node publishes.
 func (n *Node) storeRecord(r Record, now time.Time) Code {
 	for _, have := range n.store.keys[r.Key] {
 		if string(have.Bytes) == string(r.Value) && have.Expires.After(now) {
-			return Stored // the same bytes, so that no signature has to be checked
+			return Stored // identical to a stored value: skip the expensive check of its signature
 		}
 	}
 	if n.tooFar(r.Key) {
@@ -77,11 +78,12 @@ func (n *Node) storeRecord(r Record, now time.Time) Code {
 	if err != nil {
 		return Invalid
 	}
-	// A copy, because the value is part of a message that it would keep in memory.
+	// The copy releases the received message, of which the value is a part.
 	return n.store.putValue(r.Key, Value{e, bytes.Clone(r.Value)}, n.publisherShare(), now)
 }
 
-// tooFar reports whether so many nodes are nearer to a key that no lookup of it comes here.
+// tooFar reports whether so many known nodes are nearer to a key (Store.Rank × k) that no lookup of it
+// would ask this node.
 func (n *Node) tooFar(key ID) bool {
 	limit := n.cfg.Store.Rank * n.cfg.K
 	if n.table.size < limit {
@@ -91,22 +93,23 @@ func (n *Node) tooFar(key ID) bool {
 	return len(near) == limit && Nearer(key, near[limit-1].ID, n.self.ID)
 }
 
-// publisherShare returns the number of records that one publisher may have here: four times the
-// share of this node in the records of a publisher with as many keys as allowed, plus a constant.
+// publisherShare returns how many records of one publisher this node stores: four times its expected share
+// of the records of a publisher with Store.Agents keys, plus Store.Publisher.
 func (n *Node) publisherShare() int {
 	return int(4*float64(n.cfg.Store.Agents)*n.regionShare()) + n.cfg.Store.Publisher
 }
 
-// Keep stores a record that was saved before a restart.
+// Keep stores a record that was saved before a restart. It validates the record like one from another node.
 func (n *Node) Keep(r Record, now time.Time) Code { return n.storeRecord(r, now) }
 
-// Kept is a stored record.
+// Kept is a stored record with its properties, for saving to disk.
 type Kept struct {
 	Record
 	Entry
 }
 
-// Changed returns the records stored since the last call, in no order.
+// Changed returns the records that were stored since the last call, in no order. The caller saves them to
+// disk.
 func (n *Node) Changed() []Kept {
 	var out []Kept
 	for key := range n.store.dirty {

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Validator knows the meaning of values.
+// Validator decides which values are valid. The package itself does not interpret values.
 type Validator interface {
-	// Validate returns the properties of a value that was given for a key, or an error if it is not
-	// genuine, does not belong there, or has expired.
+	// Validate returns the properties of a value under a key, or an error if its signature is not valid, it
+	// does not belong under that key, or it has expired.
 	Validate(key ID, value []byte) (Entry, error)
 }
 
-// Entry holds the properties of a value that a Node needs. A key has one value of each publisher,
-// the one with the highest version.
+// Entry holds the properties of a value that a Node needs. Under one key a Node keeps one value of each
+// publisher, the one with the highest version.
 type Entry struct {
 	Publisher ID
-	// Major and Minor are the version: Minor counts if Major is equal.
+	// Major and Minor are the version of the value; Minor is compared if Major is equal.
 	Major, Minor int64
 	Expires      time.Time
 }
 
-// isNewer reports whether e replaces o.
+// isNewer reports whether e has a higher version than o, so that it replaces o.
 func (e Entry) isNewer(o Entry) bool {
 	if e.Major != o.Major {
 		return e.Major > o.Major
@@ -30,7 +30,7 @@ func (e Entry) isNewer(o Entry) bool {
 	return e.Minor > o.Minor
 }
 
-// Value is a value with its properties.
+// Value is a value with the properties that the Validator found.
 type Value struct {
 	Entry
 	Bytes []byte
@@ -39,16 +39,19 @@ type Value struct {
 // StoreConfig bounds the values that a node keeps for others. A zero field means the default that
 // its comment names.
 type StoreConfig struct {
-	Records   int   // 1,000,000
-	Bytes     int64 // 512 MiB
-	PerKey    int   // publishers of one key: 256
-	Publisher int   // records of one publisher, in addition to its share
-	// Agents is the largest number of keys that a publisher is expected to have: of n nodes that
-	// keep k copies each keeps k/n of them. The share of a publisher is four times that: 50,000.
+	Records   int   // all records; default 1,000,000
+	Bytes     int64 // all values; default 512 MiB
+	PerKey    int   // publishers of one key; default 256
+	Publisher int   // constant part of a publisher's limit; default 512
+	// Agents is the largest number of keys that one publisher is expected to have: 50,000. Of n nodes that
+	// store k copies of a key each stores k/n of these keys; a publisher may have four times as many here,
+	// see publisherShare.
 	Agents int
-	// Answer bounds the values of a key in an answer, chosen at random: 64.
+	// Answer is the largest number of values of one key in an answer: 64. If there are more, they are
+	// chosen at random.
 	Answer int
-	// Rank: the node refuses a key if, by its table, Rank times k nodes are nearer to the key: 3.
+	// Rank is how far this node may be from a key, in multiples of k: it refuses a key if it knows Rank × k
+	// nodes that are nearer. Default 3.
 	Rank int
 }
 
@@ -70,29 +73,29 @@ func (c StoreConfig) withDefaults() StoreConfig {
 	return c
 }
 
-// valueStore keeps values for others until they expire.
+// valueStore stores values of other nodes until they expire. The zero value with a cfg is ready.
 type valueStore struct {
 	cfg   StoreConfig
 	keys  map[ID][]Value
-	of    map[ID]int // number of records by publisher
+	of    map[ID]int // number of values of each publisher
 	count int
 	bytes int64
-	// ends holds the keys by the time slot in which a value under them expires.
+	// ends holds the keys to sweep in each time slot, because a value under them expires before its end.
 	ends map[int64]map[ID]struct{}
-	// dirty are the keys with new values since the last Changed.
+	// dirty are the keys with values stored since the last call of Node.Changed.
 	dirty map[ID]struct{}
-	// swept is the last slot whose expired values were removed.
+	// swept is the last slot that sweepExpired has processed.
 	swept int64
 }
 
-// slot is the precision with which expired values are removed. Values in answers are checked to the
-// second.
+// slot is the interval at which expired values are removed. Lookups ignore expired values independently of
+// it.
 const slot = 5 * time.Minute
 
 func slotOf(t time.Time) int64 { return t.UnixMilli() / slot.Milliseconds() }
 
-// putValue keeps a validated value. share is the number of records that its publisher may have
-// here.
+// putValue stores a validated value if the limits allow it. share is the limit for the records of its
+// publisher.
 func (s *valueStore) putValue(key ID, v Value, share int, now time.Time) Code {
 	if !v.Expires.After(now) {
 		return Invalid
@@ -109,8 +112,8 @@ func (s *valueStore) putValue(key ID, v Value, share int, now time.Time) Code {
 			return Old
 		}
 		if !v.isNewer(have.Entry) {
-			// Of one version the first value is kept. A node that sees both can prove that the
-			// publisher signed two.
+			// Two values of one version: the first is kept, so that nodes which differ can prove that the
+			// publisher signed both.
 			return Stored
 		}
 		if s.bytes+int64(len(v.Bytes)-len(have.Bytes)) > s.cfg.Bytes {
@@ -133,7 +136,7 @@ func (s *valueStore) putValue(key ID, v Value, share int, now time.Time) Code {
 	return Stored
 }
 
-// markFresh notes that a value is new under a key.
+// markFresh registers a new value for Changed and for sweepExpired.
 func (s *valueStore) markFresh(key ID, v Value) {
 	s.dirty[key] = struct{}{}
 	at := slotOf(v.Expires) + 1
@@ -143,7 +146,8 @@ func (s *valueStore) markFresh(key ID, v Value) {
 	s.ends[at][key] = struct{}{}
 }
 
-// getValues returns unexpired values under a key, at most Answer of them, chosen at random.
+// getValues returns the unexpired values under a key, at most cfg.Answer of them, chosen at random. The
+// caller must not change the slice, which may be the stored one.
 func (s *valueStore) getValues(key ID, now time.Time, rand *rand.Rand) []Value {
 	list := s.keys[key]
 	if len(list) <= s.cfg.Answer && !slices.ContainsFunc(list, func(v Value) bool { return !v.Expires.After(now) }) {
@@ -157,7 +161,7 @@ func (s *valueStore) getValues(key ID, now time.Time, rand *rand.Rand) []Value {
 	return out
 }
 
-// sweepExpired removes expired values.
+// sweepExpired removes the values that have expired, one time slot after the other.
 func (s *valueStore) sweepExpired(now time.Time) {
 	for upTo := slotOf(now); s.ends != nil && s.swept < upTo; {
 		s.swept++
@@ -168,7 +172,7 @@ func (s *valueStore) sweepExpired(now time.Time) {
 	}
 }
 
-// dropPublisher removes all values of a publisher.
+// dropPublisher removes all values that a publisher signed.
 func (s *valueStore) dropPublisher(publisher ID) {
 	if s.of[publisher] == 0 {
 		return

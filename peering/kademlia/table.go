@@ -5,52 +5,51 @@ import (
 	"time"
 )
 
-// table holds contacts by the number of leading bits that their id shares with the own id (section
-// 2.4). A contact gets in only by answering a request of this node; sending a request or being
-// named by others is not enough. Old contacts keep their places, because a node that has answered
-// for long will probably answer tomorrow (section 4.1).
+// table is the routing table: contacts by the number of leading bits that their id shares with this node's
+// id (section 2.4 of the Kademlia paper). A contact enters only by answering a request of this node;
+// sending a request or being named by others is not enough. Old contacts keep their places, because a node
+// that has answered for long will probably answer tomorrow (section 4.1).
 type table struct {
 	self    ID
 	cfg     *Config
-	buckets []bucket // by shared bits; as many as there are contacts for
+	buckets []bucket // index: shared leading bits; grows as contacts need it
 	size    int
 	groups  map[Group]int
-	// far is the memory for the distances that nearestContacts sorts, reused by each call.
+	// far is a buffer of nearestContacts, reused by each call.
 	far []uint64
 }
 
 type bucket struct {
-	live  []entry // the contact that answered longest ago comes first
-	spare []entry // contacts that answered but found no place; the latest is last
-	// looked is the time of the last lookup in the bucket, changed the time when a contact of it
-	// last came, left or did not answer; both in Unix ms.
+	live  []entry // least recent answer first
+	spare []entry // contacts that answered but found no place; most recent answer last
+	// looked is the time of the last lookup in the bucket. changed is when a contact last came, left or
+	// failed. Both are in Unix ms.
 	looked, changed int64
 }
 
 type entry struct {
 	*Contact
-	lead uint64 // the first bits of the id
-	// seen is the time of the last answer, since the start of the unbroken time in which it is
-	// known. Both are in Unix seconds, half the size of milliseconds: a table has a hundred entries
-	// and more.
+	lead uint64 // first 64 bits of the id, for quick comparison
+	// seen is the time of the last answer, since the time at which the contact entered the table. Both are
+	// in Unix seconds to save memory, because a table has more than a hundred entries.
 	seen, since uint32
-	fails       uint8 // requests in a row without an answer
+	fails       uint8 // consecutive failed requests
 }
 
-// unixSeconds converts a time to the form that entries use.
+// unixSeconds converts a time to the form of entry.seen and entry.since.
 func unixSeconds(t time.Time) uint32 { return uint32(t.Unix()) }
 
-// answeredAt returns the time of the last answer.
+// answeredAt returns the time of the last answer, to the second.
 func (e *entry) answeredAt() time.Time { return time.Unix(int64(e.seen), 0) }
 
-// knownFor returns how long the contact is known, up to its last answer.
+// knownFor returns how long the contact was in the table at its last answer.
 func (e *entry) knownFor() time.Duration { return time.Duration(e.seen-e.since) * time.Second }
 
 func newTable(self ID, cfg *Config) *table {
 	return &table{self: self, cfg: cfg, groups: make(map[Group]int)}
 }
 
-// bucketOf returns the bucket of an id, nil if there is none.
+// bucketOf returns the bucket of an id, nil if the table has none for it yet.
 func (t *table) bucketOf(id ID) *bucket {
 	if n := commonBits(t.self, id); n < len(t.buckets) {
 		return &t.buckets[n]
@@ -78,18 +77,18 @@ func (t *table) getContact(id ID) *Contact {
 	return nil
 }
 
-// hasRoom reports whether a node that is not in the table would get a place.
+// hasRoom reports whether a node would enter the table if it answered now. It is false for contacts of the
+// table.
 func (t *table) hasRoom(c *Contact) bool {
 	b := t.bucketOf(c.ID)
-	if b != nil && (!t.hasPlace(b) || findEntry(b.live, c.ID) >= 0) { // the first condition decides most calls
+	if b != nil && (!t.hasPlace(b) || findEntry(b.live, c.ID) >= 0) { // hasPlace first, because it decides most calls
 		return false
 	}
 	return c.ID != t.self && t.cfg.Admits(c) && t.groupsAllow(b, c)
 }
 
-// hasPlace reports whether a bucket has a free place. If two buckets could hold the whole network,
-// the table takes all of it (section 2.4 splits a bucket for this; a table that is never larger
-// needs no split).
+// hasPlace reports whether a bucket has a free place. A table with fewer than 2k contacts takes any
+// contact, whatever its bucket: section 2.4 of the Kademlia paper splits buckets for this purpose.
 func (t *table) hasPlace(b *bucket) bool { return len(b.live) < t.cfg.K || t.size < 2*t.cfg.K }
 
 // groupsAllow reports whether the limits of groups leave room for a contact, in the bucket and in
@@ -103,7 +102,7 @@ func (t *table) groupsAllow(b *bucket, c *Contact) bool {
 	return b == nil || t.bucketAllows(b.live, c)
 }
 
-// bucketAllows reports whether a list of a bucket has room for one more contact of the same groups.
+// bucketAllows reports whether the limit GroupBucket leaves room for c in a list of a bucket.
 func (t *table) bucketAllows(list []entry, c *Contact) bool {
 	for _, g := range c.Groups {
 		n := 0
@@ -119,8 +118,8 @@ func (t *table) bucketAllows(list []entry, c *Contact) bool {
 	return true
 }
 
-// noteAnswer records that a node answered, and takes it in if there is a place. It reports whether
-// the node is new in the table.
+// noteAnswer records that a node answered and adds its contact if there is a place. It returns true if the
+// contact is new in the table.
 func (t *table) noteAnswer(c *Contact, now time.Time) (taken bool) {
 	ms := now.UnixMilli()
 	if c.ID == t.self || !t.cfg.Admits(c) {
@@ -157,7 +156,7 @@ func (t *table) noteAnswer(c *Contact, now time.Time) (taken bool) {
 		return true
 	}
 	if !t.bucketAllows(b.spare, c) {
-		return false // otherwise a few hosts would soon fill the waiting list
+		return false // without this limit a few hosts would fill the waiting list
 	}
 	if len(b.spare) >= spares {
 		b.spare = slices.Delete(b.spare, 0, 1)
@@ -166,8 +165,8 @@ func (t *table) noteAnswer(c *Contact, now time.Time) (taken bool) {
 	return false
 }
 
-// growEntries returns the list with room for one more entry. It doubles, but not beyond the usual
-// size of a list: a table has some twenty lists, most of them full.
+// growEntries returns the list with room for one more entry. The capacity doubles, but not beyond most, the
+// usual size of a list, because most lists of a table become full and memory would be wasted.
 func growEntries(list []entry, most int) []entry {
 	if len(list) < cap(list) {
 		return list
@@ -193,10 +192,10 @@ func (t *table) countGroups(c *Contact, by int) {
 	}
 }
 
-// noteFailure records that a node did not answer. A contact that failed too often loses its place
-// to the spare that answered last. Without a spare it keeps the place for some more tries, because
-// a portal that is offline for a while would lose its whole table otherwise; it is not named in
-// answers meanwhile.
+// noteFailure records that a node did not answer. A contact that failed maxFail times is replaced by the
+// spare that answered last, and returned as dropped. Without a spare it stays for some more failures,
+// because a portal that is offline for a while would otherwise lose its whole table; meanwhile it is not
+// named in answers.
 func (t *table) noteFailure(id ID, now time.Time) (dropped *entry) {
 	b := t.bucketOf(id)
 	if b == nil {
@@ -232,7 +231,7 @@ func (t *table) failedOnce(id ID) bool {
 	return i >= 0 && b.live[i].fails == 1
 }
 
-// removeNode removes a node from the table.
+// removeNode removes a node from the table and moves the most recent admissible spare to its place.
 func (t *table) removeNode(id ID) {
 	b := t.bucketOf(id)
 	if b == nil {
@@ -260,9 +259,9 @@ func (t *table) removeNode(id ID) {
 	}
 }
 
-// nearestContacts returns the n contacts nearest to a target, nearest first, of those that pass
-// keep (nil: all). Failing contacts are left out. Waiting contacts are included: they answered last
-// and differ from the old contacts that are in most tables, so a walk has fewer steps.
+// nearestContacts returns at most n contacts nearest to a target, nearest first, of those that pass keep
+// (nil: all). Contacts that failed maxFail times are left out. Spares are included: they answered recently
+// and differ from the old contacts that most tables have, so lookups need fewer steps.
 func (t *table) nearestContacts(target ID, n int, keep func(*entry) bool) []*Contact {
 	all := make([]*Contact, 0, n+t.cfg.K)
 	first, far := leadingBits(target), t.far[:0]
@@ -286,10 +285,10 @@ func (t *table) nearestContacts(target ID, n int, keep func(*entry) bool) []*Con
 		take(from, b.live)
 		take(from, b.spare)
 	}
-	// All contacts of one bucket are nearer to the target than all of another. A contact that
-	// shares n bits with this node and differs in the next one is near the target if the target
-	// differs there too, and nearer the fewer bits it shares; otherwise it is far, and farther the
-	// fewer bits it shares.
+	// The buckets can be visited in order of distance: all contacts of one bucket are nearer to the target
+	// than all of another. Take a bucket whose contacts share n bits with this node and differ in the next
+	// one. If the target differs from this node there too, they are near, nearer the smaller n is.
+	// Otherwise they are far, farther the smaller n is.
 	for i := range t.buckets {
 		if len(all) < n && differAfter(t.self, target, i) {
 			add(&t.buckets[i])
@@ -313,7 +312,7 @@ func (t *table) eachContact(yield func(*entry)) {
 	}
 }
 
-// lookedIn notes a lookup near a target.
+// lookedIn records a lookup of the target in its bucket, so that the bucket needs no refresh.
 func (t *table) lookedIn(target ID, now time.Time) {
 	if len(t.buckets) > 0 {
 		t.buckets[min(commonBits(t.self, target), len(t.buckets)-1)].looked = now.UnixMilli()

@@ -10,47 +10,47 @@ import (
 	"time"
 )
 
-// Source returns the node's own records, which it stores at others.
+// Source returns the records that this node publishes.
 type Source interface {
-	// Next returns at most n records with a key of from or more, in order of key. They are valid
-	// for at least another period.
+	// Next returns at most n records with keys of from or more, in order of key. They must be valid for at
+	// least another Period.
 	Next(from ID, n int) []Record
 }
 
-// upkeep is the regular work of a node: it joins, keeps its table up to date, and stores its
-// records again.
+// upkeep is the state of the regular work of a node: it joins, refreshes its table, sweeps its store and
+// stores its own records again.
 type upkeep struct {
-	next time.Time // time of the next work; zero for now
+	next time.Time // time of the next work; zero for at once
 
-	joining int       // lookups of the own id since Join
-	selfAt  time.Time // time of the next one
-	sweepAt time.Time // time of the next sweep of the store
-	shaken  bool      // the distant buckets were refreshed after the join
+	joining int       // number of lookups of the own id since Join
+	selfAt  time.Time // time of the next such lookup
+	sweepAt time.Time // time of the next store.sweepExpired
+	shaken  bool      // buckets were refreshed after the join
 
-	// The sweep of Mine: the key from which records are stored next, the start of this round, and
-	// its duration.
+	// The round in which all records of Mine are stored: the key at which it continues, its start, and its
+	// duration.
 	from   ID
 	round  time.Time
 	period time.Duration
-	paced  time.Time // when the duration was last computed
+	paced  time.Time // when period was last computed
 	region *Put
-	hurry  bool // do not wait for the turn of each region
+	hurry  bool // store all regions without pauses, see Publish
 }
 
 const (
-	maxProbes    = 8 // in flight
-	maxRefreshes = 3 // in flight
-	// maxRegion is the number of records stored in one go.
+	maxProbes    = 8 // concurrent pings
+	maxRefreshes = 3 // concurrent lookups that refresh buckets
+	// maxRegion bounds the records of one putRegion.
 	maxRegion = 4096
 )
 
-// joins are the times after a Join at which the own id is looked up. The nearest nodes learn of a
-// newcomer by the first lookup. The later lookups find nodes that joined at the same time.
+// joins are the times between lookups of the own id after a Join. The first lets the nearest nodes learn of
+// this node. The later ones find nodes that joined at the same time.
 var joins = [...]time.Duration{0, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
 func (u *upkeep) startJoin() { u.joining, u.selfAt, u.next = 0, time.Time{}, time.Time{} }
 
-// keepUp does the work that is due.
+// keepUp does the work that is due and sets upkeep.next. It returns at once if nothing is due.
 func (n *Node) keepUp(now time.Time) {
 	u := &n.upkeep
 	if now.Before(u.next) {
@@ -105,7 +105,7 @@ func laterTime(a, b time.Time) time.Time {
 	return b
 }
 
-// jitterDuration returns d changed at random: up to a fifth less or more.
+// jitterDuration returns d changed at random by up to a fifth, so that nodes do not act in step.
 func (n *Node) jitterDuration(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*n.cfg.Rand.Float64()))
 }
@@ -124,8 +124,9 @@ func (n *Node) lookAtSelf(now time.Time) {
 	n.Find(n.self.ID, now)
 }
 
-// refreshBuckets does a lookup in each bucket without one for a long time (section 2.3), and pings
-// the contact of each bucket that answered longest ago. It returns the time of the next refresh.
+// refreshBuckets starts a lookup in each bucket that had none for too long (section 2.3 of the Kademlia
+// paper), and pings the contact of that bucket whose last answer is the oldest. It returns the time of the
+// next refresh.
 func (n *Node) refreshBuckets(now time.Time) time.Time {
 	running := 0
 	for _, o := range n.ops {
@@ -134,7 +135,7 @@ func (n *Node) refreshBuckets(now time.Time) time.Time {
 		}
 	}
 	next := now.Add(n.cfg.Refresh)
-	// After a join all buckets but the nearest one are refreshed.
+	// After a join all buckets are refreshed at once.
 	fresh := !n.upkeep.shaken && n.upkeep.joining > 0 && n.table.size > 0
 	for i := range n.table.buckets {
 		b := &n.table.buckets[i]
@@ -148,7 +149,7 @@ func (n *Node) refreshBuckets(now time.Time) time.Time {
 			n.lookupBucket(i, now)
 			b.looked = now.Add(n.jitterDuration(every) - every).UnixMilli()
 			due = time.UnixMilli(b.looked).Add(every)
-			// A contact that does not answer and has no replacement must not keep the others from
+			// Failing contacts without a replacement are skipped, because they would keep the others from
 			// being pinged.
 			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 &&
 				now.Sub(b.live[at].answeredAt()) > n.cfg.Refresh {
@@ -166,15 +167,15 @@ func (n *Node) refreshBuckets(now time.Time) time.Time {
 	return next
 }
 
-// refreshInterval is the time between refreshes of a bucket without other lookups: Refresh, and
-// twice as long each time that no contact of it came, left or failed meanwhile, up to RefreshMost.
+// refreshInterval returns the time between refreshes of a bucket without other lookups: Config.Refresh,
+// doubled each time that no contact came, left or failed meanwhile, up to RefreshMost.
 func (n *Node) refreshInterval(b *bucket) time.Duration {
 	same := time.Duration(b.looked-b.changed) * time.Millisecond
 	return min(max(same, n.cfg.Refresh), n.cfg.RefreshMost)
 }
 
-// lookupBucket starts a lookup of nodes in a bucket. It ends when the nearest few to a random point
-// in the bucket have answered, not all k.
+// lookupBucket starts a lookup of a random id in a bucket. It ends when the Alpha nearest nodes have
+// answered, because it serves only the table.
 func (n *Node) lookupBucket(bucket int, now time.Time) {
 	target := flipBit(n.self.ID, n.randomID(), bucket)
 	l := &Lookup{walk: *n.newWalk(target, n.cfg.Alpha, now), mode: forUpkeep}
@@ -182,8 +183,8 @@ func (n *Node) lookupBucket(bucket int, now time.Time) {
 	n.beginLookup(l)
 }
 
-// publishRegion starts to store the next region of Mine if it is due, and returns the time of the
-// next one.
+// publishRegion starts to store the next region of Mine if it is due, and returns the time at which it
+// should be called again.
 func (n *Node) publishRegion(now time.Time) time.Time {
 	u := &n.upkeep
 	never := now.Add(time.Hour)
@@ -191,18 +192,18 @@ func (n *Node) publishRegion(now time.Time) time.Time {
 		return never
 	}
 	if u.joining < 2 {
-		return u.selfAt // a node with few contacts would store at the wrong nodes
+		return u.selfAt // the table is too small to know the nodes nearest to a key
 	}
 	if !u.round.IsZero() && now.Sub(u.paced) >= slot {
-		// A node that joined recently assumed long lives. The rest of the round continues at the
-		// new pace.
+		// A node that joined recently has overestimated how long nodes stay. The round continues with the
+		// new period.
 		u.paced = now
 		if p := n.Period(now); !u.hurry && (p < u.period/2 || p > u.period*2) {
 			u.period, u.round = p, now.Add(-turnShare(p, u.from))
 		}
 	}
 	if u.round.IsZero() {
-		// The first round starts at a random point, as if rounds had always been running.
+		// The first round starts at a random key, so that the nodes of a network do not publish in step.
 		u.period = n.Period(now)
 		if !u.hurry {
 			u.from = n.randomID()
@@ -214,7 +215,7 @@ func (n *Node) publishRegion(now time.Time) time.Time {
 		u.from, u.round = ID{}, u.round.Add(u.period)
 		u.period = n.Period(now)
 		if u.hurry || u.round.Before(now.Add(-u.period)) {
-			u.hurry, u.round = false, now // after a hurried round or a long sleep
+			u.hurry, u.round = false, now // the round was hurried or the machine slept: do not catch up
 		}
 		if next = n.cfg.Mine.Next(u.from, 1); len(next) == 0 {
 			return never
@@ -225,7 +226,7 @@ func (n *Node) publishRegion(now time.Time) time.Time {
 	}
 	first := next[0].Key
 	if two := n.cfg.Mine.Next(first, 2); len(two) == 1 || distanceShare(first, two[1].Key) > n.regionShare() {
-		// The record is alone in its region: asking all nodes around it pays only for many.
+		// For a single record a Put is cheaper than asking all nodes of the region.
 		u.region, u.from = n.Put(next[0], now), nextID(first)
 		if u.from == (ID{}) {
 			u.from = first
@@ -243,7 +244,7 @@ func (n *Node) publishRegion(now time.Time) time.Time {
 		if len(all) > 0 {
 			u.from = nextID(all[len(all)-1].Key)
 			if u.from == (ID{}) {
-				u.from = all[len(all)-1].Key // the last key of the space, once more
+				u.from = all[len(all)-1].Key // the last key of the space: it is stored twice
 			}
 		}
 		return all
@@ -251,7 +252,7 @@ func (n *Node) publishRegion(now time.Time) time.Time {
 	return now.Add(time.Second)
 }
 
-// randomID returns a random id.
+// randomID returns a random id from Config.Rand.
 func (n *Node) randomID() (id ID) {
 	for i := 0; i < len(id); i += 8 {
 		binary.BigEndian.PutUint64(id[i:], n.cfg.Rand.Uint64())
@@ -259,12 +260,12 @@ func (n *Node) randomID() (id ID) {
 	return id
 }
 
-// turnShare returns the time within a period at which the turn of a key comes.
+// turnShare returns when in a period of Mine a key is stored: keys are spread evenly over the period.
 func turnShare(period time.Duration, key ID) time.Duration {
 	return time.Duration(float64(period) * distanceShare(key, ID{}))
 }
 
-// nextID returns the following id, zero after the last.
+// nextID returns the id that follows in numeric order, zero after the last one.
 func nextID(id ID) ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {
@@ -274,9 +275,10 @@ func nextID(id ID) ID {
 	return id
 }
 
-// Period is the time in which all records of Mine are stored again: ln(2)/2, about a third, of the
-// observed mean life of nodes, between half an hour and Republish; Republish until three nodes
-// died. With k copies, all copies of a record are lost with probability (1-e^(-R/L))^k.
+// Period returns the interval R at which all records of Mine are stored again: ln(2)/2 (about a third) of
+// the observed mean lifetime L of nodes, at least half an hour and at most Republish. It is Republish until
+// three nodes have disappeared. With k copies the probability that all copies of a record are lost is
+// (1-e^(-R/L))^k.
 func (n *Node) Period(now time.Time) time.Duration {
 	mean, ok := n.lives.meanLife(n.table, now)
 	if !ok {
@@ -285,14 +287,14 @@ func (n *Node) Period(now time.Time) time.Duration {
 	return min(max(time.Duration(mean*math.Ln2/2), 30*time.Minute), n.cfg.Republish)
 }
 
-// lives adds up how long contacts stayed that are gone.
+// lives sums up how long the contacts that disappeared had been in the table.
 type lives struct {
 	total  float64 // ns
 	deaths float64
 }
 
 func (l *lives) addDeath(e *entry) {
-	// Old observations count half.
+	// Halving weighs old observations less.
 	if l.deaths >= 64 {
 		l.total, l.deaths = l.total/2, l.deaths/2
 	}
@@ -300,7 +302,8 @@ func (l *lives) addDeath(e *entry) {
 	l.deaths++
 }
 
-// meanLife is the maximum-likelihood mean of exponential lives of which some continue.
+// meanLife returns the maximum-likelihood mean in ns of exponentially distributed lifetimes, some of which
+// have not ended. ok is false with fewer than three deaths.
 func (l *lives) meanLife(t *table, now time.Time) (float64, bool) {
 	if l.deaths < 3 {
 		return 0, false
@@ -310,7 +313,7 @@ func (l *lives) meanLife(t *table, now time.Time) (float64, bool) {
 	return total / l.deaths, true
 }
 
-// probeNode pings a node.
+// probeNode pings a node, unless a ping to it is in flight or maxProbes are.
 func (n *Node) probeNode(c *Contact, now time.Time) {
 	if n.probing[c.ID] || len(n.probing) >= maxProbes {
 		return
@@ -319,7 +322,7 @@ func (n *Node) probeNode(c *Contact, now time.Time) {
 	n.sendRequest(&call{to: c, op: probes{n}}, Request{Kind: Ping}, now)
 }
 
-// probes is the operation of all pings: each is one request.
+// probes is the op of all pings. Each ping is one request, so there is nothing left to send.
 type probes struct{ n *Node }
 
 func (probes) sendReady(time.Time)                              {}
@@ -327,9 +330,9 @@ func (probes) Over() bool                                       { return true }
 func (p probes) handleAnswer(c *call, _ *Response, _ time.Time) { delete(p.n.probing, c.to.ID) }
 func (p probes) handleFailure(c *call, _ time.Time)             { delete(p.n.probing, c.to.ID) }
 
-// handOver gives a node that is new in the table the records that it should hold, if this node is
-// the nearest to them that has them. So records survive the nodes that hold them without being
-// stored again more often.
+// handOver sends a node that is new in the table the stored records that belong to it. Of the nodes that
+// have a record only the nearest one known sends it. Records thus survive changes of nodes without being
+// published more often.
 func (n *Node) handOver(c *Contact, now time.Time) {
 	if n.store.count == 0 {
 		return
@@ -355,7 +358,7 @@ func (n *Node) handOver(c *Contact, now time.Time) {
 		}
 	}
 	if len(give) > 0 {
-		sort.Slice(give, func(i, j int) bool { // in the same order each time
+		sort.Slice(give, func(i, j int) bool { // sorted, because the order of a map is random
 			return cmp.Or(compareDistance(c.ID, give[i].Key, give[j].Key),
 				bytes.Compare(give[i].Value, give[j].Value)) < 0
 		})
@@ -363,7 +366,7 @@ func (n *Node) handOver(c *Contact, now time.Time) {
 	}
 }
 
-// Publish stores all of Mine now, region after region, without waiting for their turns.
+// Publish stores all records of Mine now, region after region, instead of spreading them over a Period.
 func (n *Node) Publish() {
 	n.upkeep.from, n.upkeep.hurry, n.upkeep.next = ID{}, true, time.Time{}
 }

@@ -7,50 +7,51 @@ import (
 	"agentsite/peering/kademlia/wire"
 )
 
-// walk asks nodes ever nearer to a target (section 2.3). It is the common part of lookups, puts and
-// upkeep, and Node drives it.
+// walk asks nodes ever nearer to a target (section 2.3 of the Kademlia paper). It is the common part of
+// lookups, puts and upkeep, and the Node drives it.
 //
-// It follows one path. If the path ends without a result, another one starts at other contacts of
-// the table and avoids all nodes of the first, because colluding nodes name only each other
-// (S/Kademlia, section 4.4). So a network without liars pays for one path only.
+// It follows one path. If the path ends without a result, another one starts at other contacts of the table
+// and avoids all nodes of the first, because colluding nodes name only each other (S/Kademlia, section
+// 4.4). In a network without liars only one path is needed.
 type walk struct {
 	node   *Node
 	target ID
 	want   int     // number of nearest nodes that have to answer
-	region float64 // nodes within this share of the space have to answer too
+	region float64 // nodes within this fraction of the id space have to answer too
 	began  time.Time
 	asked  map[ID]bool
 	paths  []*path
-	calls  int // in flight, including soft ones
-	rpcs   int // requests so far
-	// refills is the number of times that contacts of the table were added.
+	calls  int // requests in flight, including soft ones
+	rpcs   int // requests sent so far
+	// refills counts the calls of refillPath that added contacts of the table.
 	refills int
-	// few, if set, bounds the requests in flight to nodes so near that they should have the value
-	// or know the nodes that do.
+	// few, if not 0, bounds the concurrent requests to nodes that are near enough to have the value or to
+	// know the nodes that have it. It avoids requests that are not needed if all goes well.
 	few int
-	op  op // operation that the walk belongs to
-	// request returns the request for a node.
+	op  op // the operation that the walk is part of
+	// request returns the request to send to a node.
 	request func(*cand) Request
-	// satisfied, if set, reports that the walk may end.
+	// satisfied reports whether the walk may end early; nil for never.
 	satisfied func() bool
-	// again reports whether another path is worth its cost.
+	// again reports whether a second path should be tried; nil for never.
 	again func() bool
 	ended bool
 }
 
 type path struct {
 	cands []cand // nearest first
-	// flight is the number of requests in flight that are not soft.
+	// flight is the number of requests in flight that are not soft; at most Config.Alpha.
 	flight int
-	// trouble is set if a near node was late, or a node of the region had no value.
+	// trouble is set if a near node was late, or one in the region had no value. The limit few then no
+	// longer applies.
 	trouble bool
 }
 
-// cand is a node on a path.
+// cand is a node that a path may ask or has asked.
 type cand struct {
 	*Contact
-	far   uint64 // the first bits of its distance from the target
-	depth uint8  // 1 for contacts of the table
+	far   uint64 // first 64 bits of the distance from the target
+	depth uint8  // steps from this node; 1 for contacts of the table
 	state state
 }
 
@@ -58,13 +59,13 @@ type state uint8
 
 const (
 	fresh  state = iota
-	asking       // in flight
-	slow         // in flight, and soft
+	asking       // request in flight
+	slow         // request in flight and soft
 	answered
 	failed
 )
 
-// maxCands bounds the candidates of a path; those beyond are farther than all others.
+// maxCands bounds the candidates of a path to the nearest ones.
 const maxCands = 128
 
 func (n *Node) newWalk(target ID, want int, now time.Time) *walk {
@@ -74,7 +75,7 @@ func (n *Node) newWalk(target ID, want int, now time.Time) *walk {
 	return w
 }
 
-// forkPath starts a path at contacts that were not asked yet, and reports whether there are any.
+// forkPath starts a new path from contacts that were not asked yet. It returns false if there are none.
 func (w *walk) forkPath() bool {
 	n := w.node
 	p := &path{}
@@ -82,7 +83,7 @@ func (w *walk) forkPath() bool {
 		p.addCandidate(w, c, 1)
 	}
 	if len(p.cands) < n.cfg.Alpha {
-		// Contacts of an earlier run, or those given to Join.
+		// Use contacts from before a restart, or those given to Join.
 		for _, c := range n.remembered {
 			if !w.asked[c.ID] {
 				p.addCandidate(w, c, 1)
@@ -96,8 +97,8 @@ func (w *walk) forkPath() bool {
 	return true
 }
 
-// refillPath adds contacts of the table that were not asked, if fewer candidates are left than
-// needed, and reports whether there are any: a third of the nodes that others name may be dead.
+// refillPath adds contacts of the table to the first path when too few nodes have answered, because many of
+// the nodes that others name may be gone. It returns false if nothing was added.
 func (w *walk) refillPath() bool {
 	if w.refills >= maxRefills || len(w.paths) == 0 || len(w.nearestAnswered()) >= w.want {
 		return false
@@ -114,12 +115,13 @@ func (w *walk) refillPath() bool {
 // maxRefills bounds the refills of a walk.
 const maxRefills = 2
 
-// addCandidate adds a node that may be asked.
+// addCandidate adds a node to a path in order of distance, unless it is this node, known, too far or not
+// admitted.
 func (p *path) addCandidate(w *walk, c *Contact, depth uint8) {
 	if c.ID == w.node.self.ID {
 		return
 	}
-	i, found := p.searchCandidate(w, c.ID) // first, because most nodes were named before
+	i, found := p.searchCandidate(w, c.ID) // searched first, because most nodes were named before
 	if found || i >= maxCands || !w.node.cfg.Admits(c) {
 		return
 	}
@@ -129,7 +131,7 @@ func (p *path) addCandidate(w *walk, c *Contact, depth uint8) {
 	}
 }
 
-// knownContacts returns the nearest nodes of a path.
+// knownContacts returns the nearest nodes of a path for Request.Known.
 func (p *path) knownContacts() []*Contact {
 	out := make([]*Contact, min(len(p.cands), wire.MaxHave))
 	for i := range out {
@@ -138,10 +140,10 @@ func (p *path) knownContacts() []*Contact {
 	return out
 }
 
-// nextCandidate returns the nearest node of a path that is still to be asked, nil if all that count
-// were asked: the wanted number, and those in the region. Failed and slow nodes do not count. Nodes
-// asked on another path do not count either, because a path that was led astray would end this one
-// at once. Only few nodes of one group count.
+// nextCandidate returns the nearest node of a path to ask next, nil if enough were asked: the nearest want
+// ones, and all in the region. Failed and slow nodes do not count, nor do nodes asked only on another path:
+// a path that an attacker controls could otherwise end this one. Of one group at most Config.GroupAnswer
+// nodes are asked.
 func (p *path) nextCandidate(w *walk) *cand {
 	live, most := 0, 3*w.node.cfg.K
 	var groups groupCount
@@ -164,7 +166,8 @@ func (p *path) nextCandidate(w *walk) *cand {
 	return nil
 }
 
-// stepWalk sends the requests that may be sent now.
+// stepWalk queues the requests that may be sent now, and ends the walk when no more are needed or
+// Config.Whole is over.
 func (w *walk) stepWalk(now time.Time) {
 	if w.ended {
 		return
@@ -201,20 +204,19 @@ func (w *walk) stepWalk(now time.Time) {
 		if len(w.paths) < w.node.cfg.Paths && w.again != nil && w.again() && w.forkPath() {
 			continue
 		}
-		// For the nearest nodes slow ones count as absent; a walk that has found nothing still
-		// waits for them.
+		// A walk with a result does not wait for slow nodes; one without still does.
 		w.ended = w.calls == 0 || w.again == nil || !w.again()
 		return
 	}
 }
 
-// nearby is the number of region sizes within which a node counts as near: the nodes that it names
-// are in the region.
+// nearby is the distance, in multiples of the region, within which a node counts as near: the nodes that it
+// names are probably in the region.
 const nearby = 8
 
 func (w *walk) isNear(id ID) bool { return distanceShare(w.target, id) <= nearby*w.region }
 
-// countAsked returns the number of near nodes with a request in flight that is not late.
+// countAsked returns the number of near nodes with a request in flight that is not soft.
 func (p *path) countAsked(w *walk) (n int) {
 	for i := range p.cands {
 		c := &p.cands[i]
@@ -228,7 +230,7 @@ func (p *path) countAsked(w *walk) (n int) {
 	return n
 }
 
-// markSlow notes that an answer is late.
+// markSlow records that a request has become soft, so that another may be sent.
 func (w *walk) markSlow(c *call) {
 	c.freePlace()
 	c.path.trouble = c.path.trouble || w.isNear(c.to.ID)
@@ -237,7 +239,7 @@ func (w *walk) markSlow(c *call) {
 	}
 }
 
-// endRequest notes the result of a request.
+// endRequest records that a request ended in the state answered or failed.
 func (w *walk) endRequest(c *call, st state) {
 	w.calls--
 	c.freePlace()
@@ -246,8 +248,8 @@ func (w *walk) endRequest(c *call, st state) {
 	}
 }
 
-// freePlace frees the place of a request on its path, once: nearer nodes may have pushed the node
-// itself out of the path.
+// freePlace stops counting a request in path.flight; a second call has no effect. The state of the
+// candidate cannot be used for this, because nearer nodes may have displaced it from the path.
 func (c *call) freePlace() {
 	if !c.landed {
 		c.landed = true
@@ -263,7 +265,7 @@ func (p *path) candidateOf(w *walk, id ID) *cand {
 	return &p.cands[i]
 }
 
-// searchCandidate returns the index of a node on a path, or the index where it would be inserted.
+// searchCandidate returns the index of a node on a path; if it is not there, the index at which it belongs.
 func (p *path) searchCandidate(w *walk, id ID) (at int, found bool) {
 	far := leadingBits(w.target) ^ leadingBits(id)
 	from, to := 0, len(p.cands)
@@ -278,7 +280,7 @@ func (p *path) searchCandidate(w *walk, id ID) (at int, found bool) {
 	return from, from < len(p.cands) && p.cands[from].far == far && p.cands[from].ID == id
 }
 
-// takeAnswer adds the nodes that another node named.
+// takeAnswer records the answer to a request and adds the nodes that it names, at most k.
 func (w *walk) takeAnswer(c *call, nodes []*Contact, now time.Time) {
 	w.endRequest(c, answered)
 	var groups groupCount
@@ -286,7 +288,7 @@ func (w *walk) takeAnswer(c *call, nodes []*Contact, now time.Time) {
 		if i >= w.node.cfg.K {
 			break
 		}
-		// An honest node does not name more of one group.
+		// an honest node names no more than this of one group
 		if groups.admitContact(n, w.node.cfg.GroupAnswer) {
 			c.path.addCandidate(w, n, c.depth+1)
 			w.node.Hear(n, now)
@@ -296,8 +298,8 @@ func (w *walk) takeAnswer(c *call, nodes []*Contact, now time.Time) {
 
 func (w *walk) takeFailure(c *call) { w.endRequest(c, failed) }
 
-// nearestAnswered returns the nearest nodes that answered on any path, nearest first: at least the
-// wanted number, if so many answered, and all of the region.
+// nearestAnswered returns the nodes that answered on any path, nearest first: the nearest want ones and all
+// in the region, at most 3k, and at most Config.GroupAnswer of one group.
 func (w *walk) nearestAnswered() []*Contact {
 	var all []*Contact
 	for _, p := range w.paths {
@@ -322,11 +324,11 @@ func (w *walk) nearestAnswered() []*Contact {
 	return out
 }
 
-// groupCount counts contacts by group. It lists all groups of the admitted contacts, because they
-// are few.
+// groupCount counts contacts by group. It is a list with one element for each group of each counted
+// contact, because there are few.
 type groupCount []Group
 
-// admitContact counts a contact, unless one of its groups has reached the limit.
+// admitContact counts a contact and returns true, unless one of its groups has reached the limit most.
 func (g *groupCount) admitContact(c *Contact, most int) bool {
 	for _, x := range c.Groups {
 		n := 0
@@ -340,7 +342,7 @@ func (g *groupCount) admitContact(c *Contact, most int) bool {
 		}
 	}
 	if *g == nil && len(c.Groups) > 0 {
-		*g = make(groupCount, 0, 32) // mostly enough for one answer
+		*g = make(groupCount, 0, 32) // enough for most answers
 	}
 	*g = append(*g, c.Groups...)
 	return true
