@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// indexedShare bounds a portal's share of an answer to one in indexedShare, while other portals have
-	// results too.
+	// indexedShare limits the results of one portal to 1/indexedShare of an answer, as long as other
+	// portals have results too.
 	indexedShare = 5
-	// indexedWider is how many times as many are found as are answered with, as
-	// some are left out.
+	// indexedWider is how many times more results are searched for than are returned, because some are left
+	// out.
 	indexedWider = 3
 )
 
-// Prover proves that portals list agents: archive.Archive. It returns a NotFound fault for an agent
-// that may not be shown, and an Unavailable one while a log is being replaced.
+// Prover proves that a portal lists an agent. archive.Archive implements it. Its errors are NotFound for an
+// agent that may not be displayed, and Unavailable while a log is being replaced.
 type Prover interface {
 	Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error)
 	Prove(ctx context.Context, portal record.PortalID, agentID string) (*archive.Proven, error)
 }
 
-// hitOf is an agent of a portal, by its key.
+// hitOf is a cache key: an agent of a portal, by its key in the hash tree.
 type hitOf struct {
 	portal record.PortalID
 	key    record.Hash
 }
 
-// provenHits are agents of other portals with their proofs, each under the head
-// of its portal at that time: to prove one may need all leaves of a portal. The
-// zero value is ready.
+// provenHits caches agents of other portals with their proofs, because a proof may need all leaves of the
+// portal's tree. An entry is valid for one version of the portal's head. The zero value is ready; it is
+// safe for concurrent use.
 type provenHits struct {
 	mu   sync.Mutex // guards list
 	list map[hitOf]provenHit
@@ -65,18 +65,18 @@ func (p *provenHits) put(of hitOf, h provenHit) {
 	p.list[of] = h
 }
 
-// indexed is an answer to federation.OfAll that is being made.
+// indexed is an answer to federation.OfAll under construction.
 type indexed struct {
 	*federation.SearchAnswer
 	own    *record.Head
-	size   int // in bytes, about
+	size   int // approximate size of the answer in bytes
 	places []int
 	per    map[record.PortalID]int
 }
 
-// searchAll searches the agents of all portals shown here, except those of the asking portal, which has
-// them. Agents that cannot be proved just now are left out, because the asking portal has other
-// portals to ask.
+// searchAll searches the agents of all portals that may be displayed, except those of the asking portal.
+// Agents that cannot be proved at this time are left out, because the asking portal can find them
+// elsewhere.
 func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID,
 	q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
@@ -98,7 +98,7 @@ func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID,
 	a := indexed{&federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}, own, len(wire),
 		nil, make(map[record.PortalID]int)}
 	share := max(q.Limit/indexedShare, 1)
-	var behind []int // there was enough of their portals
+	var behind []int // results beyond the share of their portal
 	for i := range page.Results {
 		portal := s.listerOf(&page.Results[i].Agent)
 		switch {
@@ -124,7 +124,7 @@ func (s *Answerer) searchAll(ctx context.Context, asker record.PortalID,
 	return a.SearchAnswer, nil
 }
 
-// listerOf is the portal that lists an agent as it is shown.
+// listerOf returns the portal that lists an agent of the directory.
 func (s *Answerer) listerOf(a *hub.Agent) record.PortalID {
 	if !a.Elsewhere() {
 		return s.Self
@@ -136,7 +136,8 @@ func (s *Answerer) listerOf(a *hub.Agent) record.PortalID {
 	return portal
 }
 
-// addResult adds a result that can be proved and for which there is room.
+// addResult adds a result if it can be proved and fits into the answer; otherwise it is left out without an
+// error. place is its rank in the search.
 func (s *Answerer) addResult(ctx context.Context, a *indexed, portal record.PortalID, place int, r hub.Result) error {
 	var told federation.Told
 	var hit federation.Hit
@@ -171,8 +172,8 @@ func (s *Answerer) addResult(ctx context.Context, a *indexed, portal record.Port
 	return nil
 }
 
-// proveHit is an agent of another portal under its newest head, with that and the
-// card; not ok when it may not be shown, or not just now.
+// proveHit returns an agent of another portal with its proof under the newest head, together with that head
+// and the card. ok is false if the agent may not be displayed or cannot be proved at this time.
 func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told,
 	h federation.Hit, ok bool, err error) {
 	told, head, err := s.Archive.Head(ctx, portal)
@@ -183,7 +184,7 @@ func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID
 	if h, ok := s.proved.get(of, head.Version()); ok {
 		return told, h, true, nil
 	}
-	// While the log is behind the head there is no proof to be found.
+	// If the log held is older than the head, there is no proof under that head.
 	if at, err := s.Replica.Position(ctx, portal); err != nil || at != head.Version() {
 		return told, h, false, err
 	}
@@ -199,8 +200,7 @@ func (s *Answerer) proveHit(ctx context.Context, portal record.PortalID, agentID
 	return told, h, true, nil
 }
 
-// unlessAbsent returns nil for an error that means absent, permanently or just now, and other errors
-// unchanged.
+// unlessAbsent returns nil for NotFound and Unavailable errors, and others unchanged.
 func unlessAbsent(err error) error {
 	if k := fault.As(err).Kind; k == fault.NotFound || k == fault.Unavailable {
 		return nil
@@ -208,7 +208,7 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// rankHits puts the results in the order in which they were found.
+// rankHits sorts the results by their rank in the search.
 func (a *indexed) rankHits() {
 	at := make([]int, len(a.places))
 	for i := range at {

@@ -19,20 +19,20 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Answerer finds this portal's own agents for other portals, with the proof of each listing. On an
-// index portal it finds agents of other portals too. It is safe for concurrent use.
+// Answerer answers searches of other portals for this portal's agents, with the proof of each result. On an
+// index portal it finds agents of other portals too. All fields are required except Tiers. It is safe for
+// concurrent use.
 type Answerer struct {
-	// Self and Host are this portal's id and host, Network the name in everything
-	// signed.
+	// Self is this portal's id, Host the host of its URL, Network the network name in all records.
 	Self    record.PortalID
 	Host    string
 	Network string
 	Replica federation.Replica
-	// Directory finds public agents.
+	// Directory finds the agents that guests may see.
 	Directory Directory
 	Publisher Publisher
-	// Tiers returns the tier of this portal. An index portal proves the records it holds of others by
-	// Archive. Nil for a portal that is no index.
+	// Tiers returns the tier of this portal; nil if it never is an index. With the tier index, Archive
+	// proves the records of other portals that are held here.
 	Tiers   catalog.Tiers
 	Archive Prover
 
@@ -40,21 +40,21 @@ type Answerer struct {
 	proved provenHits
 }
 
-// Directory finds agents for an actor: hub.Service.
+// Directory searches agents as an actor may see them. hub.Service implements it.
 type Directory interface {
 	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
 }
 
-// Publisher proves that a head of this portal covers an agent: publish.Publisher.
+// Publisher proves that the head of this portal covers an agent. publish.Publisher implements it.
 type Publisher interface {
 	Prove(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
 }
 
-// errBetween: a record has changed and the head that covers it is not there
-// yet.
+// errBetween is returned while a stored record is newer than the head, so that no proof exists yet.
 var errBetween = errors.New("between two heads")
 
-// Answer looks for agents. Those that are not published are left out.
+// Answer answers a search of the portal asker. Agents that are not published are left out. It returns a
+// Refusal with ReasonBusy if the agents keep changing meanwhile, and an Invalid error for an invalid query.
 func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 	q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	if err := q.Check(); err != nil {
@@ -88,7 +88,7 @@ func (s *Answerer) Answer(ctx context.Context, asker record.PortalID,
 	return a, err
 }
 
-// publishedKinds are the kinds of agents that portals publish: not the built-in ones.
+// publishedKinds are the kinds of agents that portals publish: all but the built-in ones.
 var publishedKinds = func() []string {
 	var list []string
 	for _, k := range agentkind.Registered() {
@@ -97,7 +97,7 @@ var publishedKinds = func() []string {
 	return list
 }()
 
-// searchKinds finds agents of the kinds of a query that portals publish.
+// searchKinds searches the agents visible to guests, without built-in ones, which are never published.
 func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, error) {
 	if len(q.Kinds) == 0 {
 		q.Kinds = publishedKinds
@@ -110,26 +110,27 @@ func (s *Answerer) searchKinds(ctx context.Context, q hub.Query) (hub.Page, erro
 	return s.Directory.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 }
 
-// An answer is built again while agents change during it, at most so often and after this pause. A portal with many
-// edits has new heads faster than a slow machine proves a page, and half a second is less than searchers wait.
+// An answer is built again if agents changed meanwhile, at most maxTries times with pauses of tryPause.
+// Many edits may produce heads faster than a slow machine proves a page; half a second in all is less than
+// the asking portal waits.
 const (
 	maxTries = 10
 	tryPause = 50 * time.Millisecond
 )
 
-// maxHits bounds the cached agents with record and proof, of some 3 KiB each.
+// maxHits bounds the cached agents with record and proof; each takes about 3 KiB.
 const maxHits = 4096
 
-// ready caches agents found under one head, with their proofs, because the same agents are found
-// again.
+// ready caches this portal's agents with their proofs under one head, because the same agents are found
+// often. The zero value is ready; it is safe for concurrent use.
 type ready struct {
 	mu   sync.Mutex // guards the rest
-	wire []byte     // of the head
+	wire []byte     // encoded form of head
 	head *record.Head
-	hits map[record.Hash]federation.Hit // by key
+	hits map[record.Hash]federation.Hit // by key in the hash tree
 }
 
-// cachedHead returns the head in wire, and empties the cache when the head has changed.
+// cachedHead returns the decoded head, and empties the cache if it is another one than before.
 func (r *ready) cachedHead(network string, wire []byte) (*record.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,14 +164,15 @@ func (r *ready) put(head *record.Head, key record.Hash, h federation.Hit) {
 	}
 }
 
-// newestHead returns the cached head; ok is false if it does not have the version of the newest.
+// newestHead returns the cached head; ok is false if it does not have version v.
 func (r *ready) newestHead(v record.Version) (head *record.Head, wire []byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.head, r.wire, r.head != nil && r.head.Version() == v
 }
 
-// ownHead returns this portal's newest head, which is read when it is another.
+// ownHead returns this portal's newest head, decoded and encoded. It is read from the Replica only if it
+// changed. Before the first head it returns errBetween.
 func (s *Answerer) ownHead(ctx context.Context) (*record.Head, []byte, error) {
 	standing, err := s.Replica.Standing(ctx, s.Self)
 	if err != nil {
@@ -190,7 +192,8 @@ func (s *Answerer) ownHead(ctx context.Context) (*record.Head, []byte, error) {
 	return head, wire, err
 }
 
-// proveHits builds the answer from the agents found, with all proofs under one head.
+// proveHits builds the answer from search results, with all proofs under one head. It returns errBetween if
+// a record is newer than that head.
 func (s *Answerer) proveHits(ctx context.Context, page hub.Page) (*federation.SearchAnswer, error) {
 	head, wire, err := s.ownHead(ctx)
 	if err != nil {
@@ -212,7 +215,7 @@ func (s *Answerer) proveHits(ctx context.Context, page hub.Page) (*federation.Se
 	return out, nil
 }
 
-// cachedHit is hit, unless it is ready.
+// cachedHit is buildHit with a cache.
 func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool,
 	err error) {
 	if h, ok := s.ready.get(head, key); ok {
@@ -224,8 +227,8 @@ func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.
 	return h, ok, err
 }
 
-// buildHit is the record of an agent with the proof that the head covers it; false
-// when it is not published.
+// buildHit returns the record of an agent with the proof that the head covers it. ok is false if the agent
+// is not published; errBetween means that its record is newer than the head.
 func (s *Answerer) buildHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool,
 	err error) {
 	wire, err := s.Replica.Agent(ctx, s.Self, key)

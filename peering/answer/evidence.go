@@ -10,7 +10,9 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Record implements hub.Network. It reads the Replica, which also has this portal's own agents.
+// Record implements hub.Network: it returns the signed record of an agent with the card and head of its
+// portal, and with prove the proof between them. It works for this portal's own agents too. It returns
+// NotFound if there is no record or the agent may not be displayed.
 func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
 	none := fault.New(fault.NotFound, "No signed record of %s is here.", a.Handle())
 	portal, id, read := n.cfg.Self, record.AgentID(n.cfg.Self, translate.LocalID(a.ID)), n.cfg.Replica.Agent
@@ -69,12 +71,12 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 	return e, err
 }
 
-// maxProved is of how many agents a tree is built for one proof: it takes
-// about 300 ns for each.
+// maxProved is the largest log for which a hash tree is built for a single proof, which takes about 300 ns
+// for each agent.
 const maxProved = 100_000
 
-// proveListing returns the proof of an agent among the records of its portal that are held here. A head
-// covers it only if they are whole.
+// proveListing returns the proof of an agent in the tree of its portal's records that are held here. It is
+// valid under the head only if the log is complete; the caller checks that.
 func (n *Network) proveListing(ctx context.Context, portal record.PortalID, key record.Hash) (*record.Proof, error) {
 	tree := new(record.Tree)
 	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
@@ -87,7 +89,7 @@ func (n *Network) proveListing(ctx context.Context, portal record.PortalID, key 
 	return tree.Prove(key), nil
 }
 
-// describeRecord fills in the fields of a record that the directory does not show.
+// describeRecord copies those fields of a record to e that hub.Agent does not have.
 func describeRecord(e *hub.Evidence, r *record.Record, body *record.Agent) {
 	e.Hash, e.Key = r.Hash.String(), string(r.Key)
 	e.Issued, e.Expires = time.UnixMilli(r.Issued).UTC(), time.UnixMilli(r.Expires).UTC()

@@ -12,20 +12,20 @@ import (
 	"agentsite/peering/search"
 )
 
-// NetworkConfig is the configuration of a Network. Every field is required.
+// NetworkConfig is the configuration of a Network. Every field is required except Searcher.
 type NetworkConfig struct {
-	// Self is this portal's id, Name the network in everything signed.
+	// Self is this portal's id, Name the network name in all records.
 	Self     record.PortalID
 	Name     string
 	Replica  federation.Replica
 	Registry federation.Registry
 	Catalog  *catalog.Catalog
-	// Searcher asks portals that are not wholly held; nil to ask none.
+	// Searcher asks portals whose agents are not all held here; nil to ask none.
 	Searcher *search.Searcher
 }
 
-// Network answers for the agents of other portals, from the Catalog where they
-// are held and by the Searcher where not. It implements hub.Network.
+// Network gives the hub access to agents of other portals: those held here from the Catalog, others by the
+// Searcher. It implements hub.Network.
 type Network struct {
 	*catalog.Catalog
 	cfg NetworkConfig
@@ -33,11 +33,12 @@ type Network struct {
 
 var _ hub.Network = (*Network)(nil)
 
-// NewNetwork returns a Network.
+// NewNetwork returns a Network. It starts no goroutines.
 func NewNetwork(cfg NetworkConfig) *Network { return &Network{cfg.Catalog, cfg} }
 
-// Find implements hub.Network. It reads memory and asks the Gatekeeper, so that an operator's decision
-// applies at once. An agent that is not held is requested from its portal, which may take a while.
+// Find implements hub.Network: it returns an agent by its handle. The policy is checked for each call, so
+// that an operator's decision applies at once. An agent that is not held here is requested from its portal,
+// for up to some seconds. It returns NotFound if there is none.
 func (n *Network) Find(ctx context.Context, name, host string) (hub.Agent, error) {
 	host = strings.ToLower(host)
 	if a, ok := n.Named(name, host); ok {

@@ -1,5 +1,6 @@
-// Package catalog shows the agents of other portals in the directory. It decides which portals are
-// shown, keeps the shown agents of each, and their summaries for searches.
+// Package catalog keeps the agents of other portals in this portal's directory. It decides from the
+// registry which portals' agents are displayed, and holds the summaries by which remote search chooses
+// portals.
 package catalog
 
 import (
@@ -20,7 +21,8 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Directory is where agents of other portals are found: hub.Service.
+// Directory is the directory that holds the agents. hub.Service implements it: Learn adds or replaces
+// agents of other portals, Unlearn removes them by network id.
 type Directory interface {
 	Learn(list []hub.Agent)
 	LearnAll(next func() (hub.Agent, bool))
@@ -28,47 +30,50 @@ type Directory interface {
 	Learned(id string) (hub.Agent, bool)
 	LearnedAs(name, portal string) []hub.Agent
 	LearnedFrom(portal string) []string
-	// Builtin returns the built-in agent of this portal that has a name.
+	// Builtin returns the built-in agent with that name of this portal.
 	Builtin(name string) (hub.Agent, bool)
 }
 
-// Config is the configuration of a Catalog.
+// Config is the configuration of a Catalog. Every field is required except those with a meaning of nil.
 type Config struct {
-	// Self and Host are this portal's id and host.
+	// Self is this portal's id, Host the host of its URL.
 	Self record.PortalID
 	Host string
-	// Tiers says how much is kept of others; nil for all.
+	// Tiers returns the tier of this portal; nil means that it keeps all records.
 	Tiers Tiers
-	// Network is the name in everything signed.
+	// Network is the network name that all records contain.
 	Network  string
 	Replica  federation.Replica
 	Registry Registry
-	// Directory is where the agents are shown.
+	// Directory receives the agents to display.
 	Directory Directory
-	// Verdicts returns the liveness of agents; nil if it is never known.
+	// Verdicts returns the liveness of agents; nil leaves it unknown.
 	Verdicts Verdicts
 	Log      *slog.Logger
 }
 
-// Registry knows the other portals, and the operator's policy for their agents: federation.Peers.
+// Registry holds the other portals and the operator's policy on their agents. federation.Peers implements
+// it.
 type Registry interface {
 	federation.Registry
-	// Imports reports whether an agent may be shown.
+	// Imports reports whether the policy allows to display an agent.
 	Imports(a *record.Agent) bool
-	// Changed returns a channel that is closed when the data about portals changes; nil to check every
-	// two seconds only.
+	// Changed returns a channel that is closed at the next change of a portal or of the policy. A nil
+	// channel means that changes are found only every settleEvery.
 	Changed() <-chan struct{}
 }
 
-// Tiers returns how much is kept of other portals: federation.Tiers.
+// Tiers returns how much this portal keeps of others, one of the record.Tier constants. federation.Tiers
+// implements it.
 type Tiers interface{ Tier() string }
 
-// Verdicts returns the verdict on the liveness of an agent, by its id in the network: live.Service.
+// Verdicts returns the liveness of an agent by its network id, as judged from all reports. live.Service
+// implements it.
 type Verdicts interface {
 	Verdict(portal record.PortalID, agentID string) livereport.Verdict
 }
 
-// LivenessOf returns a verdict as the directory shows it.
+// LivenessOf converts a verdict to the form of the directory. Without any report the state is hub.Unknown.
 func LivenessOf(v livereport.Verdict) hub.Liveness {
 	l := hub.Liveness{State: hub.Unknown, CheckedAt: v.At, Reason: v.Reason}
 	if v.Reach != 0 {
@@ -77,48 +82,50 @@ func LivenessOf(v livereport.Verdict) hub.Liveness {
 	return l
 }
 
-// Catalog shows agents of other portals in the directory: of admitted portals with a valid head. It
-// implements Directory. Create it with New and keep Run running.
+// Catalog displays the agents of other portals in the directory: of each portal that the policy allows and
+// whose head has not expired. It implements replication.Directory. Create it with New and keep Run running;
+// it is safe for concurrent use.
 type Catalog struct {
 	cfg Config
 
-	settling sync.Mutex // held by whoever settles: one at a time
+	settling sync.Mutex // held by Reconcile, so that only one runs at a time
 	wake     chan struct{}
-	view     atomic.Pointer[view] // never nil
-	rules    atomic.Int64         // grows with Reread
+	view     atomic.Pointer[view] // state for queries; never nil
+	rules    atomic.Int64         // version of the policy; increased by Reread
 	sought   soughtPortals
 
-	mu       sync.Mutex // guards the following fields
+	mu       sync.Mutex // guards the fields below; may be locked while stand.turn is held
 	portals  map[record.PortalID]*stand
-	portable map[string][]listing // by id, of agents with their own key
-	handles  map[string]string    // of their other listings, to id
+	portable map[string][]listing // listings of agents with their own key, by agent id
+	handles  map[string]string    // agent id by each handle (name@host) other than the displayed one
 }
 
-// stand is how the agents of one portal stand in the directory.
+// stand is the state of one portal's agents in the directory.
 type stand struct {
 	id record.PortalID
-	// turn is held while agents of the portal move in or out, also while the Replica is read: records put
-	// meanwhile must come after those that are read. It guards the other fields.
+	// turn guards the fields below. It is held while the portal's agents are added or removed, and while
+	// the Replica is read for this purpose, so that records which Put receives meanwhile are added after
+	// the older ones that were read.
 	turn  sync.Mutex
 	shown shown
-	card  *record.Card // when it is shown
+	card  *record.Card // current card; valid while shown is not zero
 }
 
-// shown is how agents of a portal are shown; the zero value: not at all.
+// shown is how the agents of a portal are displayed; the zero value means that they are not.
 type shown struct {
 	host     string
 	verified bool
-	rules    int64 // turn of the policy, see Reread
+	rules    int64 // Catalog.rules when the policy was applied
 }
 
-// Everything is looked at every settleEvery, because heads end, and when there
-// is news, but not more often than once in settlePause.
+// Run calls Reconcile every settleEvery, because heads expire, and earlier after a change, but at most once
+// in settlePause.
 const (
 	settleEvery = 2 * time.Second
 	settlePause = 100 * time.Millisecond
 )
 
-// New returns a Catalog that shows nothing yet.
+// New returns a Catalog without agents. A nil Log discards the log.
 func New(cfg Config) *Catalog {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -129,13 +136,14 @@ func New(cfg Config) *Catalog {
 	return c
 }
 
-// Load shows all agents that are held, once, at the start. See hub.Network.
+// Load displays all agents that the Replica holds. It is called once at the start, see hub.Network. It
+// fails only when ctx ends.
 func (c *Catalog) Load(ctx context.Context) error {
 	c.Reconcile(ctx)
 	return ctx.Err()
 }
 
-// Run applies changes until ctx ends.
+// Run applies changes of the registry, the policy and the records to the directory until ctx ends.
 func (c *Catalog) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		news := c.cfg.Registry.Changed()
@@ -155,30 +163,31 @@ func (c *Catalog) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reread makes the next Reconcile ask again which agents are shown at all: the
-// policy is another one.
+// Reread must be called after the import policy changed: the next Reconcile applies it to all agents. It
+// does not block.
 func (c *Catalog) Reread() {
 	c.rules.Add(1)
 	c.Changed("")
 }
 
-// Changed implements Directory.
+// Changed implements replication.Directory. It wakes Run and does not block.
 func (c *Catalog) Changed(record.PortalID) {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look at everything anyway
+	default: // a Reconcile of all portals is pending already
 	}
 }
 
-// Reconcile brings the directory in line with the Registry's current portals, and returns when that is
-// done.
+// Reconcile makes the directory match the registry and the policy now, and then replaces the view for
+// queries. It returns when that is done.
 func (c *Catalog) Reconcile(ctx context.Context) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	now := clock.Now()
 	peers := c.cfg.Registry.Portals(ctx)
 	want := c.wantedPortals(ctx, peers, now)
-	// Out before in: of two portals of one host the other may take its place.
+	// Agents are removed before others are added, because of two portals with one host only one is
+	// displayed.
 	for _, s := range c.listAll() {
 		if want[s.id] != s.shownNow() {
 			c.hideAgents(ctx, s, want[s.id])
@@ -192,8 +201,8 @@ func (c *Catalog) Reconcile(ctx context.Context) {
 	c.view.Store(newView(c.cfg, peers, want, now))
 }
 
-// wantedPortals says which portals are shown, and how. When several have the same
-// host, those that were not seen to be there give way to the one that was.
+// wantedPortals returns the portals whose agents should be displayed, and how. If several portals claim the
+// same host, and one of them was verified at it, only that one is displayed.
 func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, now time.Time) map[record.PortalID]shown {
 	want := make(map[record.PortalID]shown)
 	proved := make(map[string]bool)
@@ -218,7 +227,7 @@ func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, no
 	return want
 }
 
-// isCurrent reports whether a portal's word for its agents holds.
+// isCurrent reports whether a portal's state allows to display its agents and its head has not expired.
 func isCurrent(p federation.Peer, now time.Time) bool {
 	switch p.State {
 	case federation.Pending, federation.Denied, federation.Quarantined, federation.Stale:
@@ -254,13 +263,13 @@ func (s *stand) shownNow() shown {
 	return s.shown
 }
 
-// Clear implements Directory.
+// Clear implements replication.Directory.
 func (c *Catalog) Clear(portal record.PortalID) {
 	c.hideAgents(context.Background(), c.stateOf(portal), shown{})
-	c.Changed(portal) // the covered records are read again
+	c.Changed(portal) // Reconcile reads the covered records again
 }
 
-// hideAgents takes the agents of a portal out, unless they stay under its host.
+// hideAgents removes the agents of a portal from the directory, unless want keeps them under the same host.
 func (c *Catalog) hideAgents(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -275,8 +284,8 @@ func (c *Catalog) hideAgents(ctx context.Context, s *stand, want shown) {
 	c.dropListings(ctx, s.id)
 }
 
-// fillAgents shows the agents of a portal that the Replica holds and a head covers,
-// in another way than now.
+// fillAgents adds the agents of a portal to the directory as want says. It reads the records that the
+// Replica holds and a head covers. It does nothing if they are displayed this way already.
 func (c *Catalog) fillAgents(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -289,13 +298,13 @@ func (c *Catalog) fillAgents(ctx context.Context, s *stand, want shown) {
 		err = c.readAgents(ctx, s)
 	}
 	if err != nil {
-		// The next Reconcile tries again.
+		// The zero value makes the next Reconcile try again.
 		s.shown = shown{}
 		c.cfg.Log.Warn("read agents of a portal", "portal", s.id, "error", err)
 	}
 }
 
-// Card returns the card of a portal.
+// Card returns the current card of a portal from the Replica. It is an error if the Replica has none.
 func (c *Catalog) Card(ctx context.Context, id record.PortalID) (*record.Card, error) {
 	wire, err := c.cfg.Replica.Card(ctx, id)
 	if err != nil {
@@ -312,10 +321,10 @@ func (c *Catalog) Card(ctx context.Context, id record.PortalID) (*record.Card, e
 	return card, nil
 }
 
-// batch is how many records are read before they are put.
+// batch is how many records one call of Directory.Learn adds when a portal is read.
 const batch = 1024
 
-// readAgents puts all agents of a portal; the caller must hold its turn.
+// readAgents adds all covered agents of a portal to the directory. The caller holds s.turn.
 func (c *Catalog) readAgents(ctx context.Context, s *stand) error {
 	var list []*record.Record
 	err := c.cfg.Replica.Covered(ctx, s.id, 0, func(wire []byte) bool {
@@ -337,14 +346,15 @@ func (c *Catalog) readAgents(ctx context.Context, s *stand) error {
 	return err
 }
 
-// Put implements Directory.
+// Put implements replication.Directory. Records of a portal that is not displayed are ignored; they are
+// read when it is.
 func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 	ctx := context.Background()
 	c.mu.Lock()
 	s := c.portals[portal]
 	c.mu.Unlock()
 	if s == nil {
-		c.Changed(portal) // it reads the kept records
+		c.Changed(portal) // Reconcile reads them from the Replica
 		return
 	}
 	s.turn.Lock()
@@ -354,7 +364,8 @@ func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 	}
 }
 
-// putAgents shows records of a portal; the caller must hold its turn.
+// putAgents adds the agents in the records to the directory, and removes those that are deleted or that the
+// policy excludes. The caller holds s.turn.
 func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record) {
 	var out []string
 	in := make([]hub.Agent, 0, len(list))
@@ -382,12 +393,13 @@ func (c *Catalog) putAgents(ctx context.Context, s *stand, list []*record.Record
 	c.cfg.Directory.Learn(in)
 }
 
-// buildAgent is a record as it is shown.
+// buildAgent converts a record to an agent of the directory, with its liveness. The record must have been
+// admitted by a record.Gate.
 func (c *Catalog) buildAgent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
 	a, err := translate.Agent(card, body)
 	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
 	if isPortable(a.ID) {
-		a.PortalID = string(r.Portal) // the record carries ids of its own
+		a.PortalID = string(r.Portal) // the agent's id does not contain that of its portal
 	}
 	if c.cfg.Verdicts != nil {
 		portal, _ := translate.Local(a.ID)
@@ -396,7 +408,7 @@ func (c *Catalog) buildAgent(card *record.Card, r *record.Record, body *record.A
 	return a, err
 }
 
-// Remove implements Directory.
+// Remove implements replication.Directory. Ids that belong to other portals are ignored.
 func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 	s := c.stateOf(portal)
 	s.turn.Lock()
@@ -414,7 +426,8 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 	c.cfg.Directory.Unlearn(out)
 }
 
-// Refresh shows agents anew, by their ids in the network, because their liveness has changed.
+// Refresh updates the given agents of a portal in the directory after their liveness changed. Ids are
+// network ids.
 func (c *Catalog) Refresh(portal record.PortalID, ids []string) {
 	c.mu.Lock()
 	s := c.portals[portal]
@@ -435,8 +448,8 @@ func (c *Catalog) Refresh(portal record.PortalID, ids []string) {
 	}
 }
 
-// heldRecord returns the record of an agent that is kept and that a head covers, nil
-// when none is.
+// heldRecord returns the record of an agent that the Replica holds and a head covers. It is nil if there is
+// none, for a deleted agent, and after an error.
 func (c *Catalog) heldRecord(ctx context.Context, portal record.PortalID, id string) *record.Record {
 	wire, err := c.cfg.Replica.CoveredAgent(ctx, portal, record.AgentKey(id))
 	if err != nil || wire == nil {

@@ -14,20 +14,20 @@ import (
 // once, with the listing of the first portal: those with a proved domain come first, then the order is
 // by id.
 
-// listing is one portal's entry of such an agent.
+// listing is one portal's entry of a portable agent.
 type listing struct {
 	portal record.PortalID
 	name   string
 	as     shown
 }
 
-// maxListings bounds how many portals' listings of one agent are remembered.
+// maxListings bounds the portals whose listings of one agent are kept.
 const maxListings = 16
 
 func isPortable(id string) bool { return strings.HasPrefix(id, "a1") }
 
-// noteListing notes that a portal lists a portable agent, or does no more, and shows
-// it accordingly; the caller must hold the portal's turn.
+// noteListing records that a portal lists a portable agent (or with gone that it does not any more), and
+// updates the directory. The caller holds s.turn.
 func (c *Catalog) noteListing(ctx context.Context, s *stand, id, name string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Catalog) noteListing(ctx context.Context, s *stand, id, name string, go
 	c.showAgents(ctx, id, list)
 }
 
-// dropListings removes a portal's listings of portable agents.
+// dropListings removes all listings by a portal, and updates the directory.
 func (c *Catalog) dropListings(ctx context.Context, portal record.PortalID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,9 @@ func (c *Catalog) dropListings(ctx context.Context, portal record.PortalID) {
 	}
 }
 
-// showAgents shows a portable agent as its listings want it. The caller must hold
-// mu, which keeps the listings in order: there are few such agents.
+// showAgents displays a portable agent by the best of its listings, or removes it if there is none. The
+// list replaces the listings kept. The caller holds mu, also during reads of the Replica; this is
+// acceptable because there are few such agents.
 func (c *Catalog) showAgents(ctx context.Context, id string, list []listing) {
 	for _, l := range c.portable[id] {
 		delete(c.handles, l.name+"@"+l.as.host)
@@ -81,7 +82,8 @@ func (c *Catalog) showAgents(ctx context.Context, id string, list []listing) {
 	c.cfg.Directory.Unlearn([]string{id})
 }
 
-// listedAs is a portable agent as a portal lists it.
+// listedAs builds a portable agent from the record of one portal; ok is false if the Replica does not hold
+// a valid one.
 func (c *Catalog) listedAs(ctx context.Context, l listing, id string) (hub.Agent, bool) {
 	r := c.heldRecord(ctx, l.portal, id)
 	if r == nil {

@@ -12,13 +12,14 @@ import (
 	"agentsite/peering/translate"
 )
 
-// errNotShown is of an agent that this portal's import policy leaves out.
+// errNotShown is returned for an agent that the import policy excludes.
 var errNotShown = errors.New("it is not shown here")
 
-// Partial returns the portals that may be shown and are not fully replicated.
+// Partial returns the portals that are displayed but whose agents are not all held here; remote search asks
+// them. The caller must not change the slice.
 func (c *Catalog) Partial() []federation.Peer { return c.view.Load().partly }
 
-// PartialPortal returns one of Partial.
+// PartialPortal returns the portal with that id if it is one of Partial.
 func (c *Catalog) PartialPortal(id record.PortalID) (federation.Peer, bool) {
 	v := c.view.Load()
 	at, ok := v.partlyAt[id]
@@ -28,14 +29,15 @@ func (c *Catalog) PartialPortal(id record.PortalID) (federation.Peer, bool) {
 	return v.partly[at], true
 }
 
-// Indexes returns the index portals that are shown.
+// Indexes returns the displayed portals of the tier index, which answer searches for other portals too. The
+// caller must not change the slice.
 func (c *Catalog) Indexes() []federation.Peer { return c.view.Load().indexes }
 
-// SummaryOnly reports whether of other portals only summaries are kept.
+// SummaryOnly reports whether the tier of this portal keeps only summaries of other portals.
 func (c *Catalog) SummaryOnly() bool { return c.view.Load().tier == record.TierSummary }
 
-// Standing returns a portal if searches ask it (known), and reports whether all
-// of it is held here. This portal itself is held.
+// Standing returns a portal if it is one of Partial (known), and reports whether all its agents are held
+// here (held). This portal counts as held.
 func (c *Catalog) Standing(id record.PortalID) (p federation.Peer, known, held bool) {
 	if p, ok := c.PartialPortal(id); ok {
 		return p, true, false
@@ -48,14 +50,15 @@ func (c *Catalog) Standing(id record.PortalID) (p federation.Peer, known, held b
 	return p, false, id == c.cfg.Self
 }
 
-// ShowsHost reports whether agents of the portal at a host are shown.
+// ShowsHost reports whether agents of the portal at a host are in the directory. The host must be in lower
+// case.
 func (c *Catalog) ShowsHost(host string) bool {
 	s := c.view.Load().byHost[host]
 	return s != nil && s.shown
 }
 
-// Collapsed reports whether the agents of the portal at a host are left out
-// because its head has expired, and when that head was issued.
+// Collapsed reports whether the agents of the portal at a host are left out because its head has expired;
+// issued is the time at which that head was signed.
 func (c *Catalog) Collapsed(host string) (issued time.Time, ok bool) {
 	s := c.view.Load().byHost[host]
 	if s == nil || s.folded == 0 {
@@ -64,29 +67,31 @@ func (c *Catalog) Collapsed(host string) (issued time.Time, ok bool) {
 	return s.issued, true
 }
 
-// PolicyVersion grows when other agents may be shown than before.
+// PolicyVersion returns a number that increases with each change of the import policy, as part of cache
+// keys.
 func (c *Catalog) PolicyVersion() int64 { return c.rules.Load() }
 
-// NoteSought notes that a portal became known because of a search for one of its agents.
+// NoteSought records that a portal became known because of a search for one of its agents, for display in
+// Source.
 func (c *Catalog) NoteSought(portal record.PortalID) { c.sought.notePortal(portal) }
 
-// Learned returns an agent that is shown by its id in the network.
+// Learned returns an agent of another portal from the directory, by its network id.
 func (c *Catalog) Learned(id string) (hub.Agent, bool) { return c.cfg.Directory.Learned(id) }
 
-// Owner returns the portal that lists an agent, and where it is: the one in the
-// agent's id, because several portals may claim one host.
+// Owner returns the id and address of the portal that lists an agent. The portal in the agent's id takes
+// precedence over the one at its host, because several portals may claim one host.
 func (c *Catalog) Owner(a hub.Agent) (id record.PortalID, url string) {
 	if s := c.view.Load().byHost[a.Portal]; s != nil {
 		id, url = s.id, s.url
 	}
 	if of, _ := translate.Local(a.ID); of != "" && of != id {
-		id = of // at the same host: the same origin
+		id = of // it claims the same host, so the address is the same
 	}
 	return id, url
 }
 
-// Named returns the agent of a handle. If several portals claim the host, the portal proved to be at
-// the host comes first, then the order is by id.
+// Named returns the agent with a handle. If several portals claim the host, the one verified at it takes
+// precedence, then the order is by id.
 func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
 	list := c.cfg.Directory.LearnedAs(name, host)
 	for _, a := range list {
@@ -106,9 +111,9 @@ func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
 	return c.cfg.Directory.Learned(id)
 }
 
-// Builtin returns a built-in agent of the portal at a host. Built-in agents are in no portal's records,
-// because every portal has its own: the one of this portal describes the other. It may be called once its
-// portal is known here and allowed.
+// Builtin returns a built-in agent of the portal at a host. No records exist for built-in agents, because
+// every portal has its own, so the description comes from the agent of the same name of this portal. ok is
+// false if the portal is unknown or not allowed.
 func (c *Catalog) Builtin(ctx context.Context, name, host string) (hub.Agent, bool) {
 	s := c.view.Load().byHost[host]
 	if s == nil || !c.cfg.Registry.Decide(ctx, s.id, s.url).Show {
@@ -123,7 +128,8 @@ func (c *Catalog) Builtin(ctx context.Context, name, host string) (hub.Agent, bo
 	return a, err == nil
 }
 
-// Present returns an agent that is not held as it is shown.
+// Present converts a record that is not held here, such as one in a search answer, to an agent for display.
+// It returns errNotShown if the policy excludes the agent.
 func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
 	body, ok := r.Body.(*record.Agent)
 	if !ok || !c.cfg.Registry.Imports(body) {
@@ -132,17 +138,20 @@ func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record
 	return c.buildAgent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
 }
 
-// Source says where an agent comes from. See hub.Network.
+// Source implements a part of hub.Network: it returns the portal that an agent comes from, and how its
+// record was obtained.
 func (c *Catalog) Source(a hub.Agent) hub.Source {
 	s := c.view.Load().sourceOf(a)
 	s.Sought = c.sought.soughtSince(record.PortalID(s.ID))
 	return s
 }
 
-// Portals returns the portals with agents in the index. See hub.Network.
+// Portals implements a part of hub.Network: it returns the portals whose agents are in the directory, by
+// host.
 func (c *Catalog) Portals() []hub.Source { return c.view.Load().listPortals() }
 
-// Coverage says how much of the network answers rest on. See hub.Network.
+// Coverage implements a part of hub.Network: it returns how much of the network the local search covers.
+// portals are the hosts that a search is limited to; none for no limit.
 func (c *Catalog) Coverage(portals []string) federation.Coverage {
 	return c.view.Load().countCoverage(portals, clock.Now())
 }

@@ -8,15 +8,14 @@ import (
 	"agentsite/internal/record"
 )
 
-// soughtPortals holds the portals that became known because of a search for one of their agents. The
-// zero value is ready. It is safe for concurrent use.
+// soughtPortals records which portals became known because of a search for one of their agents, and when.
+// The zero value is ready; it is safe for concurrent use. It is lost at a restart.
 type soughtPortals struct {
 	mu   sync.Mutex // guards list
 	list map[record.PortalID]time.Time
 }
 
-// maxSought bounds them; of any that is left out it is not known any more how
-// it became known.
+// maxSought bounds the recorded portals; with more, arbitrary ones are forgotten.
 const maxSought = 4096
 
 func (m *soughtPortals) notePortal(portal record.PortalID) {

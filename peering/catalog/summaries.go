@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxSummed bounds the summaries in memory, in bytes: some 12,000 of portals with a thousand agents
-// each. A portal with a summary beyond it counts as one without a summary.
+// maxSummed bounds the summaries in memory, in bytes: about 12,000 portals with a thousand agents each. A
+// summary that does not fit is ignored.
 const maxSummed = 128 << 20
 
 // Summaries holds the summaries of portals in memory, so that a search can choose the portals to ask.
@@ -21,12 +21,12 @@ type Summaries struct {
 	replica federation.Replica
 	log     *slog.Logger
 
-	mu    sync.RWMutex // guards the rest
+	mu    sync.RWMutex // guards the fields below
 	list  map[record.PortalID]*Summary
-	bytes int // of all
+	bytes int // memory used by list
 }
 
-// Summary is a summary as it is asked. It does not change.
+// Summary is a decoded summary of a portal. It is immutable.
 type Summary struct {
 	version        record.Version
 	expires        int64
@@ -37,13 +37,13 @@ type Summary struct {
 	bytes          int
 }
 
-// NewSummaries returns one that knows none of those in the replica; Load reads
-// them.
+// NewSummaries returns an empty Summaries; Run or Load reads those in the replica.
 func NewSummaries(network string, replica federation.Replica, log *slog.Logger) *Summaries {
 	return &Summaries{network: network, replica: replica, log: log, list: make(map[record.PortalID]*Summary)}
 }
 
-// Run loads the summaries held and waits until ctx ends.
+// Run loads the summaries that the Replica holds, and then waits until ctx ends. A failure is logged:
+// searches then choose portals without summaries.
 func (s *Summaries) Run(ctx context.Context) error {
 	if err := s.Load(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("read summaries of portals; whom a search asks is chosen without", "error", err)
@@ -52,7 +52,7 @@ func (s *Summaries) Run(ctx context.Context) error {
 	return nil
 }
 
-// Load reads the summaries that are held.
+// Load reads the summaries that the Replica holds into memory. Invalid ones are skipped.
 func (s *Summaries) Load(ctx context.Context) error {
 	const page = 100
 	for after := int64(0); ; {
@@ -72,7 +72,7 @@ func (s *Summaries) Load(ctx context.Context) error {
 	}
 }
 
-// Put takes in a summary that was admitted.
+// Put adds a summary that a record.Gate admitted, unless a newer one of the same portal is there.
 func (s *Summaries) Put(r *record.Record) {
 	body, ok := r.Body.(*record.Summary)
 	if !ok {
@@ -108,7 +108,7 @@ func (s *Summaries) Put(r *record.Record) {
 	}
 }
 
-// sweepExpired removes expired summaries; the caller holds mu.
+// sweepExpired removes the summaries that expired before now, in Unix ms. The caller holds mu.
 func (s *Summaries) sweepExpired(now int64) {
 	for id, o := range s.list {
 		if o.expires <= now {
@@ -118,7 +118,7 @@ func (s *Summaries) sweepExpired(now int64) {
 	}
 }
 
-// Get returns the summary of a portal that counts now, nil when there is none.
+// Get returns the unexpired summary of a portal, nil if there is none.
 func (s *Summaries) Get(portal record.PortalID, now time.Time) *Summary {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -9,38 +9,38 @@ import (
 	"agentsite/internal/record"
 )
 
-// view is the state of the portals for queries, built anew by each Reconcile. It is immutable.
+// view is a snapshot of the portals for queries, built by each Reconcile. It is immutable.
 type view struct {
 	tier   string
-	self   string // host
+	self   string // this portal's host
 	made   time.Time
-	byHost map[string]*seen // in lower case
-	list   []*seen          // by host
+	byHost map[string]*seen // key in lower case
+	list   []*seen          // sorted by host
 	all    federation.Coverage
-	oldest time.Time         // of the heads behind all; zero for none
-	partly []federation.Peer // shown, and not wholly held
-	// partlyAt are the places of these.
+	oldest time.Time         // issue time of the oldest head behind all; zero for none
+	partly []federation.Peer // displayed portals whose agents are not all held here
+	// partlyAt holds the indexes of partly by portal.
 	partlyAt map[record.PortalID]int
-	// indexes are those shown that answer for others.
+	// indexes are the displayed portals of the tier index.
 	indexes []federation.Peer
 }
 
-// seen is a portal as answers know it.
+// seen is the state of a portal for queries.
 type seen struct {
 	id       record.PortalID
 	host     string
 	url      string
 	name     string
-	shown    bool // its agents are in the index
+	shown    bool // agents are in the directory
 	verified bool
-	answers  bool // it answered lately
-	silent   bool // it did, and does not any more
-	partly   bool // too much of it is not held: it is asked, or left out
+	answers  bool // answered the last requests
+	silent   bool // answered earlier but not lately
+	partly   bool // not all agents are held, so searches ask the portal
 	folded   int
-	issued   time.Time // of its head
+	issued   time.Time // issue time of the head
 }
 
-// maxSilent is how many silent portals an answer names.
+// maxSilent bounds the silent portals listed in a Coverage.
 const maxSilent = 100
 
 func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
@@ -55,7 +55,7 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 		}
 		switch p.State {
 		case federation.Pending, federation.Denied, federation.Quarantined:
-			continue // absent and forbidden look alike
+			continue // answers must not reveal which portals are denied
 		}
 		w, shown := want[p.ID]
 		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified,
@@ -74,7 +74,7 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 			s.folded = p.Agents
 		case p.State == federation.Joining || p.HeadExpires.IsZero():
 		default:
-			continue // not to be shown
+			continue // the policy excludes the portal
 		}
 		v.list = append(v.list, s)
 		if was := v.byHost[s.host]; was == nil || !was.shown && s.shown {
@@ -86,7 +86,8 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 	return v
 }
 
-// coverOf sums up some portals, and this one with own.
+// coverOf returns the coverage of the listed portals, and with own of this one too. oldest is the issue
+// time of their oldest head; zero for none.
 func (v *view) coverOf(list []*seen, own bool) (c federation.Coverage, oldest time.Time) {
 	c = federation.Coverage{Known: len(v.list) + 1, Silent: []string{}, Tier: v.tier}
 	if own {
@@ -94,7 +95,7 @@ func (v *view) coverOf(list []*seen, own bool) (c federation.Coverage, oldest ti
 	}
 	for _, s := range list {
 		if !s.shown && s.folded == 0 || s.partly {
-			continue // nothing of it is here yet, or too little
+			continue // not covered by local search: no agents, or not all
 		}
 		c.Asked++
 		c.Folded += s.folded
@@ -110,8 +111,8 @@ func (v *view) coverOf(list []*seen, own bool) (c federation.Coverage, oldest ti
 	return c, oldest
 }
 
-// countCoverage is how much of the network answers of some portals rest on, of all
-// without any; "" and "local" are this one.
+// countCoverage returns the coverage of the portals with the given hosts; of all portals if there are none.
+// "" and "local" stand for this portal.
 func (v *view) countCoverage(portals []string, now time.Time) federation.Coverage {
 	c, oldest := v.all, v.oldest
 	if len(portals) > 0 {
@@ -134,7 +135,7 @@ func (v *view) countCoverage(portals []string, now time.Time) federation.Coverag
 	return c
 }
 
-// listPortals returns the portals with agents in the index.
+// listPortals returns the portals whose agents are in the directory, by host.
 func (v *view) listPortals() []hub.Source {
 	var out []hub.Source
 	for _, s := range v.list {
@@ -150,7 +151,8 @@ func (s *seen) sourceOf() hub.Source {
 		HeadIssued: s.issued, Silent: s.silent}
 }
 
-// sourceOf says where an agent comes from.
+// sourceOf returns the portal that an agent comes from. Only the host is known if the registry has no such
+// portal.
 func (v *view) sourceOf(a hub.Agent) hub.Source {
 	s := v.byHost[a.Portal]
 	if s == nil {

@@ -38,38 +38,39 @@ const (
 )
 
 const (
-	// whoFor is how long the portal proved at an origin is valid before it is asked again.
+	// whoFor is how long the verification of the portal at an origin is valid.
 	whoFor = 24 * time.Hour
-	// maxWhole bounds the self-description of a portal in bytes: a card and a head, with room for fields
-	// unknown here.
+	// maxWhole bounds a portal's self-description, in bytes: a card and a head, with room for fields of
+	// later versions.
 	maxWhole = 128 << 10
-	// askTimeout ends a request that has no deadline of its own.
+	// askTimeout bounds a request together with the verification before it.
 	askTimeout = 30 * time.Second
-	// maxOrigins bounds the origins with a proved portal.
+	// maxOrigins bounds the cached origins; when it is reached all are forgotten and verified again.
 	maxOrigins = 16 << 10
 )
 
-// Config is the configuration of a Client.
+// Config is the configuration of a Client. Only Listener is optional.
 type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
-	// RoundTripper sends requests with answers that are read whole, Stream those of Transport. They are
-	// guarded, follow no redirects and may return compressed answers on request.
+	// RoundTripper sends requests whose answers are read into memory, Stream those of Transport. Both must
+	// protect against SSRF, follow no redirects, and pass gzip answers on as they are.
 	RoundTripper, Stream http.RoundTripper
 	Listener             Listener // may be nil
 	Log                  *slog.Logger
 }
 
-// Listener receives the answers to handshakes.
+// Listener is notified of successful handshakes.
 type Listener interface {
-	// HandshakeAnswered is called with each answer; its head may be new.
+	// HandshakeAnswered is called after each successful handshake with the portal's answer. Its head is
+	// unverified and may be newer than the one held.
 	HandshakeAnswered(ctx context.Context, h *Handshake)
 }
 
-// Client asks other portals, by requests that are signed. It implements
-// federation.Caller and guard.Prover and is safe for concurrent use.
+// Client sends signed requests to other portals. It implements federation.Caller and guard.Prover and is
+// safe for concurrent use.
 type Client struct {
 	cfg     Config
 	metrics metrics
@@ -79,23 +80,25 @@ type Client struct {
 	skew    map[record.PortalID]time.Duration
 }
 
-// place is an origin. Its mutex is held while the portal at the origin is being proved.
+// place is the state of an origin: the portal that was verified there.
 type place struct {
-	asking chan struct{} // holds one token
+	asking chan struct{} // holds one token while the origin is being verified
 
-	portal record.PortalID // as last proved, "" for never; guarded by Client.mu
+	portal record.PortalID // last verified portal, "" for none; guarded by Client.mu
 	proved time.Time
-	met    record.Version // version of our card last sent there; guarded by Client.mu
+	met    record.Version // version of this portal's card known there; guarded by Client.mu
 }
 
-// New returns a Client.
+// New returns a Client. It starts no goroutines.
 func New(cfg Config) *Client {
 	return &Client{cfg: cfg, metrics: newMetrics(), origins: make(map[string]*place),
 		skew: make(map[record.PortalID]time.Duration)}
 }
 
-// Do implements federation.Caller. A portal that does not know this one gets our card, and the request
-// is repeated once. Errors are those of the network and of forbidden requests.
+// Do implements federation.Caller: it verifies the portal at the origin if needed and sends it a signed
+// request. If the portal does not know this one, a handshake is performed and the request repeated once. An
+// answer with any status is no error; errors mean that the network failed or the policy forbids the
+// request.
 func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
 	limit int64) (*federation.Answer, error) {
 	if err := c.checkAllowed(ctx, portal, origin); err != nil {
@@ -125,7 +128,8 @@ func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, 
 	}
 }
 
-// checkAllowed returns the reason that forbids requests to a portal.
+// checkAllowed returns an error if origin is not valid or is this portal's own, or if the policy denies the
+// portal there.
 func (c *Client) checkAllowed(ctx context.Context, portal record.PortalID, origin string) error {
 	if !record.ValidOrigin(origin) {
 		return fault.New(fault.Invalid, "%.200q is not where a portal can be.", origin)
@@ -140,7 +144,8 @@ func (c *Client) checkAllowed(ctx context.Context, portal record.PortalID, origi
 	return nil
 }
 
-// prepareRetry prepares the repetition of a refused request, and reports whether it should be repeated.
+// prepareRetry does what is needed before a request with status 401 is repeated: a handshake with a portal
+// that does not know this one, or a wait. again is false if a repetition would not help.
 func (c *Client) prepareRetry(ctx context.Context, origin string, who record.PortalID, why federation.Reason,
 	h http.Header) (again bool, err error) {
 	switch why {
@@ -150,7 +155,8 @@ func (c *Client) prepareRetry(ctx context.Context, origin string, who record.Por
 		}
 		return true, nil
 	case federation.ReasonClock:
-		// It started in this very second, or after the request was signed.
+		// The clocks agree, so the portal has just restarted: it refuses requests signed before its start.
+		// One signed a second later is accepted.
 		if off, ok := skewOf(h, 0); !ok || off.Abs() > guard.SignatureLife {
 			return false, nil
 		}
@@ -166,7 +172,8 @@ func (c *Client) prepareRetry(ctx context.Context, origin string, who record.Por
 	return false, nil
 }
 
-// noteBarred records whether a portal admits this one, as far as an answer shows.
+// noteBarred records in the registry whether a portal denies this one, if the status of its answer shows
+// it.
 func (c *Client) noteBarred(who record.PortalID, a *federation.Answer) {
 	switch a.Status {
 	case http.StatusOK:
@@ -179,7 +186,8 @@ func (c *Client) noteBarred(who record.PortalID, a *federation.Answer) {
 	}
 }
 
-// noteFailed records that a portal did not answer, unless the caller gave up or the request was forbidden.
+// noteFailed records in the registry that a portal did not answer. Requests that the caller canceled or
+// that were never sent do not count.
 func (c *Client) noteFailed(ctx context.Context, portal record.PortalID, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) || portal == "" {
 		return
@@ -190,7 +198,7 @@ func (c *Client) noteFailed(ctx context.Context, portal record.PortalID, err err
 	c.cfg.Registry.Failed(portal, err)
 }
 
-// sendOnce sends one signed request and reads its answer whole.
+// sendOnce signs and sends one request without verification or retry. A nil body sends none.
 func (c *Client) sendOnce(ctx context.Context, origin, method, path string, body []byte,
 	limit int64) (*federation.Answer, error) {
 	var in io.Reader
@@ -211,7 +219,8 @@ func (c *Client) sendOnce(ctx context.Context, origin, method, path string, body
 	return c.send(r, limit)
 }
 
-// contentType is that of a body: JSON, or of the DHT.
+// contentType returns the media type of a body that is not empty: JSON, or the binary encoding of the DHT
+// and of gossip.
 func contentType(body []byte) string {
 	if body[0] == '{' || body[0] == '[' {
 		return "application/json"
@@ -219,14 +228,15 @@ func contentType(body []byte) string {
 	return "application/octet-stream"
 }
 
-// signRequest signs a request that is about to be sent.
+// signRequest adds the signature of this portal, with a fresh nonce. It must be called just before sending,
+// because signatures expire soon.
 func (c *Client) signRequest(r *http.Request) error {
 	var nonce [16]byte
 	rand.Read(nonce[:])
 	return guard.SignRequest(r, c.cfg.Self, base64.RawURLEncoding.EncodeToString(nonce[:]), clock.Now())
 }
 
-// send sends a request and reads at most limit bytes of its answer.
+// send sends a request and reads at most limit bytes of the answer, after decompression.
 func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) {
 	r.Header.Set("Accept-Encoding", "gzip")
 	began := time.Now()
@@ -246,14 +256,14 @@ func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) 
 	return &federation.Answer{Status: resp.StatusCode, Header: resp.Header, Body: b, Took: took}, nil
 }
 
-// ErrTooLong: an answer is longer than whoever asked takes.
+// ErrTooLong is wrapped by errors for an answer that is longer than the caller's limit.
 var ErrTooLong = errors.New("the answer is too long")
 
-// maxPromised bounds the room that is made for a body because of its length.
+// maxPromised bounds the memory, in bytes, that is reserved for a body because of its Content-Length.
 const maxPromised = 64 << 10
 
-// readBody reads a body, decompressed. It stops at limit whichever side of the
-// compression that is on.
+// readBody reads a body and decompresses it. Both the compressed and the decompressed size are limited to
+// limit bytes.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	in := io.Reader(resp.Body)
 	var b bytes.Buffer
@@ -280,13 +290,13 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReasonOf returns the reason of a refusal, "" when the answer has none.
+// ReasonOf returns the machine-readable reason in an error answer of a portal, "" if it has none.
 func ReasonOf(a *federation.Answer) federation.Reason {
 	why, _ := reasonIn(a.Body)
 	return why
 }
 
-// reasonIn reads an error of the wire.
+// reasonIn decodes reason and message of an error answer; both are "" if it has another form.
 func reasonIn(body []byte) (why federation.Reason, message string) {
 	var e struct {
 		Error struct {
@@ -300,7 +310,7 @@ func reasonIn(body []byte) (why federation.Reason, message string) {
 	return e.Error.Reason, e.Error.Message
 }
 
-// RefusedBy returns the error for an answer that refuses the request.
+// RefusedBy returns the error for an answer with an error status; its message may be displayed to people.
 func RefusedBy(origin string, a *federation.Answer) error {
 	why, message := reasonIn(a.Body)
 	host := federation.HostOf(origin)
@@ -310,7 +320,7 @@ func RefusedBy(origin string, a *federation.Answer) error {
 	return fault.New(fault.Unavailable, "%s refused (%s): %.300s", host, why, message)
 }
 
-// placeOf returns the state of an origin.
+// placeOf returns the state of an origin, created if needed.
 func (c *Client) placeOf(origin string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -325,14 +335,14 @@ func (c *Client) placeOf(origin string) *place {
 	return p
 }
 
-// portalAt returns the portal at an origin. It is asked if it was not proved within the last day. A portal
-// other than the given one, when that is not empty, is an error.
+// portalAt returns the portal at an origin, which is verified if that is older than whoFor. It is an error
+// if portal is not empty and another one answers.
 func (c *Client) portalAt(ctx context.Context, origin string, portal record.PortalID) (record.PortalID, error) {
 	p := c.placeOf(origin)
 	if id, ok := c.known(p, portal); ok {
 		return id, nil
 	}
-	select { // one at a time, or all would ask at once
+	select { // only one caller verifies an origin at a time
 	case p.asking <- struct{}{}:
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
@@ -350,7 +360,7 @@ func (c *Client) known(p *place, portal record.PortalID) (record.PortalID, bool)
 	return p.portal, p.portal != "" && clock.Now().Sub(p.proved) < whoFor && (portal == "" || portal == p.portal)
 }
 
-// Prove implements guard.Prover. It always asks.
+// Prove implements guard.Prover: it verifies the portal at an origin, even if it was verified lately.
 func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalID) error {
 	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return err
@@ -361,15 +371,16 @@ func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalI
 	return err
 }
 
-// whole is the self-description of a portal.
+// whole is the JSON self-description of a portal.
 type whole struct {
 	Network string          `json:"network"`
 	Card    json.RawMessage `json:"card"`
 	Head    json.RawMessage `json:"head"`
-	State   string          `json:"state"` // of an answer to hello
+	State   string          `json:"state"` // only in answers to a handshake
 }
 
-// proveOrigin asks the portal at an origin for its card, and admits it.
+// proveOrigin verifies which portal controls an origin: it requests the card there over HTTPS and admits
+// it. The card must name this origin. On success the registry learns that the address is verified.
 func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID,
 	error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+WellKnownPath, nil)
@@ -395,7 +406,7 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.",
 			federation.HostOf(origin), w.Network, c.cfg.Self.Network())
 	}
-	// The owner of the card is checked before any of it is kept.
+	// The card's signature and portal are checked before any part of it is stored.
 	card, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
 	if err != nil {
 		return "", err
@@ -429,14 +440,15 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 	return card.Portal, nil
 }
 
-// forgetPlace discards the state of an origin.
+// forgetPlace discards which portal was verified at an origin.
 func (c *Client) forgetPlace(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.portal, p.proved = "", time.Time{}
 }
 
-// admitCard takes in the card of a portal.
+// admitCard stores the card of a portal through the gate. It returns guard.ErrImpostor for a record of
+// another type or portal.
 func (c *Client) admitCard(ctx context.Context, wire []byte, portal record.PortalID) error {
 	r, err := record.Open(c.cfg.Self.Network(), wire)
 	if err != nil {
@@ -450,7 +462,8 @@ func (c *Client) admitCard(ctx context.Context, wire []byte, portal record.Porta
 	return err
 }
 
-// noteMoved takes in the card of a portal that says where it is now, if it is known.
+// noteMoved stores the card of a known portal that gives another address than the one at which it answered.
+// Unknown portals are ignored.
 func (c *Client) noteMoved(ctx context.Context, portal record.PortalID, wire []byte) error {
 	known, err := c.cfg.Replica.Card(ctx, portal)
 	if err != nil || known == nil {
@@ -459,7 +472,8 @@ func (c *Client) noteMoved(ctx context.Context, portal record.PortalID, wire []b
 	return c.admitCard(ctx, wire, portal)
 }
 
-// decode reads an answer: strict JSON, members that are not known ignored.
+// decode decodes an answer as strict JSON; unknown members are ignored, so that later versions may add
+// some.
 func decode(b []byte, v any) error {
 	if err := strictjson.Check(b); err != nil {
 		return err
@@ -467,7 +481,7 @@ func decode(b []byte, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// below reports whether a URL is below an origin.
+// below reports whether a URL has the given origin.
 func below(u *url.URL, origin string) bool {
 	return u.Scheme+"://"+u.Host == origin
 }

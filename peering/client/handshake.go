@@ -12,24 +12,25 @@ import (
 	"agentsite/internal/record"
 )
 
-// Handshake is a portal's answer to hello.
+// Handshake is a portal's answer in a handshake.
 type Handshake struct {
 	Card *record.Card
-	// Head is its head as it came, to be admitted; nil without one.
+	// Head is the portal's newest head, unverified; nil if it has none.
 	Head []byte
-	// State is federation.Active, or Pending while it decides.
+	// State is federation.Active if the portal admits this one, Pending while its operator has not decided.
 	State federation.State
 }
 
 const (
-	// maxHelloWait is how long a busy portal is waited for, and maxHelloWaits how often: two portals that
-	// meet have many requests at once, and an unproved portal is admitted a few requests at a time.
+	// maxHelloWait is the longest Retry-After of a busy portal that is waited for, and maxHelloWaits how
+	// often. Two portals that meet have many requests at once, and a portal admits only a few requests of
+	// an unverified one at a time.
 	maxHelloWait  = 2 * time.Second
 	maxHelloWaits = 3
 )
 
-// Handshake sends the card of this portal to the portal at an origin. The portal there must be the
-// given one, when that is not empty.
+// Handshake exchanges cards and heads with the portal at an origin and admits its card. It is an error if
+// portal is not empty and another one answers there.
 func (c *Client) Handshake(ctx context.Context, origin string, portal record.PortalID) (*Handshake, error) {
 	if err := c.checkAllowed(ctx, portal, origin); err != nil {
 		return nil, err
@@ -110,8 +111,8 @@ func (c *Client) Handshake(ctx context.Context, origin string, portal record.Por
 	return out, nil
 }
 
-// MarkCardKnown notes that the portal at an origin knows that version of our card: it was sent there,
-// or was the answer to its hello.
+// MarkCardKnown records that the portal at an origin has the given version of this portal's card, because
+// it was sent there or returned in a handshake.
 func (c *Client) MarkCardKnown(origin string, v record.Version) {
 	p := c.placeOf(origin)
 	c.mu.Lock()
@@ -119,8 +120,7 @@ func (c *Client) MarkCardKnown(origin string, v record.Version) {
 	p.met = v
 }
 
-// KnowsCard reports whether the portal at an origin has received that version of the card since the
-// start.
+// KnowsCard reports whether MarkCardKnown was called with that origin and version since the start.
 func (c *Client) KnowsCard(origin string, v record.Version) bool {
 	p := c.placeOf(origin)
 	c.mu.Lock()

@@ -11,22 +11,20 @@ import (
 )
 
 const (
-	// greetEvery is the interval at which portals due for a handshake or a new domain proof are searched
-	// for.
+	// greetEvery is the interval of rounds that search for portals due for a handshake or a verification.
 	greetEvery = 15 * time.Second
-	// greetAtOnce and greetMost bound that: a round is no burst.
+	// greetAtOnce bounds the concurrent requests of a round, greetMost all of them, to avoid bursts.
 	greetAtOnce = 8
 	greetMost   = 64
-	// proveAgain is less than the day after which a proof is old.
+	// proveAgain is the age at which an address is verified again, shortly before whoFor is over.
 	proveAgain = 23 * time.Hour
-	// greetWait is how long whoever did not answer is left alone, twice as long
-	// each time.
+	// greetWait is the pause after a portal did not answer. It doubles each time, up to maxGreetWait.
 	greetWait    = 30 * time.Second
 	maxGreetWait = 2 * time.Hour
 )
 
-// Greet does a handshake with the portal at an origin and returns its id. It is
-// federation.PeersConfig's Greet.
+// Greet performs a handshake with any portal at an origin and returns its id. It is passed to the registry
+// as federation.PeersConfig.Greet.
 func (c *Client) Greet(ctx context.Context, origin string) (record.PortalID, error) {
 	w, err := c.Handshake(ctx, origin, "")
 	if err != nil {
@@ -35,8 +33,8 @@ func (c *Client) Greet(ctx context.Context, origin string) (record.PortalID, err
 	return w.Card.Portal, nil
 }
 
-// Handshaker sees to it that portals know the card of this one, and that their
-// domains are theirs. Create it with NewHandshaker, and Run it.
+// Handshaker sends new cards of this portal to all known portals, and verifies their addresses again once a
+// day. Create it with NewHandshaker and keep Run running.
 type Handshaker struct {
 	client   *Client
 	self     *federation.Self
@@ -47,20 +45,20 @@ type Handshaker struct {
 	waits map[record.PortalID]wait
 }
 
-// wait is how long a portal is left alone.
+// wait is the pause before a portal that did not answer is contacted again.
 type wait struct {
 	until time.Time
 	last  time.Duration
 }
 
-// NewHandshaker returns a Handshaker of a portal with that start time: cards made after it are sent to
-// all.
+// NewHandshaker returns a Handshaker. started is the start of the process: cards signed after it are sent
+// to all portals.
 func NewHandshaker(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Handshaker {
 	return &Handshaker{client: c, self: self, registry: registry, started: started,
 		waits: make(map[record.PortalID]wait)}
 }
 
-// Run greets until ctx ends.
+// Run performs a round at intervals and after each new card of this portal, until ctx ends.
 func (g *Handshaker) Run(ctx context.Context) error {
 	tick := time.NewTicker(greetEvery)
 	defer tick.Stop()
@@ -76,7 +74,7 @@ func (g *Handshaker) Run(ctx context.Context) error {
 	}
 }
 
-// Round does the handshakes that are due, and returns when all portals have answered.
+// Round performs the requests that are due, at most greetMost, and returns when all have ended.
 func (g *Handshaker) Round(ctx context.Context) {
 	card := g.self.Content()
 	if card == nil {
@@ -98,7 +96,7 @@ func (g *Handshaker) Round(ctx context.Context) {
 			continue
 		}
 		n++
-		slots <- struct{}{} // those before always end
+		slots <- struct{}{} // waits for an earlier request, each of which has a timeout
 		all.Go(func() {
 			defer func() { <-slots }()
 			g.rest(ctx, p.ID, do(ctx))
@@ -113,13 +111,13 @@ func (g *Handshaker) Round(ctx context.Context) {
 	}
 }
 
-// dueRequest returns the request that a portal needs, nil for none.
+// dueRequest returns the request that a portal needs now (a handshake or a verification), nil for none.
 func (g *Handshaker) dueRequest(ctx context.Context, p federation.Peer, card *record.Card,
 	now time.Time) func(context.Context) error {
 	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
 		return nil
 	}
-	// A card from before the start was sent then, or is requested when it is needed.
+	// An older card was sent before the restart; a portal that lacks it asks for it with its next refusal.
 	if fresh := card.Issued >= g.started.UnixMilli(); fresh && !g.client.KnowsCard(p.URL, card.Version()) {
 		return func(ctx context.Context) error {
 			_, err := g.client.Handshake(ctx, p.URL, p.ID)
@@ -138,7 +136,7 @@ func (g *Handshaker) turn(id record.PortalID, now time.Time) bool {
 	return !now.Before(g.waits[id].until)
 }
 
-// rest notes whether a portal answered.
+// rest records the result of a request to a portal and sets the pause after a failure.
 func (g *Handshaker) rest(ctx context.Context, id record.PortalID, err error) {
 	if ctx.Err() != nil {
 		return

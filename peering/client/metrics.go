@@ -9,11 +9,12 @@ import (
 	"agentsite/internal/meter"
 )
 
-// metrics counts the results of requests to other portals. Streams of calls are not included.
+// metrics counts the results of requests to other portals. Requests by Transport are not included.
 type metrics struct {
-	// asked is by outcome: ok, refused, limited, error of the other side, or how the connection failed.
+	// asked counts requests by outcome: ok, absent, refused, limited, broken or cut, see statusOf, or the
+	// egress code of a failed connection.
 	asked *prometheus.CounterVec
-	// received is how many bytes of answers were read, decompressed.
+	// received counts the bytes of all answers after decompression.
 	received prometheus.Counter
 }
 
@@ -25,7 +26,7 @@ func newMetrics() metrics {
 	}
 }
 
-// ListCollectors returns the metrics of the Client.
+// ListCollectors returns the Prometheus collectors of the Client, for registration by the caller.
 func (c *Client) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{c.metrics.asked, c.metrics.received}
 }

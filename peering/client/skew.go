@@ -11,21 +11,23 @@ import (
 )
 
 const (
-	// minClocks is how many portals have to say the same before this one's
-	// clock is in doubt.
+	// minClocks is how many portals' clocks must be known before this portal's clock is judged; maxClocks
+	// bounds the known ones.
 	minClocks = 3
 	maxClocks = 1024
-	// clockOff is how far clocks have to be apart to be worth a word.
+	// clockOff is the smallest difference of clocks that is reported.
 	clockOff = 10 * time.Second
 )
 
-// skewOf returns how far the clock of the answering portal is ahead of this one's.
+// skewOf returns how far the clock of the answering portal is ahead of this one's, by its Date header. took
+// is the duration of the request. ok is false without a valid header; a difference within the precision is
+// 0.
 func skewOf(h http.Header, took time.Duration) (time.Duration, bool) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return 0, false
 	}
-	// The header has whole seconds, of somewhere between question and answer.
+	// The header is cut to whole seconds and was set at some time during the request.
 	off := at.Add(time.Second / 2).Sub(clock.Now().Add(-took / 2))
 	if off.Abs() <= took/2+time.Second {
 		off = 0
@@ -33,7 +35,7 @@ func skewOf(h http.Header, took time.Duration) (time.Duration, bool) {
 	return off, true
 }
 
-// clockOf records the clock of a portal from an answer.
+// clockOf records how far a portal's clock is ahead, by its answer.
 func (c *Client) clockOf(portal record.PortalID, a *federation.Answer) {
 	off, ok := skewOf(a.Header, a.Took)
 	if !ok {
@@ -47,8 +49,8 @@ func (c *Client) clockOf(portal record.PortalID, a *federation.Answer) {
 	c.mu.Unlock()
 }
 
-// ClockOff returns by how much this portal's clock is behind those of the others, in the median, and
-// whether enough of them agree for it to be believed.
+// ClockOff returns the median by which this portal's clock is behind those of the others. wrong reports
+// whether at least minClocks are known and the median is at least clockOff.
 func (c *Client) ClockOff() (off time.Duration, wrong bool) {
 	c.mu.Lock()
 	list := make([]time.Duration, 0, len(c.skew))
@@ -64,8 +66,7 @@ func (c *Client) ClockOff() (off time.Duration, wrong bool) {
 	return off, off.Abs() >= clockOff
 }
 
-// Skew returns how far the clock of a portal is ahead of this one's, by its last answer; 0 when
-// nothing is known.
+// Skew returns how far the clock of a portal is ahead of this portal's, by its last answer; 0 if unknown.
 func (c *Client) Skew(portal record.PortalID) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxSigned bounds a body that has to be read to be signed.
+	// maxSigned bounds a request body, in bytes. The whole body is read because its hash is signed.
 	maxSigned = 32 << 20
-	// maxRefusal bounds the bytes that are read of a refusal to find its reason.
+	// maxRefusal bounds how many bytes of a refusal are read to find its reason.
 	maxRefusal = 64 << 10
 )
 
-// Transport returns a RoundTripper for requests to one portal at its origin, such as those to the A2A
-// endpoints of its agents. It signs every request, with the fields of a call that it carries
-// (guard.ForField and the like). Answers are streamed. A portal that does not know this one gets our
-// card, and the request is repeated once.
+// Transport returns a RoundTripper for requests to one portal at its origin, such as calls of its agents by
+// A2A. It signs every request, including the header fields of a call on behalf of a person (guard.ForField
+// and others). Answers are streamed. If the portal does not know this one, a handshake is performed and the
+// request repeated once.
 func (c *Client) Transport(portal record.PortalID, origin string) http.RoundTripper {
 	return signing{c, portal, origin}
 }
@@ -35,7 +35,8 @@ type signing struct {
 	origin string
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It reads and closes the request body. URLs outside the origin are
+// refused.
 func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := bodyOf(r)
 	if err != nil {
@@ -81,15 +82,16 @@ func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// verifyPortal verifies that the portal is at its origin, with a time limit of its own, because the request
-// itself may take as long as an agent works.
+// verifyPortal verifies the portal at the origin. It has its own timeout, because the context of the
+// request allows for the time that an agent works.
 func (s signing) verifyPortal(ctx context.Context) (record.PortalID, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return s.c.portalAt(ctx, s.origin, s.portal)
 }
 
-// signed is a copy of a request with a body that was read, signed anew.
+// signed returns a signed copy of a request with the given body. It is called for each attempt, because a
+// signature may be used once.
 func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
 	out := r.Clone(r.Context())
 	for _, name := range []string{"Signature", "Signature-Input", "Content-Digest", guard.NetworkField} {
@@ -104,7 +106,8 @@ func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
 	return out, s.c.signRequest(out)
 }
 
-// bodyOf reads the body of a request, which is closed. It is empty for a request without a body.
+// bodyOf reads and closes the body of a request. It returns an empty slice for a request without one, and
+// an error if it exceeds maxSigned.
 func bodyOf(r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return []byte{}, nil

@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// lead ends the log with a new head when it needs one: the agents changed, the
-// lease or the key of the last one ends, or there is none.
+// lead signs and stores a new head if one is needed: the agents changed, half the life or the lease of the
+// last head is over, its key is no longer used, or there is none.
 func (p *Publisher) lead(ctx context.Context) error {
 	w, err := p.newPen()
 	if err != nil {
@@ -53,13 +53,14 @@ func (p *Publisher) lead(ctx context.Context) error {
 	return nil
 }
 
-// admitRecord stores one record of the portal itself.
+// admitRecord stores a head or summary of this portal through the gate. After an internal error the log is
+// read again; after a conflict with an existing version a new epoch begins.
 func (p *Publisher) admitRecord(ctx context.Context, r *record.Record) error {
 	_, _, err := p.cfg.Gate.Admit(ctx, r.Wire, clock.Now())
 	switch why := record.ReasonOf(err); {
 	case err == nil:
 	case why == "":
-		p.loaded = false // it may be stored or not
+		p.loaded = false // unknown whether it was stored: read the state again
 	case why == record.Stale, why == record.Equivocation:
 		p.floor = p.epoch + 1
 	}

@@ -20,17 +20,20 @@ const (
 	agentLife     = 30 * 24 * time.Hour
 	tombstoneLife = 37 * 24 * time.Hour
 	headLife      = 48 * time.Hour
-	// tombstoneGrace is how long a tombstone is valid after the record that it deletes has expired.
+	// tombstoneGrace is how long a tombstone stays valid after the deleted record would have expired, so
+	// that portals which were offline learn of the deletion.
 	tombstoneGrace = 7 * 24 * time.Hour
-	// seqPerMilli is the share of seq numbers of one millisecond: seq is never behind the time, so that a
-	// database restored from a copy does not reuse a version that was published. No portal signs as fast.
+	// seqPerMilli is how many seq numbers there are for each millisecond since the start of the epoch. Seq
+	// is at least the time in this unit, so that a database restored from a backup does not reuse a
+	// published version. No portal signs that fast.
 	seqPerMilli = 16
 
 	logPage  = 4096
 	logBytes = 8 << 20
 )
 
-// loadState reads the portal's own log: the published agents, and the current seq.
+// loadState reads this portal's own log from the Replica into p: the published agents, the newest head and
+// summary, and the current seq.
 func (p *Publisher) loadState(ctx context.Context, now time.Time) error {
 	own := p.cfg.Signer.ID()
 	standing, err := p.cfg.Replica.Standing(ctx, own)
@@ -70,7 +73,7 @@ func (p *Publisher) loadState(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// loaded is the result of load.
+// loaded is the result of loadLog or loadAnew.
 type loaded struct {
 	epoch, seq int64
 	logStart   int64
@@ -79,7 +82,8 @@ type loaded struct {
 	head       *record.Record
 }
 
-// loadLog reads the log under a head, and the records that were added after the head before a crash.
+// loadLog reads the log of the epoch of a head, including records that were stored after the head before a
+// crash.
 func (p *Publisher) loadLog(ctx context.Context, l *loaded, wire []byte, now time.Time) error {
 	own := p.cfg.Signer.ID()
 	r, err := record.Open(p.cfg.Signer.Network(), wire)
@@ -107,21 +111,23 @@ func (p *Publisher) loadLog(ctx context.Context, l *loaded, wire []byte, now tim
 			}
 			after = r.Seq
 			l.tree.Apply(r)
-			l.entries[strings.Clone(a.ID)] = entryOf(r, a) // the id alone would keep the text of the record
+			l.entries[strings.Clone(a.ID)] = entryOf(r, a) // the copy releases the record, of which a.ID is a part
 		}
 		if len(page) == 0 {
 			l.seq = max(l.seq, after)
 			break
 		}
 	}
-	// Tombstones may have been swept while this process was not running.
+	// Tombstones may have been deleted from the Replica meanwhile, so the log may be incomplete before the
+	// head.
 	if clock.Milli(now)-l.head.Issued > lease.Milliseconds() {
 		l.logStart = max(l.logStart, l.head.Seq)
 	}
 	return nil
 }
 
-// loadAnew prepares a new epoch: records held of older ones are signed anew or deleted.
+// loadAnew reads the records of older epochs when there is no head. The zero content makes publishAgents
+// sign each of them again in a new epoch, or delete it.
 func (p *Publisher) loadAnew(ctx context.Context, l *loaded) error {
 	var failed error
 	err := p.cfg.Replica.Agents(ctx, p.cfg.Signer.ID(), func(wire []byte) bool {
@@ -146,7 +152,8 @@ func entryOf(r *record.Record, a *record.Agent) *entry {
 	e := &entry{hash: r.Hash, version: r.Version(), issued: r.Issued, expires: r.Expires, key: r.Key,
 		deleted: a.Deleted}
 	if a.Deleted {
-		// Whether the end of its key cut it short is not in it.
+		// The record does not tell whether its expiry was shortened to that of its key, so until is
+		// estimated.
 		e.content = tombstone
 		e.until = r.Issued + tombstoneLife.Milliseconds()
 		if r.Expires < e.until && r.Expires-r.Issued > tombstoneGrace.Milliseconds() {
@@ -158,19 +165,20 @@ func entryOf(r *record.Record, a *record.Agent) *entry {
 	return e
 }
 
-// contentOf returns the hash of a record's content, without its header.
+// contentOf returns a hash of a record's content without its header, to find out whether an agent changed.
 func contentOf(a *record.Agent) record.Hash {
 	bare := *a
 	bare.Header = record.Header{}
 	b, err := json.Marshal(&bare)
-	if err != nil { // nothing in it can fail
+	if err != nil { // unreachable: all fields can be encoded
 		return record.Hash{}
 	}
 	return sha256.Sum256(b)
 }
 
-// beginEpoch ensures that there is an epoch, and that the clock is not before it: a record signed then
-// would have no place in it.
+// beginEpoch begins a new epoch if there is none, or if other portals hold a newer one (overtaken). It
+// returns an error if the clock is before the epoch or a floor, because seq and epoch are derived from the
+// time.
 func (p *Publisher) beginEpoch(now time.Time) error {
 	ms := clock.Milli(now)
 	p.mu.Lock()
@@ -199,7 +207,7 @@ func (p *Publisher) beginEpoch(now time.Time) error {
 	return nil
 }
 
-// compareAgents finds the agents that differ between directory and log.
+// compareAgents puts all agents whose published record differs from the directory into p.todo.
 func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 	seen := make(map[string]bool, len(p.entries))
 	p.todo = nil
@@ -230,7 +238,7 @@ func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// hidden says in a sentence why an agent is not published, nothing when it is.
+// hidden returns the reason why an agent is not published, as a sentence for its owner; "" if it is.
 func (p *Publisher) hidden(a hub.Agent) string {
 	switch {
 	case a.Status.Held:

@@ -1,5 +1,5 @@
-// Package publish signs this portal's agents as records, keeps them in the
-// Replica with a head that covers them, and a summary for searches.
+// Package publish signs this portal's agents as records and stores them in the Replica (the database of
+// signed records), with a head that covers them and a summary for remote search.
 package publish
 
 import (
@@ -16,139 +16,141 @@ import (
 	"agentsite/internal/record"
 )
 
-// Source is the directory of this portal's agents and the outbox of their
-// changes. Its methods are called by one goroutine.
+// Source is the directory of this portal's agents and the outbox of their changes. Only the goroutine of
+// Publisher.Run calls its methods.
 type Source interface {
-	// Unpublished returns up to limit agents of which something changed that
-	// may be published, by numbers of changes, those longest waiting first.
+	// Unpublished returns at most limit changes that may have to be published, the oldest first: the number
+	// of each change and the agent's id at the same index.
 	Unpublished(ctx context.Context, limit int) (numbers []int64, agentIDs []string, err error)
-	// Published forgets changes by their numbers.
+	// Published removes changes from the outbox by their numbers.
 	Published(ctx context.Context, numbers []int64) error
-	// Publishing signals that Unpublished may have entries.
+	// Publishing returns a channel that receives a value when Unpublished may have new entries.
 	Publishing() <-chan struct{}
-	// AgentsByIDs returns the existing agents of enabled owners, without their co-owners.
+	// AgentsByIDs returns those of the agents that exist and whose owner is not disabled. Co-owners are
+	// left out.
 	AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
-	// AllAgents calls yield for all such agents until it returns false.
+	// AllAgents calls yield for each such agent until it returns false.
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
-// Config is the configuration of a Publisher.
+// Config is the configuration of a Publisher. Every field is required except Policy and Network.
 type Config struct {
 	Source  Source
 	Signer  Signer
-	Gate    *record.Gate // over Replica
+	Gate    *record.Gate // must store into Replica
 	Replica federation.Replica
-	// Policy leaves out public agents; nil publishes all.
+	// Policy excludes public agents from publication; nil publishes all.
 	Policy Policy
 	// Network connects the publisher to other portals; nil for none.
 	Network Network
 	Log     *slog.Logger
 }
 
-// Signer is the identity of this portal: federation.Self.
+// Signer is the identity of this portal. federation.Self implements it.
 type Signer interface {
 	federation.Signer
-	// Changed returns a channel that is closed with the next card of the portal. If it is nil, a new card
-	// is seen within a minute.
+	// Changed returns a channel that is closed at the portal's next card. With a nil channel a new card is
+	// found within lookEvery.
 	Changed() <-chan struct{}
 }
 
-// Policy is the operator's policy for own agents: federation.Peers.
+// Policy is the operator's policy for this portal's agents. federation.Peers implements it.
 type Policy interface {
-	// Exports reports whether a public agent is published too. After its result changes, call Recheck.
+	// Exports reports whether a public agent with these tags and languages is published. After the policy
+	// changes, Publisher.Recheck must be called.
 	Exports(tags, languages []string) bool
 }
 
-// Network is what other portals know of this one, and learn.
+// Network connects a Publisher to other portals. peering.Node implements it.
 type Network interface {
-	// NewestHead asks other portals at a start which head of this portal is the newest they hold; zero when
-	// it is none that the portal does not know of. The first head of a start waits for it.
+	// NewestHead asks other portals for the newest head of this portal that they hold. It returns its
+	// version only if this portal does not know it, otherwise zero. It is called once, before the first
+	// head after a start.
 	NewestHead(ctx context.Context) record.Version
 	// HeadPublished is called with each new head after it is stored. It must not block.
 	HeadPublished(head []byte)
 }
 
-// When heads are made.
+// Times that decide when the log is updated and a head signed.
 const (
-	// A round begins gather after the last change, so that an import does not
-	// share the processor with its own publication, and at most maxGather after
-	// the first.
+	// A round begins gather after the last change, so that an import is published after it has ended, and
+	// at most maxGather after the first change.
 	gather    = 200 * time.Millisecond
 	maxGather = 2 * time.Second
-	// A head follows another after minSpacing at the earliest; the longer the
-	// changes go on the rarer heads get: of the time they have taken so far one
-	// part in calmFactor, at most maxSpacing.
+	// The minimum time between heads is minSpacing. While changes go on it grows to 1/calmFactor of the
+	// time that they have taken so far, at most maxSpacing, because each head costs a pull at every portal.
 	minSpacing = 2 * time.Second
 	maxSpacing = time.Minute
 	calmFactor = 30
-	// lease is the age at which a head is renewed.
+	// lease is the age at which an unchanged head is renewed.
 	lease = time.Hour
-	// lookEvery is how often clock, card and key are looked at.
+	// lookEvery is the longest time between two checks of clock, card and key.
 	lookEvery = time.Minute
 
 	minRetry = time.Second
 	maxRetry = time.Minute
 )
 
-// Publisher signs records of this portal's agents and keeps them in the Replica like those of any
-// portal: the log, the head that covers it, and the summary. Records are on disk before any portal
-// sees them, and no version is ever used twice, even after a restored backup or lost data. Create it
-// with New and keep Run running; its other methods are safe for concurrent use.
+// Publisher signs records of this portal's agents and stores them in the Replica: the log, the head that
+// covers it, and the summary. Records are on disk before another portal can see them, and no version is
+// used twice, even after a restored backup or lost data. Create it with New and keep Run running; its other
+// methods are safe for concurrent use.
 type Publisher struct {
 	cfg     Config
 	recheck chan struct{}
 
-	// Owned by Run.
+	// Only the goroutine of Run uses the fields up to mu. loaded is false when the state has to be read
+	// again.
 	loaded   bool
-	asked    bool  // others were asked for their newest head
-	unsure   bool  // the directory has to be compared with the log
+	asked    bool  // NewestHead was called
+	unsure   bool  // compareAgents has to run
 	dirty    bool  // the log has records that no head covers
-	seq      int64 // of the last version that was given out
-	floor    int64 // no epoch may be lower
+	seq      int64 // last seq used
+	floor    int64 // smallest epoch allowed
 	logStart int64
-	todo     []string // agents to look at
+	todo     []string // directory ids of agents to check
 	ring     *record.Ring
-	card     []byte    // that ring is of
+	card     []byte    // card from which ring was read
 	summary  summaryOf // the newest
-	renewAt  time.Time // when to search for records to renew
-	wanted   time.Time // when the first change came that no head has; zero for none
-	changed  time.Time // when the last change came
-	busy     time.Time // since when changes go on
+	renewAt  time.Time // time of the next listDying
+	wanted   time.Time // first change that no head covers yet; zero for none
+	changed  time.Time // last change
+	busy     time.Time // start of the current series of changes
 	headAt   time.Time
-	retryAt  time.Time // after a failure; zero
+	retryAt  time.Time // next attempt after a failure; zero for none
 	retry    time.Duration
-	said     string // the last failure in the log
+	said     string // last logged failure, to log each once
 
-	mu      sync.Mutex // guards the rest, which Run alone changes but for overtaken
+	mu      sync.Mutex // guards the fields below, which only Run changes, except overtaken
 	epoch   int64
-	entries map[string]*entry // by the agent's id in records
+	entries map[string]*entry // by LocalID
 	tree    record.Tree
 	head    *record.Record
-	refused map[string]string // why, by the agent's id in records
-	// overtaken is a version of a head that others hold and this portal does not know; zero for none. Any
-	// goroutine sets it.
+	refused map[string]string // reason for the owner, by LocalID
+	// overtaken is the newest version of a head of this portal that others hold and this portal does not
+	// know; zero for none.
 	overtaken record.Version
-	newCount  time.Time // when it was last acted on; zero for never
+	newCount  time.Time // last time that Overtaken asked for a new epoch
 }
 
-// entry is the newest record of an agent.
+// entry is the newest published record of an agent. Times are in Unix ms.
 type entry struct {
-	content record.Hash // of the content without the header; zero when it must be signed anew
+	content record.Hash // see contentOf; zero if the record has to be signed again
 	hash    record.Hash
 	version record.Version
 	issued  int64
 	expires int64
 	key     record.KeyID
 	deleted bool
-	until   int64 // of a tombstone: until when it must live
+	until   int64 // for a tombstone: until when it must be kept
 }
 
-// New returns a publisher that has not begun.
+// New returns a Publisher. It does nothing until Run is called.
 func New(cfg Config) *Publisher {
 	return &Publisher{cfg: cfg, recheck: make(chan struct{}, 1)}
 }
 
-// Recheck makes the publisher compare all agents with the published ones soon.
+// Recheck makes the publisher compare all agents with the published records soon. It does not block.
 func (p *Publisher) Recheck() {
 	select {
 	case p.recheck <- struct{}{}:
@@ -156,14 +158,13 @@ func (p *Publisher) Recheck() {
 	}
 }
 
-// newCountEvery keeps new epochs apart that others' heads are the reason for:
-// when the portal runs twice, each would begin one because of the other.
+// newCountEvery is the minimum time between two epochs that begin because of Overtaken. If a portal runs
+// twice, each copy would otherwise begin new epochs because of the other all the time.
 const newCountEvery = time.Hour
 
-// Overtaken reports to the publisher that others hold a head signed by this portal that it does not
-// know: its database is older than its published log. It then starts a new epoch, and others forget
-// the records that are not in it. The result is true if it does; it does not if it did within the last
-// hour.
+// Overtaken reports that other portals hold a head signed by this portal that it does not know, because its
+// database is older than its published log. The publisher then begins a new epoch, and other portals delete
+// records of older ones. It returns false if it did so within newCountEvery and does not now.
 func (p *Publisher) Overtaken(by record.Version) bool {
 	p.mu.Lock()
 	if now := time.Now(); p.newCount.IsZero() || now.Sub(p.newCount) >= newCountEvery {
@@ -180,7 +181,7 @@ func (p *Publisher) Overtaken(by record.Version) bool {
 	return true
 }
 
-// Run publishes until ctx ends. Agents that are not published by then wait in the outbox.
+// Run publishes until ctx ends. Changes that are not published by then stay in the outbox.
 func (p *Publisher) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -208,7 +209,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// attemptRound runs one round and schedules the next, later after a failure.
+// attemptRound runs one round. After a failure it schedules the next with a growing pause.
 func (p *Publisher) attemptRound(ctx context.Context) {
 	err := p.runRound(ctx)
 	if err == nil {
@@ -236,12 +237,12 @@ func (p *Publisher) noteChange(now time.Time) {
 	}
 }
 
-// spacing is how long after a head the next may follow.
+// spacing returns the minimum time from the last head to the next, see minSpacing.
 func (p *Publisher) spacing() time.Duration {
 	return min(max(p.headAt.Sub(p.busy)/calmFactor, minSpacing), maxSpacing)
 }
 
-// due is when the next round is.
+// due returns the time of the next round.
 func (p *Publisher) due(now time.Time) time.Time {
 	if !p.retryAt.IsZero() {
 		return p.retryAt
@@ -259,8 +260,7 @@ func (p *Publisher) due(now time.Time) time.Time {
 	return latest(at, p.headAt.Add(p.spacing()))
 }
 
-// cardNews reports whether the portal has another card, or signs with another
-// key, than when the last head was made.
+// cardNews reports whether the portal's card or signing key changed since the last head.
 func (p *Publisher) cardNews() bool {
 	id, _, _, err := p.cfg.Signer.Key(clock.Now())
 	return err == nil && id != p.head.Key || !bytes.Equal(p.card, p.cfg.Signer.Card())

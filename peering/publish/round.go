@@ -17,19 +17,21 @@ import (
 )
 
 const (
-	// publishBatch is how many agents are signed and stored at once: few enough
-	// that others have their turn in between.
+	// publishBatch is how many agents are signed and stored in one transaction, so that other writes do not
+	// wait long.
 	publishBatch = 512
-	// maxDrain bounds how long changes that keep coming hold up a head.
+	// maxDrain bounds how long continuing changes may delay a head.
 	maxDrain = 10 * time.Second
-	// renewEvery is the interval at which records past half their life are searched for; renewShare is the
-	// part of all that is renewed at once, so that records published together are not renewed together.
+	// renewEvery is the interval of searches for records past half their life. One search renews at most
+	// 1/renewShare of all records (but at least leastRenew), so that records published together are not
+	// renewed together for ever.
 	renewEvery = lease
 	renewShare = 96
 	leastRenew = 64
 )
 
-// runRound brings the log up to date and ends it with a head where one is due.
+// runRound updates the log from the directory and signs a head if needed. After an error it may be called
+// again.
 func (p *Publisher) runRound(ctx context.Context) error {
 	now, began := clock.Now(), time.Now()
 	if !p.loaded {
@@ -37,9 +39,8 @@ func (p *Publisher) runRound(ctx context.Context) error {
 			return err
 		}
 	}
-	// Other portals know whether this state is older than their heads. They have to be asked before the
-	// next head is signed: it would be newer than theirs, and they would keep their newer records of
-	// agents that are older here.
+	// Before the first head is signed, other portals are asked whether they hold a newer one. Otherwise the
+	// new head would be the newest, and they would keep records of agents that are newer than those here.
 	if !p.asked && p.head != nil && p.cfg.Network != nil {
 		if v := p.cfg.Network.NewestHead(ctx); v != (record.Version{}) {
 			p.Overtaken(v)
@@ -62,8 +63,7 @@ func (p *Publisher) updateLog(ctx context.Context, now, began time.Time) error {
 	if err := p.readCard(); err != nil {
 		return err
 	}
-	// The outbox comes first: its agents would be found by compare, too, and
-	// published twice.
+	// The outbox is processed before compareAgents, which would find the same agents again.
 	for time.Since(began) < maxDrain {
 		numbers, ids, err := p.cfg.Source.Unpublished(ctx, publishBatch)
 		if err != nil {
@@ -97,8 +97,8 @@ func (p *Publisher) updateLog(ctx context.Context, now, began time.Time) error {
 	return p.lead(ctx)
 }
 
-// readCard drops records signed by keys that the card does not list any more, because the Replica has
-// dropped them too.
+// readCard reads the keys in this portal's card if it changed. Records signed by a key that is no longer in
+// the card are signed again, because the Replica has deleted them.
 func (p *Publisher) readCard() error {
 	wire := p.cfg.Signer.Card()
 	if bytes.Equal(wire, p.card) {
@@ -124,8 +124,8 @@ func (p *Publisher) readCard() error {
 	return nil
 }
 
-// renewRecords signs records past half their life anew, a part at a time, and those past three quarters at
-// once.
+// renewRecords signs records again that have lived for more than half their life, a part of them at a time,
+// and all that have lived for three quarters. It does nothing before p.renewAt.
 func (p *Publisher) renewRecords(ctx context.Context, now time.Time) error {
 	if time.Now().Before(p.renewAt) {
 		return nil
@@ -140,8 +140,8 @@ func (p *Publisher) renewRecords(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// listDying returns the agents with records to renew now, those that expire first in front, and when to
-// search again.
+// listDying returns the directory ids of agents whose records have to be renewed now, the first to expire
+// first, and the time until the next search. now is in Unix ms. Expired tombstones are forgotten.
 func (p *Publisher) listDying(now int64) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *Publisher) listDying(now int64) (due []string, next time.Duration) {
 	var list []string
 	for local, e := range p.entries {
 		quarter := (e.expires - e.issued) / 4
-		if e.deleted && e.until <= now { // it has done its work
+		if e.deleted && e.until <= now { // the tombstone is no longer needed
 			p.logStart = max(p.logStart, e.version.Seq+1)
 			delete(p.entries, local)
 			continue
@@ -176,14 +176,14 @@ func (p *Publisher) listDying(now int64) (due []string, next time.Duration) {
 	return due, time.Duration(soon-now) * time.Millisecond
 }
 
-// agentID is the id in the directory of the id in records.
+// agentID returns the id in the directory for an id in records, the inverse of translate.LocalID.
 func agentID(local string) string { return strings.ToUpper(local) }
 
-// pen holds the key and header for one batch of signatures.
+// pen holds the key and the time for one batch of signatures. Times are in Unix ms.
 type pen struct {
 	key   ed25519.PrivateKey
 	now   int64
-	until int64 // of the key
+	until int64 // expiry of the key
 }
 
 func (p *Publisher) newPen() (pen, error) {
@@ -195,15 +195,16 @@ func (p *Publisher) newPen() (pen, error) {
 	return pen{key, clock.Milli(now), clock.Milli(until)}, nil
 }
 
-// nextHeader gives out the next version. It follows the clock at all times, not
-// only from a start on: a machine may be set back as it runs.
+// nextHeader returns the header of the next record, with a version that was never used. It derives seq from
+// the clock for each record, because the machine may be reset to an older state while it runs. expires is
+// in Unix ms and limited by the key.
 func (p *Publisher) nextHeader(w pen, expires int64) record.Header {
 	p.seq = max(p.seq+1, (w.now-p.epoch)*seqPerMilli)
 	return record.Header{Portal: p.cfg.Signer.ID(), Epoch: p.epoch, Seq: p.seq, Issued: w.now,
 		Expires: min(expires, w.until)}
 }
 
-// step is one record on its way into the log.
+// step is a signed record to be stored; record is nil if none is needed.
 type step struct {
 	local, name string
 	content     record.Hash
@@ -211,8 +212,9 @@ type step struct {
 	record      *record.Record
 }
 
-// publishAgents signs the current state of agents, if it differs from the published one or renew is set, and
-// stores it. An agent that cannot be expressed as a record is left out. After an error the stored
+// publishAgents signs and stores the current state of the agents with these directory ids if it differs
+// from the published one, or in any case with renew. Agents that do not exist or are hidden get a
+// tombstone. An agent whose record would be invalid is left out, see noteRefusal. After an error the stored
 // state is unknown.
 func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool) error {
 	agents, err := p.cfg.Source.AgentsByIDs(ctx, ids)
@@ -240,7 +242,8 @@ func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool)
 	return p.keepSteps(ctx, steps)
 }
 
-// signRecord makes the record of one agent, nil when none is needed.
+// signRecord signs the record or tombstone of one agent; a is nil if it does not exist. The step has no
+// record if none is needed.
 func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step, error) {
 	s := step{local: translate.LocalID(id)}
 	e := p.entries[s.local]
@@ -258,7 +261,7 @@ func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step
 			s.record = rec
 			return s, nil
 		}
-		// A bug here must not stop the other agents, nor publish nonsense.
+		// An invalid record is a bug; it must neither block the other agents nor be published.
 		if record.ReasonOf(err) == "" {
 			return s, err
 		}
@@ -285,10 +288,10 @@ func (p *Publisher) signRecord(w pen, id string, a *hub.Agent, renew bool) (step
 	return s, err
 }
 
-// tombstone is the content of a tombstone that is good.
+// tombstone is the value of entry.content for a valid tombstone.
 var tombstone = record.Hash{1}
 
-// noteRefusal notes why an agent's record cannot be signed, or that it can.
+// noteRefusal records why an agent's record cannot be signed, for display to its owner; "" if it can.
 func (p *Publisher) noteRefusal(local, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,9 +302,9 @@ func (p *Publisher) noteRefusal(local, why string) {
 	p.refused[local] = why
 }
 
-// keepSteps stores records through the gate, with the checks for records of other portals except the
-// signatures, which were made a moment before. Refused records are left out; if all are refused the
-// batch itself is wrong, and that is an error.
+// keepSteps stores the records through the gate and updates the entries. The gate checks them like those of
+// other portals, except for the signatures. Refused records are left out; if all are refused it returns an
+// error, because the cause is then in the batch.
 func (p *Publisher) keepSteps(ctx context.Context, steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -332,9 +335,9 @@ func (p *Publisher) keepSteps(ctx context.Context, steps []step) error {
 			p.tree.Apply(s.record)
 			p.dirty = true
 		case why == "":
-			failed, p.loaded = res.Err, false // it may be stored or not
+			failed, p.loaded = res.Err, false // unknown whether it was stored: read the state again
 		case why == record.Stale, why == record.Equivocation:
-			// The seq was used before: continue behind it.
+			// The version was used before: begin a new epoch.
 			failed, p.floor = res.Err, p.epoch+1
 		default:
 			refused++

@@ -10,7 +10,8 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Published says how an agent of this portal stands in the network.
+// Published returns the publication state of an agent of this portal for its owner: its newest record, or
+// the reason why it is not published.
 func (p *Publisher) Published(a hub.Agent) federation.Published {
 	if why := p.hidden(a); why != "" {
 		return federation.Published{Why: why}
@@ -36,9 +37,8 @@ func (p *Publisher) entryState(local string) federation.Published {
 		Listed: p.head != nil && p.head.Epoch == e.version.Epoch && p.head.Seq > e.version.Seq}
 }
 
-// Prove returns the proof that the newest head covers the agent with a key, or
-// covers none; nil for another portal, and in the moment between a record and
-// the head that covers it.
+// Prove returns the proof that the newest head covers the agent record with a key, or that it covers none.
+// It returns nil for another portal's id, and as long as a stored record is newer than the head.
 func (p *Publisher) Prove(_ context.Context, portal record.PortalID, key record.Hash) *record.Proof {
 	if portal != p.cfg.Signer.ID() {
 		return nil

@@ -16,18 +16,18 @@ import (
 
 const (
 	summaryLife = 48 * time.Hour
-	// summaryEvery is how often a summary is made at most.
+	// summaryEvery is the minimum time between two summaries because of changes.
 	summaryEvery = time.Hour
-	// In a summary the header takes at most fewBytes; capabilities and languages have their own bounds,
-	// and the word filter gets the rest.
+	// Limits of the parts of a summary in bytes. The Bloom filter of words gets the space that the header,
+	// capabilities and languages leave.
 	maxSummaryBytes = 32 << 10
 	headerBytes     = 300
 	capBytes        = 8 << 10
 	languageBytes   = 2 << 10
-	bitsPerTerm     = 10 // one wrong yes in a hundred
+	bitsPerTerm     = 10 // false positive rate of about 1 %
 )
 
-// summaryOf is the newest summary, as far as it has to be known.
+// summaryOf holds the properties of the newest summary. The zero value means that there is none.
 type summaryOf struct {
 	hash            record.Hash
 	seq             int64
@@ -47,8 +47,8 @@ func (p *Publisher) loadSummary(ctx context.Context, epoch int64) (s summaryOf, 
 	return summaryOf{r.Hash, r.Seq, r.Issued, r.Expires, r.Key}, nil
 }
 
-// signSummary makes a new summary when the agents changed and the last one is
-// not too young, or when it ends.
+// signSummary signs and stores a new summary if the agents changed and the last one is older than
+// summaryEvery, or if half its life is over.
 func (p *Publisher) signSummary(ctx context.Context, w pen, changed bool) error {
 	age, good := w.now-p.summary.issued, p.summary.seq != 0 && p.ring.Has(p.summary.key)
 	if good && age >= 0 && (age < summaryEvery.Milliseconds() || !changed) &&
@@ -71,7 +71,8 @@ func (p *Publisher) signSummary(ctx context.Context, w pen, changed bool) error 
 	return nil
 }
 
-// countTerms reads the published records, as other portals read them.
+// countTerms builds a summary from the published records, with the words that other portals would index for
+// them.
 func (p *Publisher) countTerms(ctx context.Context) (*record.Summary, error) {
 	card, err := record.Open(p.cfg.Signer.Network(), p.card)
 	if err != nil {
@@ -115,8 +116,8 @@ func (p *Publisher) countTerms(ctx context.Context) (*record.Summary, error) {
 	return s, nil
 }
 
-// frequent returns the most frequent names in order of name, as many as fit
-// into size bytes with over more for each, and at most a thousand.
+// frequent returns the most frequent names, sorted by name: at most 1,000, and as many as fit into size
+// bytes when each needs over bytes in addition.
 func frequent(counts map[string]int64, size, over int) []string {
 	list := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
