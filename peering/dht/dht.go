@@ -1,6 +1,6 @@
-// Package dht runs a kademlia.Node: it owns the clock, the lock and the requests of the node, sends
-// the requests through a Transport, and saves the node's contacts and records over a restart. It
-// does not read the contents of records.
+// Package dht runs a kademlia.Node, which is a state machine without I/O: it provides the clock and the
+// lock, sends the node's requests through a Transport, and saves the node's contacts and records across
+// restarts. It does not interpret the records.
 package dht
 
 import (
@@ -13,17 +13,17 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Transport sends requests to other nodes. It is safe for concurrent use.
+// Transport sends requests to other nodes. It must be safe for concurrent use.
 type Transport interface {
-	// Call sends a request and returns the answer, and the groups of the other node that the
-	// connection showed and its contact does not list. It ends with ctx. An error means that no
-	// answer came, or one that does not fit the request.
+	// Call sends a request and returns the answer, and the groups of the other node that the connection
+	// showed but its contact may not list. It must return when ctx ends. An error means that there was no
+	// answer, or an invalid one.
 	Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response, []kademlia.Group, error)
 }
 
-// Memory stores the contacts and records of a node over a restart. It is safe for concurrent use.
+// Memory stores the contacts and records of a node across restarts. It must be safe for concurrent use.
 type Memory interface {
-	// Contacts returns the stored contacts, the best first; KeepContacts replaces them.
+	// Contacts returns the stored contacts, best first; KeepContacts replaces all of them.
 	Contacts(ctx context.Context) ([]*kademlia.Contact, error)
 	KeepContacts(ctx context.Context, all []*kademlia.Contact) error
 	// Records calls yield with the stored records until it returns false. KeepRecords adds records,
@@ -34,53 +34,54 @@ type Memory interface {
 	Forget(ctx context.Context, publisher kademlia.ID) error
 }
 
-// Config holds the parts and settings of a Runner.
+// Config is the configuration of a Runner.
 type Config struct {
 	Node      *kademlia.Node
 	Transport Transport
 	Memory    Memory // nil to start empty
-	// Seeds returns contacts to start from, in addition to the stored ones. It is called as long as
-	// the node has no contacts, and may take long.
+	// Seeds returns contacts to start from, in addition to the stored ones. It is called every seedEvery
+	// while the node has no contacts, and may take long. nil for none.
 	Seeds func(ctx context.Context) []*kademlia.Contact
 	Log   *slog.Logger
-	// KeepEvery is the time between writes to Memory: 5 min. Memory is written at the end, too.
+	// KeepEvery is the interval of writes to Memory; 0 for 5 min. Memory is also written when Run ends.
 	KeepEvery time.Duration
 }
 
 const (
-	// maxCalls bounds the requests in flight; others wait.
+	// maxCalls bounds the requests in flight; further ones wait in a queue.
 	maxCalls = 128
-	// callTimeout is longer than the node waits for any call.
+	// callTimeout ends a request that hangs. It is longer than kademlia's hard limit, after which the node
+	// ignores the answer.
 	callTimeout = 5 * time.Second
-	// seedEvery is the time between calls of Seeds while the node has no contacts.
+	// seedEvery is the interval of calls of Config.Seeds.
 	seedEvery = 15 * time.Second
 )
 
 // Runner drives one node. It is safe for concurrent use.
 type Runner struct {
 	cfg  Config
-	poke chan struct{} // wakes the loop
+	poke chan struct{} // wakes Run; capacity 1
 
-	mu      sync.Mutex // guards the rest, including the node
+	mu      sync.Mutex // guards the fields below and the node
 	node    *kademlia.Node
 	waiting []waiting
-	queue   []kademlia.Call // calls that wait for a free place
-	calls   int             // calls in flight
-	next    time.Time       // time of the loop's next step
-	running context.Context // context of Run, nil before and after
+	queue   []kademlia.Call // requests beyond maxCalls
+	calls   int             // number of requests in flight
+	next    time.Time       // time of the node's next step
+	running context.Context // context of Run; nil before and after
 	senders sync.WaitGroup
 }
 
-// waiting is a caller that waits until the node reaches a state.
+// waiting is a caller of waitUntil and the condition for which it waits.
 type waiting struct {
 	so   func() bool
 	done chan struct{}
 }
 
-// ErrStopped is the error of calls to a Runner that does not run.
+// ErrStopped is returned by methods that need Run while it does not run.
 var ErrStopped = errors.New("the DHT is not running")
 
-// New returns a Runner. It owns the node from now on.
+// New returns a Runner. The caller must not use cfg.Node any more, because the Runner's lock guards it.
 func New(cfg Config) *Runner {
 	if cfg.KeepEvery == 0 {
 		cfg.KeepEvery = 5 * time.Minute
@@ -88,8 +89,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, node: cfg.Node, poke: make(chan struct{}, 1)}
 }
 
-// Run drives the node until ctx ends. It returns after the last request has ended and Memory was
-// written.
+// Run drives the node until ctx ends. It returns after the last request has ended and Memory was written. A
+// failure to read Memory is only logged.
 func (r *Runner) Run(ctx context.Context) error {
 	if err := r.loadContacts(ctx); err != nil {
 		r.cfg.Log.Warn("load the stored contacts of the DHT", "error", err)
@@ -132,8 +133,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// updateNode calls do with the node and lets the node continue. It returns false, without calling
-// do, if the Runner does not run.
+// updateNode calls do with the node while it holds mu, and then steps the node. It returns false, without
+// calling do, if Run does not run.
 func (r *Runner) updateNode(do func(n *kademlia.Node, now time.Time)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,8 +152,7 @@ func (r *Runner) updateNode(do func(n *kademlia.Node, now time.Time)) bool {
 	return true
 }
 
-// stepNode lets the node do its due work, starts the calls, and returns the time of the next step.
-// The caller holds mu.
+// stepNode polls the node, starts its requests, and returns the time of the next step. The caller holds mu.
 func (r *Runner) stepNode(now time.Time) time.Time {
 	r.queue = append(r.queue, r.node.Poll(now)...)
 	for len(r.queue) > 0 && r.calls < maxCalls {
@@ -176,8 +176,8 @@ func (r *Runner) stepNode(now time.Time) time.Time {
 	return r.node.Wake(now)
 }
 
-// sendCall makes one call. The node ends slow calls by its own clock; the timeout here only ends
-// those that hang.
+// sendCall sends one request and passes the result to the node. The node ends slow requests by its own
+// clock; the timeout here only ends those that hang.
 func (r *Runner) sendCall(ctx context.Context, c kademlia.Call) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -196,8 +196,9 @@ func (r *Runner) sendCall(ctx context.Context, c kademlia.Call) {
 	}
 }
 
-// waitUntil waits for the node to reach a state. begin starts the operation and returns a condition
-// that is checked after each step. Both are called with the lock held.
+// waitUntil starts an operation and waits until it is done, ctx ends or the Runner stops. begin starts the
+// operation and returns the condition, which is checked after each step. Both are called with mu held and
+// must not block.
 func (r *Runner) waitUntil(ctx context.Context, begin func(n *kademlia.Node, now time.Time) func() bool) error {
 	done := make(chan struct{})
 	if !r.updateNode(func(n *kademlia.Node, now time.Time) {
@@ -226,24 +227,24 @@ func (r *Runner) waitUntil(ctx context.Context, begin func(n *kademlia.Node, now
 	}
 }
 
-// Trace holds the figures of a lookup.
+// Trace holds figures about a lookup.
 type Trace struct {
 	Took              time.Duration
 	RPCs, Hops, Paths int
-	// Holders is the number of other nodes that gave a value.
+	// Holders is the number of other nodes that returned a value.
 	Holders int
-	// Nearest are the nodes nearest to the target that answered.
+	// Nearest are the nodes nearest to the target that answered, nearest first.
 	Nearest []*kademlia.Contact
 }
 
-// Get returns the values under a key. With holders > 0 the lookup ends when that many nodes gave
-// values, with 0 when all nodes that should have one were asked. No value is not an error; an error
-// means that the lookup did not end.
+// Get returns the values under a key. With holders > 0 the lookup ends when that many nodes returned
+// values; with 0 all nodes that should have one are asked. No value is not an error. An error means that
+// the lookup did not end; values may then hold those found so far.
 func (r *Runner) Get(ctx context.Context, key kademlia.ID, holders int) (values []kademlia.Value, t Trace, err error) {
 	return r.runLookup(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Get(key, holders, now) })
 }
 
-// FindNodes returns the nodes nearest to a target, nearest first.
+// FindNodes returns the nodes nearest to a target in Trace.Nearest, nearest first.
 func (r *Runner) FindNodes(ctx context.Context, target kademlia.ID) (Trace, error) {
 	_, t, err := r.runLookup(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Find(target, now) })
 	return t, err
@@ -269,8 +270,8 @@ func (r *Runner) runLookup(ctx context.Context,
 		Holders: l.Holders(), Nearest: l.Nearest()}, err
 }
 
-// Put stores a record at the nodes nearest to its key. It returns the number of nodes as soon as
-// enough have stored it; the rest continues in the background.
+// Put stores a record at the nodes nearest to its key. It returns as soon as enough nodes have stored it,
+// with their number; the rest continues in the background.
 func (r *Runner) Put(ctx context.Context, rec kademlia.Record) (stored int, err error) {
 	var p *kademlia.Put
 	err = r.waitUntil(ctx, func(n *kademlia.Node, now time.Time) func() bool {
@@ -285,7 +286,8 @@ func (r *Runner) Put(ctx context.Context, rec kademlia.Record) (stored int, err 
 	return p.Stored(), err
 }
 
-// Publish stores all records of the node's Source again, starting now, or when Run starts.
+// Publish stores all records of the node's Source again, from now on or from the start of Run. It does not
+// wait.
 func (r *Runner) Publish() {
 	if !r.updateNode(func(n *kademlia.Node, _ time.Time) { n.Publish() }) {
 		r.mu.Lock()
@@ -294,7 +296,8 @@ func (r *Runner) Publish() {
 	}
 }
 
-// Serve answers a request of another node; from is nil if the sender is unknown.
+// Serve answers a request of another node; from is nil if the sender's contact is unknown. It returns
+// ErrStopped while Run does not run.
 func (r *Runner) Serve(from *kademlia.Contact, req *kademlia.Request) (resp *kademlia.Response, err error) {
 	if !r.updateNode(func(n *kademlia.Node, now time.Time) { resp = n.Serve(from, req, now) }) {
 		return nil, ErrStopped
@@ -302,12 +305,13 @@ func (r *Runner) Serve(from *kademlia.Contact, req *kademlia.Request) (resp *kad
 	return resp, nil
 }
 
-// NoteNode notes a node that may exist.
+// NoteNode reports a node that may exist, see kademlia.Node.Hear.
 func (r *Runner) NoteNode(c *kademlia.Contact) {
 	r.updateNode(func(n *kademlia.Node, now time.Time) { n.Hear(c, now) })
 }
 
-// Forget removes a node from the table, and the records that it published from the store.
+// Forget removes a node from the table, and the records that it published from the node's store and from
+// Memory.
 func (r *Runner) Forget(ctx context.Context, id kademlia.ID) error {
 	r.updateNode(func(n *kademlia.Node, _ time.Time) { n.Forget(id) })
 	if r.cfg.Memory == nil {
@@ -316,14 +320,14 @@ func (r *Runner) Forget(ctx context.Context, id kademlia.ID) error {
 	return r.cfg.Memory.Forget(ctx, id)
 }
 
-// SetContact replaces the node's own contact.
+// SetContact replaces the node's own contact by a newer version.
 func (r *Runner) SetContact(self *kademlia.Contact) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.node.Renew(self)
 }
 
-// ViewNode calls see with the node, which see must not change or keep.
+// ViewNode calls see with the node while it holds the lock. see must neither change nor keep the node.
 func (r *Runner) ViewNode(see func(*kademlia.Node)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

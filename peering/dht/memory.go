@@ -7,7 +7,7 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// seedNode adds seeds as long as the node has no contacts.
+// seedNode adds the contacts of Config.Seeds every seedEvery, while the node has no contacts.
 func (r *Runner) seedNode(ctx context.Context) {
 	if r.cfg.Seeds == nil {
 		return
@@ -30,7 +30,7 @@ func (r *Runner) seedNode(ctx context.Context) {
 	}
 }
 
-// loadContacts adds the contacts of the last run to the node.
+// loadContacts adds the contacts stored in the last run to the node.
 func (r *Runner) loadContacts(ctx context.Context) error {
 	if r.cfg.Memory == nil {
 		return nil
@@ -45,8 +45,8 @@ func (r *Runner) loadContacts(ctx context.Context) error {
 	return nil
 }
 
-// loadRecords adds the stored records while the node already answers: the check of each takes a
-// while.
+// loadRecords adds the stored records one by one, because each signature is checked. The node answers
+// requests meanwhile.
 func (r *Runner) loadRecords(ctx context.Context) {
 	err := r.cfg.Memory.Records(ctx, func(rec kademlia.Record) bool {
 		r.mu.Lock()
@@ -59,7 +59,7 @@ func (r *Runner) loadRecords(ctx context.Context) {
 	}
 }
 
-// saveRegularly saves the contacts and records at intervals, and once more when ctx ends.
+// saveRegularly writes contacts and records to Memory at intervals, and once more when ctx ends.
 func (r *Runner) saveRegularly(ctx context.Context) {
 	r.loadRecords(ctx)
 	tick := time.NewTicker(r.cfg.KeepEvery)
@@ -78,7 +78,7 @@ func (r *Runner) saveRegularly(ctx context.Context) {
 	}
 }
 
-// saveState saves the contacts and records.
+// saveState writes the contacts, and the records that are new since the last call, to Memory.
 func (r *Runner) saveState(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -90,7 +90,7 @@ func (r *Runner) saveState(ctx context.Context) {
 	r.mu.Lock()
 	contacts, records = r.node.Contacts(), r.node.Changed()
 	r.mu.Unlock()
-	if len(contacts) > 0 { // if no node answered, the contacts saved before are worth more
+	if len(contacts) > 0 { // an empty list must not replace the contacts saved before
 		err = r.cfg.Memory.KeepContacts(ctx, contacts)
 	}
 	if err == nil {

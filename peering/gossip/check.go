@@ -11,7 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// The messages of memberlist and of serf, by their first byte.
+// The types of messages of memberlist and serf, each the first byte of a message. The values are fixed by
+// those libraries.
 const (
 	pingMsg         = 0
 	indirectPingMsg = 1
@@ -34,8 +35,8 @@ const (
 	tagsMagic = 255
 )
 
-// The bodies in msgpack, reduced to the fields that are checked here. memberlist and serf fix the
-// names.
+// The msgpack bodies of messages, reduced to the fields that are checked here. memberlist and serf fix the
+// names of the fields.
 type (
 	pingBody struct {
 		SeqNo      uint32
@@ -51,7 +52,7 @@ type (
 		Port        uint16
 		Meta        []byte
 	}
-	goneBody struct { // suspect and dead
+	goneBody struct { // body of suspectMsg and deadMsg
 		Incarnation uint32
 		Node, From  string
 	}
@@ -79,7 +80,7 @@ type (
 		Payload []byte
 		CC      bool
 	}
-	serfState struct { // without past events, which are skipped
+	serfState struct { // past events are not decoded
 		LTime        uint64
 		StatusLTimes map[string]uint64
 		LeftMembers  []string
@@ -88,8 +89,8 @@ type (
 	}
 )
 
-// maxNodes bounds the members of a state.
-const maxNodes = 2 * MaxMembers // including those that are gone
+// maxNodes bounds the members in a received state.
+const maxNodes = 2 * MaxMembers // members that are gone count too
 
 var errUnfit = errors.New("an honest member does not send this")
 
@@ -98,15 +99,15 @@ func decode(b []byte, out any) (err error) {
 	return codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{}).Decode(out)
 }
 
-// caught turns a panic of the decoder into an error.
+// caught sets *err if the msgpack decoder panics, which invalid input can cause. It must be deferred.
 func caught(err *error) {
 	if recover() != nil {
 		*err = errUnfit
 	}
 }
 
-// splitPacket splits a packet of a portal into its messages and returns the valid ones; the others
-// are counted.
+// splitPacket splits a packet from a portal into its messages and returns the valid ones; invalid ones are
+// counted as refused.
 func (g *guard) splitPacket(ctx context.Context, from string, b []byte) (fit [][]byte) {
 	if len(b) > 5 && b[0] == crcMsg {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
@@ -138,8 +139,8 @@ func (g *guard) countRefused() {
 	}
 }
 
-// splitCompound returns the messages of a compound one: their count in one byte, their lengths in
-// two bytes each, then the messages.
+// splitCompound splits the body of a compoundMsg: the number of messages in one byte, their lengths in two
+// bytes each, then the messages. It returns nil if the body is malformed.
 func splitCompound(b []byte) (out [][]byte) {
 	n := int(b[0])
 	if b = b[1:]; len(b) < 2*n {
@@ -156,7 +157,7 @@ func splitCompound(b []byte) (out [][]byte) {
 	return out
 }
 
-// checkMessage reports whether a message of a portal is valid.
+// checkMessage reports whether an honest member with the id from can have sent a message.
 func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 	if len(b) < 2 {
 		return false
@@ -164,7 +165,7 @@ func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 	kind, body := b[0], b[1:]
 	switch kind {
 	case pingMsg, indirectPingMsg:
-		// The answer goes to the asking portal only.
+		// The source of a ping must be its sender, because the answer goes there.
 		var p pingBody
 		return decode(body, &p) == nil && p.SourceNode == from &&
 			(kind == pingMsg && (p.Node == "" || p.Node == string(g.cfg.Self)) || isPortal(p.Node) &&
@@ -185,21 +186,22 @@ func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 	return false
 }
 
-// checkMember reports whether a statement about a member equals the contact that its portal signed.
+// checkMember reports whether a statement about a member is valid: its address follows from its id, and its
+// tags hold a contact that its portal signed. from is the id of the sender.
 func (g *guard) checkMember(ctx context.Context, from, name string, ip []byte, port uint16, meta []byte) bool {
 	if !isPortal(name) || !isPlace(name, ip, port) || len(meta) < 2 || len(meta) > memberlist.MetaMaxSize ||
 		meta[0] != tagsMagic {
 		return false
 	}
 	if name == string(g.cfg.Self) {
-		return true // serf itself knows this portal's state better
+		return true // serf ignores statements about the local member that are not newer
 	}
 	tags := make(map[string]string)
 	return decode(meta[1:], &tags) == nil && g.checkContact(ctx, from, name, tags[contactTag])
 }
 
-// checkUser reports whether a message of serf is valid: a member joins, a member leaves, a head is
-// new. Queries, keys and relays are not for portals of other operators.
+// checkUser reports whether a message of serf is valid: a member joins or leaves, or a portal has a new
+// head. Queries, key management and relays are refused, because members belong to different operators.
 func (g *guard) checkUser(from string, b []byte) bool {
 	if len(b) < 2 {
 		return false
@@ -219,9 +221,9 @@ func (g *guard) checkUser(from string, b []byte) bool {
 	return false
 }
 
-// checkStream returns the valid part of a stream from a portal, encoded again: the state of its
-// pool, an answer to a ping, or an error. For a brief state it also returns the extra fields,
-// otherwise nil. contact returns the contact that a mark stands for.
+// checkStream returns the valid part of a stream from a portal, encoded for memberlist: the state of a
+// pool, an answer to a ping, or an error. For a state in the brief form says holds its extra fields,
+// otherwise it is nil. contact returns the contact of a member that a mark in the brief form refers to.
 func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte,
 	says *briefExtras, err error) {
 	defer caught(&err)
@@ -252,8 +254,8 @@ func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact 
 	return out, says, err
 }
 
-// filterState removes from a state everything that an honest member does not send. Past events are
-// removed, too: heads are compared anyway.
+// filterState removes from a state all statements that an honest member does not make. It also removes past
+// events, because heads are compared anyway. It returns an error if the state as a whole is not plausible.
 func (g *guard) filterState(ctx context.Context, from string, s *poolState) error {
 	nodes := s.Nodes[:0]
 	for _, n := range s.Nodes {

@@ -26,7 +26,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Routes below /peering/v1.
+// Names of the routes below /peering/v1: one for packets, one for exchanges of states.
 const (
 	packetRoute = "gossip"
 	streamRoute = "pushpull"
@@ -38,23 +38,24 @@ func Routes() []string { return []string{packetRoute, streamRoute} }
 const (
 	// MaxMembers bounds a pool, which is a zone of the network.
 	MaxMembers = 2000
-	// A zone with more than zoneFrom portals is split in two; two halves below zoneTo are joined.
-	// The limits are so far apart that an inexact size does not cause a split and a join in turn.
+	// A zone with more than zoneFrom portals is split in two; a zone with fewer than zoneTo is joined with
+	// its other half. The limits are far apart, so that an inexact estimate of the size does not cause
+	// splits and joins in turn.
 	zoneFrom, zoneTo = 1500, 500
-	// maxZoneBits bounds the splits of the network.
+	// maxZoneBits bounds how many times the network is split.
 	maxZoneBits = 16
 
-	// Joins of a known portal that is not a member: every joinSoon as long as there are few
-	// members, otherwise every joinEvery, which mends a pool that fell in two halves.
+	// One known portal that is not a member is joined every joinSoon while there are fewer than fewMembers
+	// members, otherwise every joinEvery, which reunites a pool that fell in two halves.
 	joinSoon, joinEvery = 5 * time.Second, 2 * time.Minute
 	fewMembers          = 3
-	// restFor is the pause after a portal refused to be joined.
+	// restFor is the pause before a portal without gossip is joined again.
 	restFor = 30 * time.Minute
 	// zoneEvery is the interval of the checks for a new zone and for a newly signed contact.
 	zoneEvery = time.Minute
-	// leaveTime bounds the time to notify others that this portal leaves.
+	// leaveTime bounds how long this portal notifies others that it leaves.
 	leaveTime = 250 * time.Millisecond
-	// forgetAfter is the time for which members that are gone are remembered.
+	// forgetAfter is how long members that are gone are remembered and may come back.
 	forgetAfter = time.Hour
 )
 
@@ -63,61 +64,62 @@ const (
 type Config struct {
 	Network string
 	Self    record.PortalID
-	// Contact returns the contact that this portal last signed, nil before the first.
+	// Contact returns the newest contact record that this portal signed, nil before the first.
 	Contact func() []byte
-	// Check verifies a contact that came from a portal: the portal that it names has signed it, and
-	// that portal is allowed. It may read from disk, and note the address of a portal that is not
-	// known yet.
+	// Check verifies a contact record that the portal from sent: the portal that it describes must have
+	// signed it and must be allowed. It may read from disk, and may look up a portal that is not known yet.
 	Check func(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error)
-	// Post sends a signed request to a portal, and returns at most limit bytes of the answer;
-	// fault.NotFound means that the portal has no such route.
+	// Post sends a signed request to a portal and returns its answer, at most limit bytes. A NotFound error
+	// means that the portal has no such route.
 	Post func(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error)
-	// Known returns the known portals that answer, in any order.
+	// Known returns the portals that are reachable and allowed, in any order.
 	Known func(ctx context.Context) []record.PortalID
-	// Host returns the host of a known portal, "" for none. Only Listen needs it.
+	// Host returns the host of a known portal, "" for none. It is required only with Listen.
 	Host func(ctx context.Context, portal record.PortalID) string
 	// Size returns the estimated number of portals in the network.
 	Size func() int
-	// Head is called when a portal may have a new head, Seen when a portal that may be unknown is a
-	// member, Lost when a member does not answer others. They must not block.
+	// Head is called for each hint of a new head. Seen is called when a portal, which may be unknown,
+	// becomes a member. Lost is called when a member leaves or other members report it as gone. They must
+	// not block.
 	Head func(Hint)
 	Seen func(portal record.PortalID, origin string)
 	Lost func(portal record.PortalID)
-	// Listen is the address for UDP and TCP; empty to use signed requests.
+	// Listen is the address (IP:PORT or :PORT) for UDP and TCP; empty to use signed requests.
 	Listen string
-	// LAN uses serf's timings for one local network, for tests. Between operators a slow machine
-	// must not count as dead. Optional.
+	// LAN selects serf's timings for a local network, for tests. Its timeouts are too short for the
+	// internet, where a slow machine must not count as gone.
 	LAN bool
 	Log *slog.Logger
 }
 
-// Gossip takes part in the pool while Run runs. It is safe for concurrent use.
+// Gossip is the membership of this portal in a pool. It takes part while Run runs. It is safe for
+// concurrent use.
 type Gossip struct {
 	cfg   Config
-	host  string // of Listen
+	host  string // host and port of Config.Listen
 	port  int
 	count counters
 	hints hints
 	guard *guard
 	nudge chan struct{} // capacity 1
-	quiet atomic.Bool   // leave without notifying others
+	quiet atomic.Bool   // see Vanish
 
-	mu    sync.Mutex // guards the rest
-	pool  *pool      // nil while not in a pool
-	zone  int        // bits of the id
+	mu    sync.Mutex // guards the fields below
+	pool  *pool      // nil while Run is not in a pool
+	zone  int        // number of id bits that all members of the zone share
 	shy   map[record.PortalID]time.Time
-	alive map[record.PortalID]bool // members except this portal; false for those that are gone
+	alive map[record.PortalID]bool // by member, without this portal; false for those that are gone
 }
 
-// pool is one run of serf: each zone is a pool of its own.
+// pool is one run of serf. Each zone is a pool of its own, so a change of the zone starts another.
 type pool struct {
 	serf      *serf.Serf
 	transport memberlist.NodeAwareTransport
 	https     *transport // nil with Listen
-	contact   string     // in the tags
+	contact   string     // contact record in this portal's tags
 }
 
-// New returns a Gossip.
+// New returns a Gossip that is in no pool. It fails only for an invalid Config.Listen.
 func New(cfg Config) (*Gossip, error) {
 	g := &Gossip{cfg: cfg, nudge: make(chan struct{}, 1), shy: make(map[record.PortalID]time.Time),
 		alive: make(map[record.PortalID]bool)}
@@ -138,8 +140,8 @@ func New(cfg Config) (*Gossip, error) {
 	return g, nil
 }
 
-// ParseListen splits an address to listen at: an IP address, or nothing for all of this machine,
-// and a port.
+// ParseListen splits an address into an IP address and a port. Without an IP address the host is 0.0.0.0,
+// for all addresses of this machine.
 func ParseListen(addr string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -154,8 +156,8 @@ func ParseListen(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// Run takes part until ctx ends, and then notifies others that this portal leaves. It restarts the
-// pool after a failure or a change of the zone.
+// Run takes part until ctx ends, and then notifies others that this portal leaves. It restarts after a
+// failure, with a growing pause, and after a change of the zone. It returns nil.
 func (g *Gossip) Run(ctx context.Context) error {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		began := time.Now()
@@ -176,10 +178,11 @@ func (g *Gossip) Run(ctx context.Context) error {
 	}
 }
 
-// runOnce runs one pool, until ctx ends or the zone changes.
+// runOnce takes part in one pool, until ctx ends or the zone changes, and returns nil then. An error means
+// that serf failed.
 func (g *Gossip) runOnce(ctx context.Context) error {
 	contact := g.cfg.Contact()
-	for contact == nil { // a portal that cannot sign has no contact to show
+	for contact == nil { // a portal without a signing key has no contact to present
 		if !clock.Sleep(ctx, time.Second) {
 			return nil
 		}
@@ -194,7 +197,7 @@ func (g *Gossip) runOnce(ctx context.Context) error {
 	}
 	var err error
 	if p.serf, err = serf.Create(conf); err != nil {
-		_ = p.transport.Shutdown() // the first error counts
+		_ = p.transport.Shutdown() // the error of Create is returned
 		return err
 	}
 	g.enterPool(p)
@@ -210,10 +213,11 @@ func (g *Gossip) runOnce(ctx context.Context) error {
 	return err
 }
 
-// Vanish makes this portal leave without notifying others, as if it were killed.
+// Vanish makes the end of Run silent, as if the process were killed: other members are not notified. It is
+// for tests.
 func (g *Gossip) Vanish() { g.quiet.Store(true) }
 
-// openTransport creates the transport of a pool.
+// openTransport creates the transport of a pool and enters it into the configuration of serf.
 func (g *Gossip) openTransport(p *pool, conf *serf.Config) error {
 	m := conf.MemberlistConfig
 	if g.cfg.Listen == "" {
@@ -240,8 +244,8 @@ func (g *Gossip) enterPool(p *pool) {
 	clear(g.alive)
 }
 
-// leavePool ends a pool. notify makes it notify the other members, which is not needed for a change
-// of the zone: they see it themselves.
+// leavePool shuts a pool down. tell notifies the other members first; this is not needed when the zone
+// changes, because they find out themselves.
 func (g *Gossip) leavePool(p *pool, tell bool) {
 	g.mu.Lock()
 	g.pool = nil
@@ -261,7 +265,8 @@ func (g *Gossip) leavePool(p *pool, tell bool) {
 	}
 }
 
-// watchPool checks a pool regularly until it ends; nil for another zone.
+// watchPool renews the contact in the tags and checks the zone at intervals. It returns nil when ctx ends
+// or the zone changes, and an error when serf has ended.
 func (g *Gossip) watchPool(ctx context.Context, p *pool) error {
 	tick := time.NewTicker(zoneEvery)
 	defer tick.Stop()
@@ -286,8 +291,8 @@ func (g *Gossip) watchPool(ctx context.Context, p *pool) error {
 	}
 }
 
-// serfConfig returns the configuration of serf: WAN timings, no queries, no keys, no conflicts of
-// names, no compression.
+// serfConfig returns the configuration of serf: timings for a WAN, without queries, key management,
+// resolution of equal names, and compression.
 func (g *Gossip) serfConfig(events chan serf.Event, contact string) *serf.Config {
 	c := serf.DefaultConfig()
 	c.NodeName = string(g.cfg.Self)
@@ -313,14 +318,15 @@ func (g *Gossip) serfConfig(events chan serf.Event, contact string) *serf.Config
 	m.EnableCompression = false
 	if g.cfg.Listen == "" {
 		m.RequireNodeNames = true
-		m.DisableTcpPings = true // it would be the same request once more
+		m.DisableTcpPings = true // a TCP ping would be the same HTTP request again
 		m.UDPBufferSize = maxPacket
 	}
 	c.MemberlistConfig = m
 	return c
 }
 
-// Serve answers a request of another portal on one of Routes.
+// Serve answers a request of the portal from on one of Routes. It returns an Unavailable error while this
+// portal is in no pool, and an Invalid one for a malformed body.
 func (g *Gossip) Serve(ctx context.Context, from record.PortalID, route string, body []byte) ([]byte, error) {
 	g.mu.Lock()
 	p := g.pool
@@ -341,9 +347,9 @@ func (g *Gossip) Serve(ctx context.Context, from record.PortalID, route string, 
 	return out, err
 }
 
-// newLogger passes the log of serf and memberlist on at debug level: most lines describe the acts
-// of others, which must not fill the disk.
+// newLogger returns a logger for serf and memberlist that writes at debug level, because most of their
+// lines describe events that other members cause, which must not fill the disk.
 func newLogger(log *slog.Logger) *stdLogger { return slog.NewLogLogger(log.Handler(), slog.LevelDebug) }
 
-// serveTimeout bounds the work on one request.
+// serveTimeout bounds the work on one request for the exchange of states.
 const serveTimeout = 10 * time.Second

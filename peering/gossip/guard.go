@@ -13,33 +13,33 @@ import (
 	"agentsite/internal/record"
 )
 
-// contactTag is the tag that holds a portal's signed contact.
+// contactTag is the name of the serf tag that holds a portal's signed contact.
 const contactTag = "r"
 
-// maxShown bounds the cached contacts.
+// maxShown bounds the verified contacts in memory.
 const maxShown = 2 * MaxMembers
 
-// guard admits only statements that an honest member can make: a member shows a contact that its
-// portal signed, and its address follows from its id. The other statements, such as that a member
-// is gone, are hints.
+// guard checks all input from other members: a member must present a contact record that its portal signed,
+// and its address must follow from its id. Statements that cannot be checked, such as that a member is
+// gone, are used as hints only. It is safe for concurrent use.
 type guard struct {
 	cfg   Config
 	count *counters
-	full  func() bool // the pool has no room for more members
+	full  func() bool // reports whether the pool has MaxMembers members
 	heard *heard
-	aside func() // called after a contact was verified in the background; nil for nothing
+	aside func() // called after a contact was verified in the background; may be nil
 
-	mu    sync.Mutex // guards the rest
-	own   string     // the contact that this portal shows
+	mu    sync.Mutex // guards the fields below
+	own   string     // this portal's contact
 	shown map[string]shown
-	// seen is the highest incarnation of each member, clock the highest time of serf. A value far
-	// above is a lie, sent so that the member cannot go higher.
+	// seen is the highest incarnation number of each member, clock the highest Lamport time of serf. Much
+	// higher values are refused: an attacker sends them so that the member cannot exceed them.
 	seen  map[string]uint32
 	clock uint64
-	busy  int // contacts being verified in the background
+	busy  int // number of contacts being verified in the background
 }
 
-// shown is a verified contact.
+// shown is a verified contact, valid until the time until.
 type shown struct {
 	wire   string
 	origin string
@@ -52,7 +52,7 @@ func newGuard(cfg Config) *guard {
 	return &guard{cfg: cfg, heard: newHeard(), shown: make(map[string]shown), seen: make(map[string]uint32)}
 }
 
-// originOf returns the origin of a member from the contact that it showed.
+// originOf returns the origin in the verified contact of a member. ok is false if there is none.
 func (g *guard) originOf(name string) (origin string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,8 +60,7 @@ func (g *guard) originOf(name string) (origin string, ok bool) {
 	return s.origin, ok
 }
 
-// contactOf returns the contact that a member has shown here, or the own one for this portal; ""
-// for none.
+// contactOf returns the encoded verified contact of a member, or this portal's own; "" for none.
 func (g *guard) contactOf(name string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,14 +70,14 @@ func (g *guard) contactOf(name string) string {
 	return g.shown[name].wire
 }
 
-// setOwn sets the contact that this portal shows.
+// setOwn sets the encoded contact that this portal presents.
 func (g *guard) setOwn(contact string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.own = contact
 }
 
-// isVerified reports whether a contact was verified before and has not expired.
+// isVerified reports whether this encoded contact of a member was verified before and has not expired.
 func (g *guard) isVerified(name, wire string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +85,8 @@ func (g *guard) isVerified(name, wire string) bool {
 	return ok && s.wire == wire && clock.Now().Before(s.until)
 }
 
-// checkContact reports whether a member's contact is signed by its portal, and the portal is
-// allowed. It may read from disk.
+// checkContact reports whether a member's contact is signed by its portal and the portal is allowed. It
+// keeps the contact if it is new. It may read from disk. A new member is refused when the pool is full.
 func (g *guard) checkContact(ctx context.Context, from, name, wire string) bool {
 	if g.isVerified(name, wire) {
 		return true
@@ -100,7 +99,7 @@ func (g *guard) checkContact(ctx context.Context, from, name, wire string) bool 
 	defer g.mu.Unlock()
 	version := c.Version()
 	if s, ok := g.shown[name]; ok && version.Compare(s.version) < 0 && clock.Now().Before(s.until) {
-		return false // older than the contact that it has shown already
+		return false // older than the verified contact
 	}
 	if len(g.shown) >= maxShown {
 		g.forgetLocked()
@@ -121,8 +120,8 @@ func (g *guard) isShown(name string) bool {
 	return ok
 }
 
-// forgetLocked makes room in the cache. The caller holds mu. A removed contact is verified again
-// when it comes again.
+// forgetLocked removes some contacts to make room. They are verified again when they are needed. The caller
+// holds mu.
 func (g *guard) forgetLocked() {
 	n := maxShown / 8
 	for name := range g.shown {
@@ -135,10 +134,12 @@ func (g *guard) forgetLocked() {
 
 var errNotShown = fault.New(fault.Forbidden, "The member shows no contact that its portal signed.")
 
-// NotifyMerge implements serf.MergeDelegate: serf calls it for each member that another one reports
-// as alive. A list with several members is from a join: an error would end the join, and each of
-// them comes again alone. It must not block, so an unknown contact is verified in the background
-// and comes again with the next exchange of states, which is soon while there are few members.
+// NotifyMerge implements serf.MergeDelegate. serf calls it for each member that another one reports as
+// alive; an error keeps that member out. It must not block. Over UDP an unknown contact is therefore
+// verified in the background, and the member is refused until the next exchange of states, which comes
+// soon while there are few members; over signed requests all contacts were verified before. A list with
+// several members comes from a join, which an error would end. It is accepted, because serf then calls
+// NotifyMerge for each of them.
 func (g *guard) NotifyMerge(list []*serf.Member) error {
 	if len(list) != 1 {
 		return nil
@@ -160,7 +161,7 @@ func (g *guard) NotifyMerge(list []*serf.Member) error {
 	return errNotShown
 }
 
-// maxAside bounds the contacts that are verified in the background at once.
+// maxAside bounds the contacts that are being verified in the background.
 const maxAside = 8
 
 func (g *guard) checkAside(name, wire string) {
@@ -185,16 +186,16 @@ func (g *guard) checkAside(name, wire string) {
 }
 
 const (
-	// An incarnation grows by one each time that a member denies to be gone, serf's clock by one
-	// with each event. An honest member stays far below these bounds.
+	// An incarnation number grows by one each time a member denies to be gone, serf's Lamport time by one
+	// with each event. Honest members stay far below these bounds.
 	maxIncarnation  = 1 << 24
-	maxIncarnations = 1_000_000 // in one step
+	maxIncarnations = 1_000_000 // largest increase at once
 	maxLamport      = 1 << 40
 	maxLamports     = 1_000_000
 )
 
-// checkIncarnation reports whether a member's incarnation is plausible, and remembers it. The
-// caller has checked that name is the id of a portal.
+// checkIncarnation reports whether an incarnation number of a member is plausible, and records it if so.
+// The caller has checked that name is the id of a portal.
 func (g *guard) checkIncarnation(name string, n uint32) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,7 +213,7 @@ func (g *guard) checkIncarnation(name string, n uint32) bool {
 	return true
 }
 
-// checkTime reports whether a time of serf's clocks is plausible.
+// checkTime reports whether a Lamport time of serf is plausible, and records it if so.
 func (g *guard) checkTime(t uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -223,12 +224,12 @@ func (g *guard) checkTime(t uint64) bool {
 	return true
 }
 
-// isPlace reports whether an address and port are those of the named member.
+// isPlace reports whether an address and port are those that follow from the member's id, see addressOf.
 func isPlace(name string, ip []byte, port uint16) bool {
 	return net.IP(ip).Equal(addressOf(name)) && port == anyPort
 }
 
-// isPortal reports whether a name is the id of a portal.
+// isPortal reports whether the name of a member is a valid portal id.
 func isPortal(name string) bool {
 	_, ok := record.PortalID(name).Digest()
 	return ok

@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// hintBurst bounds the new hints that one member may bring at once: after two halves of a pool
-	// joined again, or when many portals change together.
+	// hintBurst is how many new hints one member may bring at once: many arrive when two halves of a pool
+	// join, or many portals change together.
 	hintBurst = 512
-	// hintsOf is the smallest number of portals of which one member may bring hints in hintGap, at
-	// twice the rate at which these may send them.
+	// hintsOf is the smallest size of a pool that is assumed when the rate of hints from one member is
+	// limited. The limit is two hints for each portal of the pool in hintGap, twice what honest portals
+	// send.
 	hintsOf  = 32
 	maxHeard = 8192
 )
 
-// heard bounds the new hints by the member that brings them. serf keeps each different hint while
-// its clock stays near, and passes it on: without a bound one member that invents hints would fill
-// the memory and the bandwidth of all. Only hints that are new here are counted, because honest
-// members pass on each one several times. It is safe for concurrent use.
+// heard limits the rate of new hints by the member that brings them. serf keeps and passes on each
+// different hint, so without a limit one member that invents hints would fill the memory and bandwidth of
+// all. Only hints that are new here count, because honest members pass on each one several times. It is
+// safe for concurrent use.
 type heard struct {
 	bring *limit.Keyed
 	seed  maphash.Seed
 
-	mu sync.Mutex // guards the rest
-	// Two halves: when the young one is full it takes the place of the old one.
+	mu sync.Mutex // guards the fields below
+	// Hashes of known hints in two generations: when young is full it becomes old.
 	young, old map[uint64]struct{}
 }
 
@@ -36,8 +37,8 @@ func newHeard() *heard {
 	return &heard{bring: limit.New(hintGap, hintBurst, maxShown), seed: maphash.MakeSeed()}
 }
 
-// admitHint reports whether a hint from a member may be passed on. members is the number of
-// members.
+// admitHint reports whether a hint from a member is accepted and passed on: it is known, or the member's
+// limit allows a new one. members is the size of the pool.
 func (h *heard) admitHint(from string, e *eventBody, members int) bool {
 	b := binary.AppendUvarint(make([]byte, 0, maxHint+binary.MaxVarintLen64), e.LTime)
 	sum := maphash.Bytes(h.seed, append(b, e.Payload...))

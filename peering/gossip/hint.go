@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// headEvent is the name of the only event.
+	// headEvent is the name of the only serf event that is used.
 	headEvent = "h"
 	maxHint   = 8 + 2*binary.MaxVarintLen64
-	// hintGap is the time between two hints of one portal. A pool can carry little: at 1,000
-	// portals some six events a second.
+	// hintGap is the minimum time between two hints by one portal, because a pool has little capacity:
+	// about six events a second with 1,000 portals.
 	hintGap = time.Minute
 )
 
-// Hint is an unsigned notice that a portal may have a head of that version. Mark is the first eight
-// bytes of the portal's id.
+// Hint is an unsigned notice that a portal may have a head of that version. Mark is the first eight bytes
+// of the portal's id digest, see federation.Mark.
 type Hint struct {
 	Mark uint64
 	record.Version
@@ -49,10 +49,10 @@ func readHint(b []byte) (h Hint, ok bool) {
 	return h, true
 }
 
-// maxCount bounds sequence numbers, as in JSON.
+// maxCount bounds epoch and seq to the integers that JSON numbers can represent exactly.
 const maxCount = 1 << 53
 
-// hints holds the head to announce next: a later one replaces it.
+// hints holds the head to announce next; a newer head replaces it.
 type hints struct {
 	mu   sync.Mutex // guards next
 	next *Hint
@@ -61,7 +61,8 @@ type hints struct {
 
 func (h *hints) init() { h.wake = make(chan struct{}, 1) }
 
-// AdvertiseHead announces a new head of this portal to the pool: at once, or hintGap after the last one.
+// AdvertiseHead announces a new head of this portal to the pool: at once, or hintGap after the previous
+// announcement. It does not block.
 func (g *Gossip) AdvertiseHead(head record.Version) {
 	g.hints.mu.Lock()
 	g.hints.next = &Hint{leadingBits(g.cfg.Self), head}
@@ -91,7 +92,7 @@ func (g *Gossip) announceHeads(ctx context.Context, p *pool) {
 			return
 		case <-g.hints.wake:
 		}
-		if up, _ := g.Members(); up == 0 { // no member would receive it yet
+		if up, _ := g.Members(); up == 0 { // the hint would reach no member yet: wait
 			if !clock.Sleep(ctx, time.Second) {
 				return
 			}

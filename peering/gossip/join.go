@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// joinRegularly joins known portals that are not members: at once and often while there are few
-// members, at intervals later, which mends a pool that fell apart.
+// joinRegularly joins known portals that are not members until ctx ends: often while there are few members,
+// otherwise at intervals, which reunites a pool that fell apart.
 func (g *Gossip) joinRegularly(ctx context.Context, p *pool) {
 	for {
 		next := joinEvery
@@ -34,7 +34,8 @@ func (g *Gossip) joinRegularly(ctx context.Context, p *pool) {
 	}
 }
 
-// Nudge starts a join of the portals known by now, if there are few members.
+// Nudge starts a join soon if there are few members, because more portals may be known now. It does not
+// block.
 func (g *Gossip) Nudge() {
 	if up, _ := g.Members(); up >= fewMembers {
 		return
@@ -45,7 +46,8 @@ func (g *Gossip) Nudge() {
 	}
 }
 
-// joinOne joins one portal, if there is one to join, and returns the number of members.
+// joinOne joins one random known portal of the zone that is not a member, and returns the number of members
+// afterwards. It waits for the exchange of states.
 func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 	now := clock.Now()
 	var candidates []record.PortalID
@@ -85,8 +87,8 @@ func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 	return up
 }
 
-// restAfter returns the pause after a portal was not joined: long for one without the route, short
-// as long as there are few members to choose from.
+// restAfter returns the pause after a failed join of a portal: restFor if it does not gossip, short while
+// there are few members.
 func restAfter(p *pool, id record.PortalID, members int) time.Duration {
 	switch {
 	case p.https != nil && p.https.lacksRoute(string(id)):
@@ -97,8 +99,8 @@ func restAfter(p *pool, id record.PortalID, members int) time.Duration {
 	return joinEvery
 }
 
-// serfAddress returns the address of a portal for serf: with signed requests it follows from the
-// id, otherwise it is the portal's host with the port of this portal.
+// serfAddress returns the address of a portal for serf: the one derived from its id when signed requests
+// are used, otherwise its host with this portal's own port. ok is false if the host is not known.
 func (g *Gossip) serfAddress(ctx context.Context, id record.PortalID) (string, bool) {
 	if g.cfg.Listen == "" {
 		return net.JoinHostPort(addressOf(string(id)).String(), strconv.Itoa(anyPort)), true

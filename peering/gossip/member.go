@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// Members returns the number of members of the zone that are up, without this portal, and of those
-// that are gone and may come back.
+// Members returns how many members of the zone are up, without this portal, and how many are gone but may
+// come back.
 func (g *Gossip) Members() (up, down int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -21,15 +21,15 @@ func (g *Gossip) Members() (up, down int) {
 	return up, down
 }
 
-// Alive reports whether a portal is a member of this portal's zone and no member reports it as
-// gone. It is a hint, because it rests on the statements of others.
+// Alive reports whether a portal is a member of this portal's zone and not reported as gone. It is a hint,
+// because it relies on statements of other members.
 func (g *Gossip) Alive(id record.PortalID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.alive[id]
 }
 
-// handleEvents handles the events of serf until its pool ends.
+// handleEvents processes the events of serf until its pool ends.
 func (g *Gossip) handleEvents(p *pool, events <-chan serf.Event) {
 	for {
 		select {

@@ -8,16 +8,16 @@ import (
 
 type stdLogger = log.Logger
 
-// counters count events since the start.
+// counters count events since the start of the process.
 type counters struct {
-	sent, failed, asked, in, out atomic.Int64 // requests, and bytes of bodies in both directions
-	dropped, refused             atomic.Int64 // packets, and messages
+	sent, failed, asked, in, out atomic.Int64 // requests, and bytes of their bodies received and sent
+	dropped, refused             atomic.Int64 // packets without room, and invalid messages
 	joins, lost, told, heard     atomic.Int64
-	failures                     atomic.Int64 // of pools
+	failures                     atomic.Int64 // pools that ended by an error
 }
 
-// Standing is the state of this portal in the pool: federation.GossipStanding without the fields
-// that only the API has.
+// Standing is a snapshot of this portal's membership for display: federation.GossipStanding has the same
+// fields in the same order.
 type Standing struct {
 	Running                      bool
 	Failures                     int64

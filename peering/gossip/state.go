@@ -11,18 +11,17 @@ import (
 	"agentsite/internal/record"
 )
 
-// poolState is the state that two members exchange at intervals, so that a member that missed a
-// message still gets its content: the members, the contact of each, and serf's clocks. In the
-// encoding of memberlist and serf a member takes some 560 bytes, nearly all of which the other side
-// has already. So it travels in a brief form, in which a contact that the other side has is
-// replaced by a mark of eight bytes.
+// poolState is the state that two members exchange at intervals, so that a member that missed a message
+// still gets its content: the members, their contacts, and serf's Lamport times. In the encoding of
+// memberlist and serf a member takes about 560 bytes, most of which the other side has already. So states
+// travel in a brief form, which replaces a contact that the other side has by a mark of eight bytes.
 type poolState struct {
 	Join  bool
 	Nodes []nodeState
-	User  *serfState // nil if the state has none
+	User  *serfState // nil if the stream has no serf state
 }
 
-// readState decodes a state in the encoding of memberlist, without its first byte.
+// readState decodes a state in the encoding of memberlist. b does not include the first byte, the type.
 func readState(b []byte) (*poolState, error) {
 	r := bytes.NewReader(b)
 	dec := codec.NewDecoder(r, &codec.MsgpackHandle{})
@@ -53,7 +52,7 @@ func readState(b []byte) (*poolState, error) {
 	return s, nil
 }
 
-// encode returns the state in the encoding of memberlist, with its first byte.
+// encodeState returns the state in the encoding of memberlist, with the type as first byte.
 func (s *poolState) encodeState() ([]byte, error) {
 	var user bytes.Buffer
 	handle := &codec.MsgpackHandle{}
@@ -78,31 +77,31 @@ func (s *poolState) encodeState() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// briefMsg is the first byte of a brief state; memberlist does not use it.
+// briefMsg is the type (first byte) of a state in the brief form. memberlist does not use this value.
 const briefMsg = 128
 
-// The brief form of a state: MessagePack, arrays instead of maps. Its head holds the numbers of the
-// parts that follow, so that a reader reserves no more than a pool can have. A member's name and
-// address follow from the digest of its id.
+// The brief form of a state, in msgpack with structs as arrays: a briefHead, then the parts that its
+// numbers announce, so that a reader can limit them before it reserves memory. A member's name and address
+// are derived from the digest of its id.
 type (
 	briefHead struct {
 		Join          bool
-		Only          bool // the sender does not wait for a state in return
+		Only          bool // sender does not wait for a state in return
 		User          bool
 		LTime, Events uint64
-		Nodes         int // members, briefNode
-		Times         int // serf times of portals that are not members: briefTime
-		Left          int // names
-		Lacks         int // digests of members with a mark in the request that is unknown here
+		Nodes         int // number of briefNode
+		Times         int // number of briefTime: Lamport times of portals that are not members
+		Left          int // number of names of members that left
+		Lacks         int // number of digests of members whose mark the other side sent but the sender cannot resolve
 	}
 	briefNode struct {
 		Digest      []byte
 		Incarnation uint32
 		State       int
 		Vsn         []uint8
-		LTime       uint64 // of serf, 0 for none
-		Mark        []byte // of its contact, or
-		Meta        []byte // everything that it shows
+		LTime       uint64 // Lamport time of the last status change; 0 for none
+		Mark        []byte // mark of the contact; empty if Meta is present
+		Meta        []byte // complete tags
 	}
 	briefTime struct {
 		Name  string
@@ -110,15 +109,15 @@ type (
 	}
 )
 
-// briefExtras holds the fields of a brief state that are not part of the state.
+// briefExtras holds the fields of a received brief state that memberlist does not know.
 type briefExtras struct {
 	has     marks    // contacts that the sender has
-	unknown []string // members with a mark that is unknown here
-	lacks   []string // members with a mark that was unknown to the sender
+	unknown []string // members whose mark cannot be resolved here
+	lacks   []string // members whose mark the sender could not resolve
 	only    bool     // the sender does not wait for an answer
 }
 
-// mark is the short hash of a contact.
+// mark is the first eight bytes of the SHA-256 hash of a contact.
 type mark [8]byte
 
 func markOf(contact string) (m mark) {
@@ -127,10 +126,11 @@ func markOf(contact string) (m mark) {
 	return m
 }
 
-// marks are the marks of the contacts that a member has, by name.
+// marks holds the mark of each member's contact, by member name.
 type marks map[string]mark
 
-// contactIn returns the contact in the tags of a member, "" if there are other tags or none.
+// contactIn returns the contact in the encoded tags of a member; "" if there is none or there are other
+// tags too, because only tags with a contact alone can be restored from a mark.
 func contactIn(meta []byte) string {
 	if len(meta) < 2 || meta[0] != tagsMagic {
 		return ""
@@ -142,7 +142,7 @@ func contactIn(meta []byte) string {
 	return tags[contactTag]
 }
 
-// metaOf returns the tags of a member that shows only a contact, in serf's encoding.
+// metaOf returns the tags of a member that has only a contact, in serf's encoding.
 func metaOf(contact string) []byte {
 	out := bytes.NewBuffer([]byte{tagsMagic})
 	if err := codec.NewEncoder(out, &codec.MsgpackHandle{}).Encode(map[string]string{contactTag: contact}); err != nil {
@@ -151,8 +151,9 @@ func metaOf(contact string) []byte {
 	return out.Bytes()
 }
 
-// encodeBrief encodes a state in the brief form. has reports whether the other side has the contact
-// of a member. Serf's clocks of past events are left out, because heads are compared anyway.
+// encodeBrief encodes a state in the brief form. has reports whether the other side has the contact of a
+// member with that mark. lacks are members whose marks in the other side's state could not be resolved.
+// Lamport times of past events are left out, because heads are compared anyway.
 func (s *poolState) encodeBrief(has func(name string, m mark) bool, lacks []string) ([]byte, error) {
 	head := briefHead{Join: s.Join, Nodes: len(s.Nodes), Lacks: len(lacks)}
 	times := make(map[string]uint64)
@@ -190,8 +191,8 @@ func (s *poolState) encodeBrief(has func(name string, m mark) bool, lacks []stri
 	return w.out.Bytes(), w.err
 }
 
-// briefNodes returns the members with all their tags. guard admits only members with the name,
-// address and port of a portal, so that the digest is enough.
+// briefNodes converts the members to the brief form with complete tags. The name, address and port are left
+// out: the guard admits only members for which they follow from the digest.
 func (s *poolState) briefNodes() []briefNode {
 	out := make([]briefNode, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -201,7 +202,7 @@ func (s *poolState) briefNodes() []briefNode {
 	return out
 }
 
-// briefWriter encodes the parts of a brief state in order.
+// briefWriter encodes the parts of a brief state in order. err is the first error.
 type briefWriter struct {
 	out bytes.Buffer
 	enc *codec.Encoder
@@ -224,8 +225,8 @@ func (w *briefWriter) addPart(v any) {
 	}
 }
 
-// encodeOnly encodes the state of the named members for a portal that lacks them, as many as fit
-// into a stream. The answer is not awaited.
+// encodeOnly encodes the state of the named members for a portal that could not resolve their marks, as
+// many as fit into a stream. The portal sends no state in return.
 func (s *poolState) encodeOnly(names []string) ([]byte, error) {
 	wanted := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -245,8 +246,9 @@ func (s *poolState) encodeOnly(names []string) ([]byte, error) {
 	return w.out.Bytes(), w.err
 }
 
-// readBrief decodes a brief state, without its first byte. contact returns the contact that a
-// member has shown here, "" for none: a member with the mark of another contact is left out.
+// readBrief decodes a state in the brief form. b does not include the first byte, the type. contact returns
+// the known contact of a member, "" for none. A member whose mark does not match it is left out of the
+// state and listed in says.unknown.
 func readBrief(b []byte, contact func(name string) string) (s *poolState, says *briefExtras, err error) {
 	dec := codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{})
 	var head briefHead
@@ -316,7 +318,7 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 	return s, says, nil
 }
 
-// nameOf returns the name of the member with a digest.
+// nameOf returns the name of the member whose id has this digest. ok is false if the length is wrong.
 func nameOf(d []byte) (string, bool) {
 	if len(d) != len(record.Hash{}) {
 		return "", false
@@ -324,7 +326,7 @@ func nameOf(d []byte) (string, bool) {
 	return string(record.PortalWith(record.Hash(d))), true
 }
 
-// contacts returns the contacts of the members of a state, by name.
+// contacts returns the contact of each member by name; "" for members without one.
 func (s *poolState) contacts() map[string]string {
 	out := make(map[string]string, len(s.Nodes))
 	for _, n := range s.Nodes {

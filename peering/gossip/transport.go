@@ -18,32 +18,33 @@ import (
 )
 
 const (
-	// coalesce is the time for which packets to one portal are collected into one request.
+	// coalesce is how long packets to one portal are collected before they are sent in one request.
 	coalesce = 5 * time.Millisecond
-	// replyWait is the time for which the response to a ping waits for the answer, which then
-	// travels with the response. A later answer is a request of its own.
+	// replyWait is how long the response to a request with a ping waits for memberlist's answer, which then
+	// travels in the response. A later answer needs a request of its own.
 	replyWait = 20 * time.Millisecond
 	// packetTimeout bounds a request with packets, streamTimeout one with a state.
 	packetTimeout = 5 * time.Second
 	streamTimeout = 15 * time.Second
-	// maxPacket bounds a packet, maxPackets and maxBody the packets of a request.
+	// maxPacket bounds a packet in bytes, maxPackets the packets of a request, and maxBody all of them in
+	// bytes.
 	maxPacket  = 16 << 10
 	maxPackets = 64
 	maxBody    = 128 << 10
 	// MaxStream bounds the brief form of a state, in bytes.
 	MaxStream = 1 << 20
-	// maxLocal bounds the form that memberlist writes here: some 600 bytes a member, and all past
-	// events of serf.
+	// maxLocal bounds the full form of a state that memberlist writes, in bytes: about 600 bytes for each
+	// member, and all past events of serf.
 	maxLocal = 16 << 20
-	// maxLines bounds the portals with a request in flight.
+	// maxLines bounds the portals to which packets are sent at the same time.
 	maxLines = 256
-	// anyPort is the port of addresses that are never connected to.
+	// anyPort is the port in the addresses of members. It has no meaning, because nothing connects to them.
 	anyPort = 1
 )
 
-// addressOf returns the address of a member when signed requests are used. It is derived from the
-// id, so that a member's address cannot be changed by others: a local IPv6 address (RFC 4193) to
-// which no packet is ever sent. Requests go to the portal's origin.
+// addressOf returns the address of a member when signed requests are used. It is derived from the member's
+// id, so that other members cannot change it: a local IPv6 address (RFC 4193) to which no packet is ever
+// sent. Requests go to the portal's origin.
 func addressOf(id string) net.IP {
 	ip := make(net.IP, net.IPv6len)
 	ip[0] = 0xfd
@@ -52,28 +53,28 @@ func addressOf(id string) net.IP {
 	return ip
 }
 
-// addr is the net.Addr of a member.
+// addr is the net.Addr of a member; its value is the member's name.
 type addr string
 
 func (addr) Network() string  { return "agentsite" }
 func (a addr) String() string { return net.JoinHostPort(addressOf(string(a)).String(), "1") }
 
-// transport carries memberlist's packets and streams in signed requests. Packets to one portal
-// travel together; packets that answer them at once travel with the response. memberlist uses a
-// stream to write once and then to read, so that one request and its response replace it.
+// transport implements memberlist's transport by signed requests. Packets to one portal are sent together;
+// packets that answer a request at once travel in its response. memberlist writes once to a stream and then
+// reads, so that one request and its response can replace a connection.
 type transport struct {
 	g       *Gossip
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	ctx     context.Context // of the pool
+	ctx     context.Context // ends with the pool
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	over    bool
 	lines   map[string]*line
 	replies map[string]*reply
-	without map[string]bool // portals without the route when last asked
+	without map[string]bool // portals that had no such route at the last request
 }
 
 // line holds the packets that wait to be sent to one portal.
@@ -82,13 +83,13 @@ type line struct {
 	size    int
 }
 
-// reply is the response to a request that is being handled.
+// reply collects the packets for the response to a request that is being served.
 type reply struct {
 	line
-	came chan struct{} // capacity 1
+	came chan struct{} // signals a packet; capacity 1
 }
 
-// addPacket appends a packet, if there is room.
+// addPacket appends a copy of a packet. It returns false if the limits leave no room.
 func (l *line) addPacket(b []byte) bool {
 	if len(l.packets) >= maxPackets || l.size+2+len(b) > maxBody || len(b) > maxPacket {
 		return false
@@ -117,7 +118,7 @@ func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 // StreamCh implements memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// Shutdown implements memberlist.Transport. It returns after the last request has ended.
+// Shutdown implements memberlist.Transport. It cancels all requests and waits for their goroutines.
 func (t *transport) Shutdown() error {
 	t.mu.Lock()
 	t.over = true
@@ -127,7 +128,7 @@ func (t *transport) Shutdown() error {
 	return nil
 }
 
-// start runs f in a goroutine unless the pool has ended.
+// start runs f in a goroutine. It returns false, without running f, after Shutdown.
 func (t *transport) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,10 +145,11 @@ func (t *transport) startLocked(f func()) bool {
 
 var errNoName = errors.New("gossip: a member is reached by its name")
 
-// WriteTo implements memberlist.Transport.
+// WriteTo implements memberlist.Transport. It always fails, because a member is reached by its name.
 func (t *transport) WriteTo([]byte, string) (time.Time, error) { return time.Time{}, errNoName }
 
-// WriteToAddress implements memberlist.NodeAwareTransport. It never blocks.
+// WriteToAddress implements memberlist.NodeAwareTransport. It never blocks; a packet without room is
+// dropped, as UDP would.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	if a.Name == "" {
 		return time.Time{}, errNoName
@@ -180,7 +182,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	return now, nil
 }
 
-// sendLine sends the packets collected in a line until no more come.
+// sendLine sends the packets of a line in requests, until none is left.
 func (t *transport) sendLine(name string, l *line) {
 	for {
 		wait := time.NewTimer(coalesce)
@@ -201,7 +203,7 @@ func (t *transport) sendLine(name string, l *line) {
 		t.mu.Unlock()
 		answer, err := t.postRequest(name, packetRoute, joinFrames(batch), packetTimeout, maxBody)
 		if err != nil {
-			continue // packets may be lost
+			continue // memberlist expects that packets are lost
 		}
 		if list, err := splitFrames(answer); err == nil {
 			t.deliverPackets(name, list)
@@ -211,7 +213,8 @@ func (t *transport) sendLine(name string, l *line) {
 	}
 }
 
-// postRequest sends a request to a portal.
+// postRequest sends a request to a portal, with the timeout most, and returns at most limit bytes of its
+// answer. It records whether the portal has the route.
 func (t *transport) postRequest(name, route string, body []byte, most time.Duration, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
@@ -233,15 +236,15 @@ func (t *transport) postRequest(name, route string, body []byte, most time.Durat
 	return b, err
 }
 
-// lacksRoute reports whether a portal had no such route when last asked.
+// lacksRoute reports whether a portal had no such route at the last request: it does not gossip.
 func (t *transport) lacksRoute(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.without[name]
 }
 
-// deliverPackets passes on the valid packets of a portal. It reports whether some ask for an
-// answer.
+// deliverPackets passes the valid messages in a portal's packets to memberlist. asks is true if one of them
+// is a ping.
 func (t *transport) deliverPackets(from string, list [][]byte) (asks bool) {
 	for _, b := range list {
 		for _, m := range t.g.guard.splitPacket(t.ctx, from, b) {
@@ -256,7 +259,8 @@ func (t *transport) deliverPackets(from string, list [][]byte) (asks bool) {
 	return asks
 }
 
-// servePackets takes packets, and answers with those that memberlist sends back at once.
+// servePackets passes the packets in a request to memberlist. The response contains the packets that
+// memberlist sends to that portal within replyWait.
 func (t *transport) servePackets(ctx context.Context, from string, body []byte) ([]byte, error) {
 	list, err := splitFrames(body)
 	if err != nil {
@@ -286,7 +290,7 @@ func (t *transport) servePackets(ctx context.Context, from string, body []byte) 
 	return joinFrames(r.packets), nil
 }
 
-// joinFrames encodes packets, each after its length in two bytes.
+// joinFrames encodes packets, each preceded by its length in two bytes.
 func joinFrames(list [][]byte) []byte {
 	var out []byte
 	for _, b := range list {
@@ -313,7 +317,8 @@ func splitFrames(b []byte) (list [][]byte, err error) {
 	return list, nil
 }
 
-// serveStream passes the stream of a portal to memberlist, and answers with its output.
+// serveStream passes the state in a request to memberlist as a stream, and returns what memberlist writes
+// to it.
 func (t *transport) serveStream(ctx context.Context, from string, body []byte) ([]byte, error) {
 	clean, says, err := t.g.guard.checkStream(t.ctx, from, body, t.g.guard.contactOf)
 	if err != nil {
@@ -353,7 +358,7 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	}
 }
 
-// stateOf decodes the state that memberlist wrote on a stream; nil if it wrote something else.
+// stateOf decodes the state that memberlist wrote to a stream; nil for any other content.
 func stateOf(b []byte) *poolState {
 	if len(b) == 0 || b[0] != pushPullMsg {
 		return nil
@@ -365,8 +370,8 @@ func stateOf(b []byte) *poolState {
 	return s
 }
 
-// served is the near end of a stream that a portal opened. Only memberlist's goroutine uses it
-// until it is closed.
+// served is the local end of a stream that another portal opened by a request. Only memberlist's goroutine
+// uses it until done is closed.
 type served struct {
 	noDeadlines
 	from string
@@ -395,17 +400,19 @@ func (c *served) RemoteAddr() net.Addr { return addr(c.from) }
 
 var errTooLong = errors.New("gossip: the state of the pool is too long")
 
-// noDeadlines ignores deadlines, for streams that end by other means.
+// noDeadlines implements the deadline methods of net.Conn without effect, for streams that end by a
+// context.
 type noDeadlines struct{}
 
 func (noDeadlines) SetDeadline(time.Time) error      { return nil }
 func (noDeadlines) SetReadDeadline(time.Time) error  { return nil }
 func (noDeadlines) SetWriteDeadline(time.Time) error { return nil }
 
-// DialTimeout implements memberlist.Transport.
+// DialTimeout implements memberlist.Transport. It always fails, because a member is reached by its name.
 func (t *transport) DialTimeout(string, time.Duration) (net.Conn, error) { return nil, errNoName }
 
-// DialAddressTimeout implements memberlist.NodeAwareTransport.
+// DialAddressTimeout implements memberlist.NodeAwareTransport. It sends nothing yet; the request is sent at
+// the first Read or at Close.
 func (t *transport) DialAddressTimeout(a memberlist.Address, _ time.Duration) (net.Conn, error) {
 	if a.Name == "" {
 		return nil, errNoName
@@ -413,8 +420,8 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, _ time.Duration) (n
 	return &dialled{t: t, to: a.Name}, nil
 }
 
-// dialled is the far end of a stream to a portal. The written bytes are sent at the first read, or
-// at Close.
+// dialled is the local end of a stream to another portal. The bytes written are sent in one request, at the
+// first Read or at Close.
 type dialled struct {
 	noDeadlines
 	t    *transport
@@ -441,7 +448,7 @@ func (c *dialled) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		var shows map[string]string // the contacts that the marks of the answer stand for
+		var shows map[string]string // contacts by member, to resolve the marks in the answer
 		if mine != nil {
 			shows = mine.contacts()
 		}
@@ -464,8 +471,9 @@ func (c *dialled) Read(b []byte) (int, error) {
 	return c.in.Read(b)
 }
 
-// exchange sends the written bytes, and returns the answer. A state travels in the brief form and
-// is returned, too; a portal of an older version gets the full form.
+// exchangeState sends the bytes written and returns the answer. If they are a state, it is sent in the
+// brief form and returned as mine; a portal of an older version, which refuses that form, gets the full
+// form.
 func (c *dialled) exchangeState() (answer []byte, mine *poolState, err error) {
 	whole := c.out.Bytes()
 	if mine = stateOf(whole); mine != nil {
@@ -486,7 +494,7 @@ func (c *dialled) exchangeState() (answer []byte, mine *poolState, err error) {
 	return answer, mine, err
 }
 
-// Close sends bytes to which no answer was read.
+// Close implements net.Conn. It sends the bytes written if Read was never called, and does not wait.
 func (c *dialled) Close() error {
 	if !c.sent && c.out.Len() > 0 {
 		c.sent = true

@@ -7,10 +7,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// A network larger than the limit of a pool is split into zones by the first bits of the portals'
-// ids. Ids are hashes of keys and so spread evenly. Each portal derives the number of bits from its
-// own estimate of the size. Two portals with different estimates still meet, because the smaller
-// zone is part of the larger one.
+// A network larger than a pool is split into zones by the first bits of the portals' ids, which are hashes
+// of keys and so spread evenly. Each portal derives the number of bits from its own estimate of the
+// network's size. Two portals with different estimates still meet, because the smaller zone is part of the
+// larger one.
 
 // leadingBits returns the first 64 bits of a portal's id.
 func leadingBits(id record.PortalID) uint64 {
@@ -22,8 +22,8 @@ func sameZone(a, b record.PortalID, bits int) bool {
 	return (leadingBits(a)^leadingBits(b))>>(64-bits) == 0
 }
 
-// zoneBits returns the number of bits of a zone, from the number of portals and the present number
-// of bits.
+// zoneBits returns the number of id bits that define a zone in a network of that size. now is the present
+// number: it changes only if the zone is above zoneFrom or below zoneTo.
 func zoneBits(size, now int) int {
 	for now < maxZoneBits && size>>now > zoneFrom {
 		now++
@@ -34,7 +34,7 @@ func zoneBits(size, now int) int {
 	return now
 }
 
-// updateZone computes the zone again and reports whether it has changed.
+// updateZone computes the zone from the present size of the network and reports whether it changed.
 func (g *Gossip) updateZone() bool {
 	bits := zoneBits(g.cfg.Size(), g.currentBits())
 	g.mu.Lock()
@@ -52,7 +52,7 @@ func (g *Gossip) currentBits() int {
 	return g.zone
 }
 
-// zoneName returns the zone for display: "" for the whole network, otherwise its bits.
+// zoneName returns the zone for display: its id bits as a binary number, "" for the whole network.
 func (g *Gossip) zoneName() string {
 	bits := g.currentBits()
 	if bits == 0 {

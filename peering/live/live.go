@@ -1,10 +1,10 @@
-// Package live exchanges liveness reports between portals: signed statements whether agents can be
-// reached. It signs reports from this portal's own exchanges, stores and passes on those of others,
-// and computes a verdict of all. livereport.Weigh decides which reports count.
+// Package live exchanges liveness reports between portals: signed statements whether agents can be reached.
+// It signs reports about this portal's own exchanges, stores and passes on those of others, and computes
+// the verdict on an agent from all of them. livereport.Weigh decides which reports count.
 // docs/design/peering.md describes the exchange, docs/design/records.md the records.
 //
-// Fork proofs and attestations of other portals travel the same way, so this package moves them,
-// too. record.Gate and federation.Registry decide their effect.
+// Fork proofs and attestations of other portals are transferred the same way, so this package transfers
+// them too. record.Gate and federation.Registry decide their effect.
 package live
 
 import (
@@ -21,29 +21,29 @@ import (
 	"agentsite/internal/record"
 )
 
-// Seen is the result of an exchange of this portal with an agent.
+// Seen is the result of one exchange of this portal with an agent.
 type Seen struct {
 	Subject record.PortalID // the agent's portal, this one or another
 	Agent   string          // the agent's network id
 	Reach   record.Reach
 	At      time.Time
-	Called  bool          // a call for an account, not a probe
-	Took    time.Duration // 0 if the duration means nothing
+	Called  bool          // true for a call by an account, false for a probe
+	Took    time.Duration // duration; 0 if it is not meaningful
 }
 
-// Config holds the parts of a Service. Only Log may be nil.
+// Config is the configuration of a Service. Only Log may be nil.
 type Config struct {
 	Signer   federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
 	Caller   federation.Caller
-	// Directory is where the agents are that reports are about.
+	// Directory lists this portal's agents and is notified of new verdicts.
 	Directory Directory
 	Log       *slog.Logger
 }
 
-// Directory knows the agents of this portal, and shows those of others.
+// Directory is the directory of agents. peering.Node implements it.
 type Directory interface {
 	// OwnLiveness calls yield for each published agent of this portal with the result of its last
 	// exchange, until yield returns false.
@@ -54,7 +54,7 @@ type Directory interface {
 	LivenessChanged(ctx context.Context, portal record.PortalID, agents map[record.AgentTag]bool)
 }
 
-// The types of records that this package moves.
+// types are the types of records that this package transfers.
 var types = []record.Type{record.TypeAttest, record.TypeFork, record.TypeLive}
 
 const (
@@ -62,34 +62,34 @@ const (
 	stepEvery = 10 * time.Second
 	// listEvery is the interval at which all of this portal's agents are read.
 	listEvery = 10 * time.Minute
-	// sweepEvery is the interval at which expired reports are dropped.
+	// sweepEvery is the interval at which expired reports are removed from memory.
 	sweepEvery = 10 * time.Minute
 )
 
-// Service holds the liveness reports that one portal knows. Create it with New and keep Run
-// running. It is safe for concurrent use.
+// Service holds all liveness reports known to this portal. Create it with New and keep Run running. It is
+// safe for concurrent use.
 type Service struct {
 	cfg    Config
 	voices livereport.Reports
 	own    own
 	peers  atomic.Pointer[map[record.PortalID]peer]
 	counts counts
-	nudge  chan struct{} // a record arrived
+	nudge  chan struct{} // signals Run that records were stored; capacity 1
 
-	// Used by Run's goroutine only.
+	// Only the goroutine of Run uses the following fields.
 	tail     int64 // number of the last record read from the Replica
 	changed  map[record.PortalID]map[record.AgentTag]bool
-	round    []record.PortalID // portals still to be announced in this round
+	round    []record.PortalID // portals whose agents this round has still to announce
 	accused  map[record.PortalID]bool
 	outbox   []parcel
-	ready    bool // the Replica was read once
+	ready    bool // all records of the Replica were read once
 	pullNext time.Time
 
 	mu      sync.Mutex // guards cursors
 	cursors map[record.PortalID]cursor
 }
 
-// New returns a Service without reports.
+// New returns a Service without reports; Run reads them from the Replica. A nil Log discards the log.
 func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -100,8 +100,9 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Run signs, sends and pulls until ctx ends. It returns after its goroutines have ended. It lists
-// the own agents once filled is closed, or at once if it is nil: a start fills the search index first.
+// Run signs, sends and pulls reports until ctx ends, and then waits for its goroutines. Reports about this
+// portal's own agents begin when filled is closed (the local search index is complete), or at once if it is
+// nil.
 func (s *Service) Run(ctx context.Context, filled <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -121,7 +122,7 @@ func (s *Service) Run(ctx context.Context, filled <-chan struct{}) error {
 		if !listed.IsZero() {
 			s.signReports(ctx)
 			s.signProofs(ctx)
-			s.readRecords(ctx) // reads the records just signed
+			s.readRecords(ctx) // includes the records just signed
 		}
 		if now.Sub(swept) >= sweepEvery {
 			swept = now
@@ -141,13 +142,13 @@ func (s *Service) Run(ctx context.Context, filled <-chan struct{}) error {
 				break wait
 			case <-s.nudge:
 				s.readRecords(ctx)
-				moves.startMoves(ctx, &wg) // a fork proof is sent at once
+				moves.startMoves(ctx, &wg) // sends new fork proofs without delay
 			}
 		}
 	}
 }
 
-// wakeRun makes Run read the new records; it never blocks.
+// wakeRun makes Run read new records from the Replica; it never blocks.
 func (s *Service) wakeRun() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -155,8 +156,8 @@ func (s *Service) wakeRun() {
 	}
 }
 
-// Verdict returns the verdict on an agent, by its network id, with the reports behind it. portal
-// may be empty for an agent with its own key.
+// Verdict returns the verdict on an agent, by its network id, with the reports on which it is based. portal
+// is the agent's portal; it may be empty for an agent with its own key.
 func (s *Service) Verdict(portal record.PortalID, agentID string) livereport.Verdict {
 	now, tag := clock.Now(), record.TagOf(agentID)
 	if portal == "" {
@@ -166,7 +167,7 @@ func (s *Service) Verdict(portal record.PortalID, agentID string) livereport.Ver
 	self := s.cfg.Signer.ID()
 	voices := s.voices.Of(portal, tag, now, func(v *livereport.Report) bool {
 		if v.Portal == self {
-			return false // the own exchanges are added below, newer than the signed report
+			return false // this portal's results are added below; they are newer than its signed report
 		}
 		p, known := peers[v.Portal]
 		v.Host, v.Home, v.Pinned, v.Proved = p.host, v.Portal == portal, p.pinned, p.proved
@@ -179,16 +180,16 @@ func (s *Service) Verdict(portal record.PortalID, agentID string) livereport.Ver
 	return livereport.Weigh(voices, now)
 }
 
-// peer holds the properties of a portal that count here.
+// peer is the state of a portal, reduced to the facts that this package uses.
 type peer struct {
 	host, origin         string
 	show, in             bool
 	pinned, proved, here bool
 	caught               bool
-	epoch                int64 // of the portal's head
+	epoch                int64 // epoch of the portal's head
 }
 
-// loadPeers reads the state of all portals.
+// loadPeers reads the state of all portals from the registry into s.peers.
 func (s *Service) loadPeers(ctx context.Context) {
 	now := clock.Now()
 	out := make(map[record.PortalID]peer)
@@ -205,7 +206,8 @@ func (s *Service) loadPeers(ctx context.Context) {
 	s.peers.Store(&out)
 }
 
-// readRecords reads the records that are new in the Replica, of any source.
+// readRecords reads the records that were stored in the Replica since the last call, whatever their source.
+// After an error the rest is read at the next call.
 func (s *Service) readRecords(ctx context.Context) {
 	const page = 500
 	for ctx.Err() == nil {
@@ -231,7 +233,8 @@ func (s *Service) readRecords(ctx context.Context) {
 	}
 }
 
-// handleRecord processes a record of the Replica.
+// handleRecord updates the reports in memory from a record of the Replica, and queues new proofs and own
+// attestations for other portals.
 func (s *Service) handleRecord(r *record.Record) {
 	self := s.cfg.Signer.ID()
 	s.counts.addRecord(r)
@@ -250,7 +253,7 @@ func (s *Service) handleRecord(r *record.Record) {
 			return
 		}
 		s.accused[b.Subject] = true
-		if s.ready { // new since the start
+		if s.ready { // stored after the start, so others may not have it
 			to := fewPeers
 			if r.Portal == self {
 				to = allPeers
@@ -264,13 +267,13 @@ func (s *Service) handleRecord(r *record.Record) {
 	}
 }
 
-// maxMarked bounds the agents of one portal that are listed as changed.
+// maxMarked bounds the listed changed agents of one portal; with more, all its agents count as changed.
 const maxMarked = 50_000
 
 func (s *Service) markChanged(portal record.PortalID, tag record.AgentTag) {
 	m, ok := s.changed[portal]
 	if ok && m == nil {
-		return // all are marked already
+		return // nil stands for all agents of the portal
 	}
 	if m == nil {
 		m = make(map[record.AgentTag]bool)
@@ -281,8 +284,8 @@ func (s *Service) markChanged(portal record.PortalID, tag record.AgentTag) {
 	s.changed[portal] = m
 }
 
-// announceChanges calls LivenessChanged for the agents with new reports, and for all agents of one more
-// portal in each step, because reports lose weight with age.
+// announceChanges calls LivenessChanged for the agents with new reports. In each step it also calls it for
+// all agents of one portal, because the weight of reports falls with age.
 func (s *Service) announceChanges(ctx context.Context) {
 	for subject, tags := range s.own.takeChanged() {
 		for tag := range tags {

@@ -17,35 +17,34 @@ import (
 )
 
 const (
-	// pullEvery is the interval at which one random portal is asked for new records. Portals that
-	// were never asked come first.
+	// pullEvery is the mean interval of pulls from a random portal. A portal that was never asked is asked
+	// at once.
 	pullEvery = time.Minute
 	// pullPages bounds the pages of one pull.
 	pullPages = 16
 	pageLimit = 1000
-	maxPage   = 4 << 20 // bytes
+	maxPage   = 4 << 20 // bytes of a page
 	// moveTimeout bounds one request.
 	moveTimeout = 15 * time.Second
 	movesAtOnce = 8
-	pullsAtOnce = 4 // of portals that were never asked; 1 for others
-	// maxOutbox bounds the records that wait to be sent. The oldest is dropped; other portals pull
-	// it later.
+	pullsAtOnce = 4 // concurrent pulls from portals that were never asked; others are pulled one at a time
+	// maxOutbox bounds the records that wait to be sent. The oldest is dropped; other portals get it by a
+	// pull.
 	maxOutbox = 512
-	// The number of portals that get a record at once: all for one that only this portal has and
-	// all need, some for a report that others may have, too, few for a record that came from
-	// others.
+	// How many portals a record is sent to: all for one that only this portal has and all need, some for a
+	// report that others may have too, few for a record that came from another portal.
 	allPeers  = 1 << 20
 	somePeers = 32
 	fewPeers  = 8
 )
 
-// parcel is a record to send and the number of portals that get it.
+// parcel is an encoded record and the number of portals to send it to.
 type parcel struct {
 	wire []byte
 	to   int
 }
 
-// queueRecord queues a record for the next step.
+// queueRecord queues a record to be sent to that many portals in the next step.
 func (s *Service) queueRecord(wire []byte, to int) {
 	s.outbox = append(s.outbox, parcel{wire, to})
 	if extra := len(s.outbox) - maxOutbox; extra > 0 {
@@ -53,11 +52,11 @@ func (s *Service) queueRecord(wire []byte, to int) {
 	}
 }
 
-// cursor is the position up to which the records of a portal were read. The numbers start again
-// when the portal loses its Replica, and then its log starts a new epoch.
+// cursor is the number of the last record read from a portal. The numbers restart when that portal loses
+// its Replica; it then starts a new epoch of its log.
 type cursor struct{ epoch, after int64 }
 
-// moves are the requests in flight.
+// moves starts requests to other portals and limits how many run at once.
 type moves struct {
 	s     *Service
 	slots chan struct{}
@@ -68,7 +67,8 @@ func newMoves(s *Service) *moves {
 	return &moves{s, make(chan struct{}, movesAtOnce), make(chan struct{}, pullsAtOnce)}
 }
 
-// startMoves sends the queued records, and pulls from a portal when it is time.
+// startMoves sends the queued records, and starts a pull if one is due. It does not wait; wg counts its
+// goroutines.
 func (m *moves) startMoves(ctx context.Context, wg *sync.WaitGroup) {
 	s := m.s
 	var there []record.PortalID
@@ -106,7 +106,7 @@ func (m *moves) startMoves(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// wasAsked reports whether a portal was asked before.
+// wasAsked reports whether a pull from the portal was started since the start of the process.
 func (s *Service) wasAsked(id record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Service) wasAsked(id record.PortalID) bool {
 	return ok
 }
 
-// setCursor notes the position up to which the records of a portal were read.
+// setCursor records up to which number the records of a portal were read. It never goes back in one epoch.
 func (s *Service) setCursor(id record.PortalID, c cursor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,17 +122,17 @@ func (s *Service) setCursor(id record.PortalID, c cursor) {
 		return
 	}
 	if len(s.cursors) >= maxCursors {
-		clear(s.cursors) // they are read again, which costs no signatures
+		clear(s.cursors) // all are read again; known records cost no signature checks
 	}
 	s.cursors[id] = c
 }
 
-// pushParcels sends all queued records in batches, each record to portals chosen at random.
+// pushParcels sends the queued records in batches, each record to portals chosen at random.
 func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[record.PortalID]peer,
 	there []record.PortalID) {
 	s := m.s
 	if len(there) == 0 || len(s.outbox) == 0 {
-		return // the records wait until a portal is active
+		return // keep the records until a portal is reachable
 	}
 	parcels := make(map[record.PortalID][][]byte)
 	for _, p := range s.outbox {
@@ -163,10 +163,10 @@ func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[r
 	}
 }
 
-// maxBody is the size of a request that portals accept, in bytes.
+// maxBody is the largest request body that portals accept, in bytes.
 const maxBody = 256 << 10
 
-// splitBatches splits records into requests.
+// splitBatches yields the records in batches that fit into one request.
 func splitBatches(wires [][]byte) func(yield func([][]byte) bool) {
 	return func(yield func([][]byte) bool) {
 		for from := 0; from < len(wires); {
@@ -203,10 +203,10 @@ func (s *Service) postRecords(ctx context.Context, id record.PortalID, p peer, w
 	if a.Status == http.StatusOK {
 		s.cfg.Registry.Seen(id, a.Took)
 	}
-	return nil // the portal answered; it may refuse records for its own reasons
+	return nil // any answer counts as reached: the portal may refuse single records
 }
 
-// pullRecords asks a portal for its records since the last pull.
+// pullRecords reads the records that a portal got since the last pull, at most pullPages pages.
 func (s *Service) pullRecords(ctx context.Context, id record.PortalID, p peer) {
 	s.mu.Lock()
 	c := s.cursors[id]
@@ -230,10 +230,11 @@ func (s *Service) pullRecords(ctx context.Context, id record.PortalID, p peer) {
 	s.setCursor(id, c)
 }
 
-// maxCursors bounds the remembered cursors.
+// maxCursors bounds the stored cursors.
 const maxCursors = 20_000
 
-// pullPage requests and processes one page.
+// pullPage requests the page of records after a number and stores them. next is the last number of the
+// page; more is true if another page follows.
 func (s *Service) pullPage(ctx context.Context, id record.PortalID, p peer, after int64) (next int64, more bool,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
@@ -261,13 +262,14 @@ func (s *Service) pullPage(ctx context.Context, id record.PortalID, p peer, afte
 	return next, a.Header.Get("Agentsite-More") == "true" && next > after, nil
 }
 
-// line is one line of an answer.
+// line is one line of a page: a record and its number at the portal that sends it.
 type line struct {
 	N      int64           `json:"n"`
 	Record json.RawMessage `json:"record"`
 }
 
-// readPage decodes an answer: lines with growing numbers above after.
+// readPage decodes a page. The numbers must increase and be larger than after. next is the last number, or
+// after if the page is empty.
 func readPage(body []byte, after int64) (next int64, wires [][]byte, err error) {
 	next = after
 	for l := range eachLine(body) {
@@ -282,7 +284,7 @@ func readPage(body []byte, after int64) (next int64, wires [][]byte, err error) 
 	return next, wires, nil
 }
 
-// eachLine yields the lines of an answer that are not empty.
+// eachLine yields the lines of a body that are not empty.
 func eachLine(body []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(body) > 0 {
@@ -299,8 +301,9 @@ func eachLine(body []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// After returns the records that arrived after a number, for another portal: at most limit and 4
-// MiB, as lines of docs/design/peering.md. Records of portals that are hidden here are left out.
+// After returns the records that arrived in the Replica after a number, for another portal: at most limit
+// records and 4 MiB, as NDJSON in the form of docs/design/peering.md. It leaves out records that passesOn
+// refuses. more is true if further records may follow.
 func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte, more bool, err error) {
 	limit = min(max(limit, 1), pageLimit)
 	now := clock.Now().UnixMilli()
@@ -314,8 +317,8 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 		}
 		return ok
 	}
-	// Left-out records must not end the answer: the last number is the place where the next request
-	// starts.
+	// A page of the Replica may consist of left-out records, so pages are read until the answer is full:
+	// its last number is where the next request continues.
 	for lines := 0; lines < limit; {
 		list, err := s.cfg.Replica.Others(ctx, types, after, limit)
 		if err != nil || len(list) == 0 {
@@ -340,8 +343,9 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 	return out, true, nil
 }
 
-// passesOn reports whether a record is passed on: the policy shows the portal that signed it and the
-// portal that it is about. A fork proof is passed on whatever portal it warns of.
+// passesOn reports whether a record is sent to other portals: the policy must allow to display the portal
+// that signed it, and for a liveness report also the portal of the agents. The accused of a fork proof does
+// not matter.
 func passesOn(r *record.Record, show func(record.PortalID) bool) bool {
 	if !show(r.Portal) {
 		return false

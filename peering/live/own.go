@@ -12,34 +12,37 @@ import (
 )
 
 const (
-	// signEvery is the interval at which a changed shard is signed again, renewEvery the interval
-	// for an unchanged one. A report lives for 48 hours.
+	// A changed shard is signed again signEvery after the last time, an unchanged one after renewEvery. A
+	// signed report is valid for reportLife.
 	signEvery  = 10 * time.Minute
 	renewEvery = 12 * time.Hour
 	reportLife = 48 * time.Hour
-	// maxHurried bounds how often within signEvery a shard is signed at once, because an agent of
-	// this portal became reachable or unreachable.
+	// maxHurried is how often within signEvery a shard may be signed at once, when an agent of this portal
+	// became reachable or unreachable.
 	maxHurried = 3
-	// roomy is the average number of agents of a shard when shards are made: some grow.
+	// roomy is the average number of agents in a shard when this portal's reports are split, well below
+	// record.MaxWords because shards differ in size.
 	roomy = 300
-	// maxElsewhere bounds the agents of other portals in the reports, and maxSubjects their
-	// portals: the limits that other portals accept from one.
+	// maxElsewhere bounds the agents of other portals in this portal's reports, maxSubjects their portals.
+	// Other portals accept no more from one portal.
 	maxElsewhere = 20_000
 	maxSubjects  = 500
 )
 
-// own holds the results of this portal's own exchanges. The zero value is empty.
+// own holds the results of this portal's own exchanges. The zero value is empty; it is safe for concurrent
+// use.
 type own struct {
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	subjects map[record.PortalID]*subject
-	count    int // number of reports about agents of others
+	count    int // number of results for agents of other portals
 	changed  map[record.PortalID]map[record.AgentTag]bool
 }
 
-// subject holds the results for the agents of one portal.
+// subject holds the results for the agents of one portal, divided into shards by the first digits of the
+// agents' tags.
 type subject struct {
 	reports map[record.AgentTag]report
-	digits  int // length of the names of its shards
+	digits  int // number of those digits
 	shards  map[string]*shard
 }
 
@@ -50,15 +53,16 @@ type report struct {
 	took   time.Duration
 }
 
-// shard is a part of a subject as it was last signed.
+// shard is the state of one shard: the report as last signed, and whether it must be signed again.
 type shard struct {
 	said          record.Words
 	issued        time.Time
-	hurried       []time.Time // within signEvery
+	hurried       []time.Time // times of early signatures within signEvery
 	dirty, urgent bool
 }
 
-// Observe records the result of an exchange of this portal. It is cheap and never blocks.
+// Observe records the result of an exchange of this portal with an agent; a zero At means now. It is cheap
+// and never blocks on I/O.
 func (s *Service) Observe(seen Seen) {
 	if seen.Reach < record.Alive || seen.Reach > record.Unreachable {
 		return
@@ -81,7 +85,7 @@ func (o *own) putReport(seen Seen, self record.PortalID) {
 	if !had && seen.Subject != self {
 		if o.count >= maxElsewhere || len(o.subjects) > maxSubjects && len(sub.reports) == 0 {
 			o.dropEmpty(seen.Subject)
-			return // until older reports are dropped
+			return // no room until older results expire
 		}
 		o.count++
 	}
@@ -89,7 +93,7 @@ func (o *own) putReport(seen Seen, self record.PortalID) {
 	sh := sub.shardOf(tag)
 	if said, ok := sh.said.Of(tag); !ok || said.Reach != seen.Reach {
 		sh.dirty = true
-		// Other portals show this portal's reports about its own agents.
+		// This portal's report about its own agents is displayed at other portals, so it is urgent.
 		sh.urgent = sh.urgent || seen.Subject == self &&
 			(!ok || (said.Reach == record.Alive) != (seen.Reach == record.Alive))
 	}
@@ -104,7 +108,7 @@ func (o *own) putReport(seen Seen, self record.PortalID) {
 	}
 }
 
-// subjectOf returns the reports about a portal. The caller holds mu.
+// subjectOf returns the results for a portal, created if needed. The caller holds mu.
 func (o *own) subjectOf(id record.PortalID) *subject {
 	if o.subjects == nil {
 		o.subjects = make(map[record.PortalID]*subject)
@@ -117,7 +121,7 @@ func (o *own) subjectOf(id record.PortalID) *subject {
 	return sub
 }
 
-// dropEmpty removes a subject without reports. The caller holds mu.
+// dropEmpty removes the entry of a portal without results. The caller holds mu.
 func (o *own) dropEmpty(id record.PortalID) {
 	if sub := o.subjects[id]; sub != nil && len(sub.reports) == 0 {
 		delete(o.subjects, id)
@@ -134,7 +138,7 @@ func (s *subject) shardOf(tag record.AgentTag) *shard {
 	return sh
 }
 
-// reportOf returns the last result for an agent.
+// reportOf returns the last result for an agent; ok is false if there is none.
 func (o *own) reportOf(portal record.PortalID, tag record.AgentTag) (report, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,13 +159,14 @@ func (o *own) takeChanged() map[record.PortalID]map[record.AgentTag]bool {
 	return out
 }
 
-// restoreReports adds the reports that this portal has signed: before a restart, or just now.
+// restoreReports adds the results in a report that this portal signed, before a restart or just now. Newer
+// results are kept.
 func (o *own) restoreReports(l *record.Live) {
 	issued := time.UnixMilli(l.Issued)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sub := o.subjectOf(l.Subject)
-	if len(sub.reports) == 0 { // the shards may have had another size before
+	if len(sub.reports) == 0 { // adopt the shard size used before the restart
 		sub.digits = max(sub.digits, len(l.Shard))
 	}
 	if len(l.Shard) == sub.digits {
@@ -173,7 +178,7 @@ func (o *own) restoreReports(l *record.Live) {
 		sh.said, sh.issued = l.Words, issued
 	}
 	if l.Subject == l.Portal {
-		return // the directory has the results for this portal's own agents
+		return // results for own agents come from the directory, see listAgents
 	}
 	for i := range l.Words.Len() {
 		w := l.Words.At(i)
@@ -184,7 +189,7 @@ func (o *own) restoreReports(l *record.Live) {
 	}
 }
 
-// listAgents reads all agents of this portal.
+// listAgents replaces the results for this portal's own agents by those in the directory.
 func (s *Service) listAgents(ctx context.Context) {
 	self := s.cfg.Signer.ID()
 	var all []Seen
@@ -202,8 +207,8 @@ func (s *Service) listAgents(ctx context.Context) {
 	s.own.replaceAgents(self, all)
 }
 
-// replaceAgents sets the results for this portal's own agents. Agents that are not in the list are
-// gone, or no longer published.
+// replaceAgents sets the results for this portal's own agents. Agents that are not in all were deleted or
+// are no longer published.
 func (o *own) replaceAgents(self record.PortalID, all []Seen) {
 	here := make(map[record.AgentTag]bool, len(all))
 	for _, seen := range all {
@@ -234,7 +239,8 @@ func (o *own) replaceAgents(self record.PortalID, all []Seen) {
 	}
 }
 
-// resizeShards splits the reports into shards with names of that length.
+// resizeShards divides the reports by the first digits of the tags anew. All shards have to be signed
+// again.
 func (s *subject) resizeShards(digits int) {
 	if digits == s.digits {
 		return
@@ -245,7 +251,7 @@ func (s *subject) resizeShards(digits int) {
 	}
 }
 
-// draft is a shard to sign.
+// draft is a report to sign for one shard.
 type draft struct {
 	subject record.PortalID
 	shard   string
@@ -253,7 +259,7 @@ type draft struct {
 	urgent  bool
 }
 
-// dueShards returns the shards to sign now.
+// dueShards returns the reports to sign now. It also removes results that are too old.
 func (o *own) dueShards(self record.PortalID, now time.Time) []draft {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -283,7 +289,7 @@ func (o *own) dueShards(self record.PortalID, now time.Time) []draft {
 			}
 		}
 		for name, list := range by {
-			if len(list) == 0 { // the signed reports expire
+			if len(list) == 0 { // nothing to sign: the last report expires by itself
 				delete(sub.shards, name)
 				continue
 			}
@@ -309,14 +315,14 @@ func (s *subject) isDue(now time.Time) bool {
 	return false
 }
 
-// isDue reports whether a shard must be signed now.
+// isDue reports whether a shard must be signed now, see signEvery and maxHurried.
 func (sh *shard) isDue(now time.Time) bool {
 	sh.hurried = slices.DeleteFunc(sh.hurried, func(t time.Time) bool { return now.Sub(t) >= signEvery })
 	age := now.Sub(sh.issued)
 	return age >= renewEvery || sh.dirty && (age >= signEvery || sh.urgent && len(sh.hurried) < maxHurried)
 }
 
-// expireReports drops results that are too old to be signed.
+// expireReports removes the results that are older than record.MaxAgo. It calls gone for each.
 func (s *subject) expireReports(now time.Time, gone func()) {
 	for tag, w := range s.reports {
 		if now.Sub(w.at) > record.MaxAgo {
@@ -326,7 +332,7 @@ func (s *subject) expireReports(now time.Time, gone func()) {
 	}
 }
 
-// fitShards makes the shards smaller as long as one has more reports than a record can hold.
+// fitShards divides the reports into smaller shards until each fits into a record.
 func (s *subject) fitShards() {
 	for s.digits < record.MaxShard {
 		most := 0
@@ -343,7 +349,7 @@ func (s *subject) fitShards() {
 	}
 }
 
-// noteSigned records that a draft was signed and stored.
+// noteSigned records that a draft was signed and stored at the time now.
 func (o *own) noteSigned(d draft, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -356,7 +362,7 @@ func (o *own) noteSigned(d draft, now time.Time) {
 		sh.hurried = append(sh.hurried, now)
 	}
 	sh.said, sh.issued, sh.dirty, sh.urgent = d.words, now, false, false
-	for tag, w := range sub.reports { // results that arrived while it was signed
+	for tag, w := range sub.reports { // results that arrived meanwhile make it dirty again
 		if tag.Shard(sub.digits) == d.shard {
 			if was, ok := d.words.Of(tag); !ok || was.Reach != w.reach {
 				sh.dirty = true

@@ -10,7 +10,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// signReports signs the due shards, and sends the urgent ones.
+// signReports signs and stores the due reports. Urgent ones are queued for other portals; the others are
+// pulled.
 func (s *Service) signReports(ctx context.Context) {
 	now := clock.Now()
 	for _, d := range s.own.dueShards(s.cfg.Signer.ID(), now) {
@@ -22,7 +23,7 @@ func (s *Service) signReports(ctx context.Context) {
 			if ctx.Err() == nil {
 				s.cfg.Log.Warn("sign a liveness report", "subject", d.subject, "shard", d.shard, "error", err)
 			}
-			continue // the next step tries again
+			continue // the shard stays due for the next step
 		}
 		s.own.noteSigned(d, now)
 		if d.urgent {
@@ -31,10 +32,10 @@ func (s *Service) signReports(ctx context.Context) {
 	}
 }
 
-// signRecord fills in the header of a body, signs it and stores it, so that the version is on disk
-// before any portal sees it. Each record starts a new epoch, the current time: a Replica that was
-// lost, or restored from a backup, does not know the versions used since, and a version signed
-// twice counts as a lie.
+// signRecord fills in the header of a report or a fork proof, signs it and stores it, so that the version
+// is on disk before another portal can see it. Each record starts a new epoch, the current time. A Replica
+// that was lost or restored from a backup does not know the versions used since, and signing a version
+// twice would make this portal an equivocator.
 func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Duration, body record.Body) (*record.Record,
 	error) {
 	_, key, until, err := s.cfg.Signer.Key(now)
@@ -47,7 +48,7 @@ func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Durat
 	switch b := body.(type) {
 	case *record.Live:
 		slot.Type, slot.About = record.TypeLive, string(b.Subject)+"/"+b.Shard
-		h.Expires = min(h.Expires, until.UnixMilli()) // attestations and proofs outlive their key
+		h.Expires = min(h.Expires, until.UnixMilli()) // reports expire with their key; fork proofs outlive it
 	case *record.Fork:
 		slot.Type, slot.About = record.TypeFork, string(b.Subject)
 	default:
@@ -57,7 +58,7 @@ func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Durat
 	if err != nil {
 		return nil, err
 	}
-	// twice in a millisecond, or the clock went back
+	// Avoid a used version if two records are signed in one millisecond or the clock went back.
 	if seen.Version.Compare(record.Version{Epoch: h.Epoch, Seq: h.Seq}) >= 0 {
 		h.Epoch, h.Seq = seen.Epoch, seen.Seq+1
 	}
@@ -78,10 +79,11 @@ func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Durat
 	return r, err
 }
 
-// forkLife is the lifetime of a fork proof: longer than portals remember a head.
+// forkLife is the lifetime of a fork proof. It is longer than portals remember a head.
 const forkLife = 365 * 24 * time.Hour
 
-// signProofs makes proofs for other portals against the equivocators that were caught here.
+// signProofs signs and queues a proof against each equivocator that this portal has detected, once for
+// each.
 func (s *Service) signProofs(ctx context.Context) {
 	for id, p := range *s.peers.Load() {
 		if !p.caught || s.accused[id] || ctx.Err() != nil {
@@ -94,7 +96,7 @@ func (s *Service) signProofs(ctx context.Context) {
 		f := c.Proof()
 		s.accused[id] = true
 		if f == nil {
-			continue // the records signed twice are no heads, so they prove nothing to others
+			continue // the equal versions are not heads, so they prove nothing to others
 		}
 		r, err := s.signRecord(ctx, clock.Now(), forkLife, f)
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// MaxRecords bounds the records of one request.
+// MaxRecords bounds the records of one call of Take.
 const MaxRecords = 64
 
-// Take stores the records that a portal sent; any portal may have signed them. A refused record
-// counts against the sender if the sender should have noticed the fault; the other records stay.
-// The error is the one of the Replica.
+// Take verifies and stores the records that the portal from sent, whichever portals signed them. The result
+// lists the refused ones by their index; the others are stored. A refusal counts as a fault of the sender
+// if the sender could have found the defect. err is a failure of the Replica.
 func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte) ([]federation.Unfit, error) {
 	refused := []federation.Unfit{}
 	refuse := func(n int, reason string, fault bool) {
@@ -35,7 +35,7 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 		switch reason := s.refusalReason(ctx, r); reason {
 		case "":
 			in, place = append(in, wire), append(place, n)
-		case known: // a duplicate is not an error
+		case known: // skip duplicates without an error
 		default:
 			refuse(n, reason, false)
 		}
@@ -57,7 +57,7 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 		}
 		if why == record.Equivocation {
 			if r, err := record.Open(s.cfg.Signer.Network(), in[i]); err == nil {
-				// the fault is of the portal that signed both, not of the sender
+				// the signer of both versions is at fault, not the sender
 				s.cfg.Registry.Fault(r.Portal, string(why))
 			}
 		}
@@ -69,25 +69,25 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 	return refused, nil
 }
 
-// blamesSender reports whether the sender of a record should have noticed the reason for which it
-// was refused: the reason holds for every portal at any time.
+// blamesSender reports whether a refusal with this reason is the sender's fault: the defect is visible to
+// every portal at any time.
 func blamesSender(why record.Reason) bool {
 	switch why {
 	case record.BadSignature, record.BadEvidence, record.TooLong:
 		return true
 	}
-	return false // others depend on the time and on the state of this portal
+	return false // other reasons depend on the time or on data of this portal
 }
 
-// known is the refusal reason of a record that would change nothing.
+// known is returned by refusalReason for a record that would change nothing.
 const known = "known"
 
-// refusalReason returns the reason to refuse a well-formed record, before its signature is checked;
-// "" to accept it.
+// refusalReason returns the reason to refuse a decoded record before its signature is checked, which is
+// expensive; "" to go on.
 func (s *Service) refusalReason(ctx context.Context, r *record.Record) string {
 	self := s.cfg.Signer.ID()
 	if r.Portal == self {
-		return known // this portal has its own records
+		return known // this portal has all its own records
 	}
 	peers := *s.peers.Load()
 	p := peers[r.Portal]
@@ -130,22 +130,22 @@ func stateReason(d federation.Decision) string {
 	return string(d.State)
 }
 
-// handleAdmitted acts on an accepted record.
+// handleAdmitted applies a record that the gate has stored: a new fork proof is a fault of the accused
+// portal.
 func (s *Service) handleAdmitted(res record.Result) {
 	if f, ok := res.Record.Body.(*record.Fork); ok && res.Fresh {
 		s.cfg.Registry.Fault(f.Subject, string(record.Equivocation))
 	}
 }
 
-// counts bounds the attestations and fork proofs of each portal, because they live long. The zero
-// value is empty.
+// counts limits the attestations and fork proofs stored of each signing portal, because they live for a
+// year. The zero value is empty; it is safe for concurrent use.
 type counts struct {
 	mu   sync.Mutex // guards held
 	held map[record.PortalID]map[record.Slot]bool
 }
 
-// maxStatements bounds the attestations and fork proofs of one portal; a portal that is not
-// verified may have a tenth.
+// maxStatements bounds these records for one portal; one whose address is not verified may have a tenth.
 const maxStatements = 500
 
 func (c *counts) addRecord(r *record.Record) {

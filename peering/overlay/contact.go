@@ -16,10 +16,10 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// portalOf returns the id of the portal that runs a node.
+// portalOf returns the id of the portal that runs a node: node ids are the digests of portal ids.
 func portalOf(id kademlia.ID) record.PortalID { return record.PortalWith(record.Hash(id)) }
 
-// openContact decodes a signed contact.
+// openContact decodes a contact record without checking its signature.
 func (o *Overlay) openContact(node []byte) (*record.Record, *record.Contact, error) {
 	r, err := record.Open(o.cfg.Self.Network(), node)
 	if err != nil {
@@ -38,9 +38,9 @@ var (
 	errOver      = errors.New("the contact has expired")
 )
 
-// readContact decodes a contact that the node or another one sent. It does not check the signature:
-// a portal that is called there has to prove its identity, and the contact that it then sends is
-// signed.
+// readContact decodes a contact record of a node, which the node itself or another one sent. It does not
+// check the signature: a portal that is called at the address has to prove its identity, and then sends its
+// own contact. An error means that the record is invalid, expired or of another node.
 func (o *Overlay) readContact(id kademlia.ID, node []byte) (*kademlia.Contact, error) {
 	if c, ok := o.contacts.lookUp(id, node); ok {
 		return c, nil
@@ -61,11 +61,11 @@ func (o *Overlay) readContact(id kademlia.ID, node []byte) (*kademlia.Contact, e
 	return out, nil
 }
 
-// contactCache holds the contacts decoded last, by their bytes: each answer names twenty contacts,
-// mostly the same. Callers share the cached contact. It is safe for concurrent use.
+// contactCache caches decoded contacts by their bytes, because each answer names twenty contacts, mostly
+// the same. The cached contacts are shared and must not be changed. It is safe for concurrent use.
 type contactCache struct {
-	mu sync.Mutex // guards the rest
-	// Two halves: when the young one is full it takes the place of the old one.
+	mu sync.Mutex // guards the fields below
+	// Two generations: when young is full it becomes old.
 	young, old map[kademlia.ID]cachedContact
 }
 
@@ -74,10 +74,10 @@ type cachedContact struct {
 	expires int64 // Unix ms
 }
 
-// maxCached bounds the contacts of a half, at some 600 bytes.
+// maxCached bounds the contacts of each generation; each takes about 600 bytes.
 const maxCached = 1024
 
-// lookUp returns the contact that was decoded from the same bytes, unless it has expired.
+// lookUp returns the contact of a node if it was decoded from the same bytes and has not expired.
 func (n *contactCache) lookUp(id kademlia.ID, node []byte) (*kademlia.Contact, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,7 +100,7 @@ func (n *contactCache) addContact(c *kademlia.Contact, expires int64) {
 	n.addYoung(cachedContact{c, expires})
 }
 
-// addYoung adds a contact to the young half. The caller holds mu.
+// addYoung adds a contact to the young generation. The caller holds mu.
 func (n *contactCache) addYoung(c cachedContact) {
 	if have, ok := n.young[c.ID]; ok && have.Contact == c.Contact {
 		return
@@ -111,11 +111,12 @@ func (n *contactCache) addYoung(c cachedContact) {
 	n.young[c.ID] = c
 }
 
-// maxAhead is the tolerance for clocks that run ahead, the same as for all records.
+// maxAhead is how far the clock of a signer may be ahead, the same as for all records.
 const maxAhead = 5 * time.Minute
 
-// hostGroups returns the groups of a host: nodes of one registrable domain, or of one network of
-// addresses, count only up to a limit.
+// hostGroups returns the group of a host, by which kademlia limits the nodes of one operator: its
+// registrable domain or its network of addresses. It is nil for hosts without a limit, see
+// Config.Uncounted.
 func (o *Overlay) hostGroups(host string) []kademlia.Group {
 	host = strings.ToLower(host)
 	if host == "" || o.cfg.Uncounted(host) {
@@ -126,7 +127,7 @@ func (o *Overlay) hostGroups(host string) []kademlia.Group {
 	return []kademlia.Group{kademlia.Group(h.Sum64())}
 }
 
-// signedContact is this portal's own contact as last signed.
+// signedContact is this portal's own contact record, with the facts that decide when it is signed again.
 type signedContact struct {
 	wire   []byte
 	seq    int64
@@ -140,7 +141,8 @@ const (
 	renewAfter  = 24 * time.Hour
 )
 
-// renewContact signs the contact of this portal, and again when it is due.
+// renewContact signs the contact of this portal, and again after renewAfter or a change of card or key,
+// until ctx ends.
 func (o *Overlay) renewContact(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -189,14 +191,14 @@ func (o *Overlay) signContact() error {
 	return nil
 }
 
-// Contact returns the contact of this portal as last signed, nil before the first.
+// Contact returns the newest contact record of this portal, nil before the first.
 func (o *Overlay) Contact() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.me.wire
 }
 
-// splitOrigin returns the host and port of an origin.
+// splitOrigin returns the host and port of an origin, with the default port of its scheme.
 func splitOrigin(origin string) (host string, port uint16, err error) {
 	u, err := url.Parse(origin)
 	if err != nil {

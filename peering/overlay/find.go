@@ -20,22 +20,22 @@ var (
 	errKey   = errors.New("the value belongs under another key")
 )
 
-// findTimeout bounds a lookup for which a caller waits.
+// findTimeout bounds a lookup in the DHT.
 const findTimeout = 5 * time.Second
 
-// Found is a portal found in the DHT.
+// Found is a portal found in the DHT. Its card is signed, but nothing proves that the portal is at the
+// address in it.
 type Found struct {
 	Card *record.Card
-	// Count is the number of agents that the portal claims under the key, Said the time of the
-	// claim.
+	// Count is the number of agents under the key that the portal claims, Said when it signed the claim.
 	Count int64
 	Said  time.Time
 }
 
-// Looked holds the figures of a lookup.
+// Looked holds figures about a lookup, for display.
 type Looked = dht.Trace
 
-// Portal finds a portal by its id. It returns fault.NotFound if the DHT has no card of it.
+// Portal finds a portal by its id. It returns a NotFound error if no node returned its card.
 func (o *Overlay) Portal(ctx context.Context, portal record.PortalID) (Found, Looked, error) {
 	d, ok := portal.Digest()
 	if !ok {
@@ -51,20 +51,21 @@ func (o *Overlay) Portal(ctx context.Context, portal record.PortalID) (Found, Lo
 	return all[0], how, nil
 }
 
-// Host finds the portals that claim a host, as handles name it. Any portal may claim it: the one
-// that answers there is the right one.
+// Host finds the portals that claim a host (the part of a handle after @). Any portal may claim it, so the
+// caller must check which one answers there.
 func (o *Overlay) Host(ctx context.Context, host string) ([]Found, Looked, error) {
 	host = strings.ToLower(host)
 	all, how, err := o.lookUpKey(ctx, record.HostKey(host), 3)
 	return slices.DeleteFunc(all, func(f Found) bool { return federation.HostOf(f.Card.Origin) != host }), how, err
 }
 
-// Agent finds the portals that list an agent, by its id in the form of record.AgentID.
+// Agent finds the portals that list an agent, by its network id (see record.AgentID). No result is not an
+// error.
 func (o *Overlay) Agent(ctx context.Context, id string) ([]Found, Looked, error) {
 	return o.lookUpKey(ctx, record.AgentKey(id), 3)
 }
 
-// Capability finds portals that have agents with a capability: a sample, if there are many.
+// Capability finds portals that have agents with a capability. If there are many, the result is a sample.
 func (o *Overlay) Capability(ctx context.Context, tag string) ([]Found, Looked, error) {
 	return o.lookUpKey(ctx, record.CapKeys(tag)[0], 3)
 }
@@ -96,7 +97,7 @@ func (o *Overlay) lookUpKey(ctx context.Context, key record.Hash, holders int) (
 	return out, how, nil
 }
 
-// Standing implements federation.DHT.
+// Standing implements federation.DHT: it returns the state of the node for display.
 func (o *Overlay) Standing() federation.DHTStanding {
 	var s federation.DHTStanding
 	o.run.ViewNode(func(n *kademlia.Node) {
@@ -120,7 +121,8 @@ func (o *Overlay) Standing() federation.DHTStanding {
 	return s
 }
 
-// Ask implements federation.DHT.
+// Ask implements federation.DHT: it looks up an origin, a portal id, an agent's network id or handle, or a
+// capability, and returns the result with figures for operators.
 func (o *Overlay) Ask(ctx context.Context, query string) (federation.DHTAnswer, error) {
 	var (
 		a     = federation.DHTAnswer{Name: query, Portals: []federation.DHTPortal{}, Nearest: []record.PortalID{}}

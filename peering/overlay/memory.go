@@ -8,7 +8,7 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// memory stores the state of the node in the database of the replica.
+// memory implements dht.Memory by the Replica's database, which Config.Store accesses.
 type memory struct{ o *Overlay }
 
 // Contacts implements dht.Memory.
@@ -22,7 +22,7 @@ func (m memory) Contacts(ctx context.Context) ([]*kademlia.Contact, error) {
 		c := &kademlia.Contact{ID: kademlia.ID(n.ID)}
 		if known, err := m.o.readContact(c.ID, n.Node); err == nil {
 			c = known
-		} // without a contact the node may still be at its last known address
+		} // keep the bare id: the portal's last known address may still be right
 		out = append(out, c)
 	}
 	return out, nil

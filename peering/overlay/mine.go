@@ -14,34 +14,36 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// mine holds the keys that this portal publishes: its own id, its host, each agent that it lists,
-// each capability of these. Records are signed when they are stored.
+// mine holds the keys that this portal publishes in the DHT: its own id, its host, and those of its agents
+// and their capabilities. Records are signed when they are sent. It implements kademlia.Source.
 type mine struct {
 	o *Overlay
 
-	// Only loadLog uses the following fields. The own log is read up to seq.
+	// Only loadLog uses the following fields. epoch and seq are the version up to which the own log was
+	// read.
 	epoch, seq int64
-	agents     map[kademlia.ID][]uint32 // indexes of the agent's capabilities in caps
+	agents     map[kademlia.ID][]uint32 // for each agent the indexes of its capabilities in caps
 	caps       []entry
 	capNumber  map[kademlia.ID]uint32
-	changed    map[kademlia.ID]entry // entries that differ from keys; a count of 0 removes one
+	changed    map[kademlia.ID]entry // changes to apply to keys; a count of 0 removes the key
 
-	mu   sync.Mutex // guards the rest
-	keys []entry    // in order of key
+	mu   sync.Mutex // guards the fields below
+	keys []entry    // sorted by key; replaced as a whole, never changed
 	head *record.Record
 }
 
-// entry is one published key.
+// entry is one published key and the number of agents under it.
 type entry struct {
 	key   kademlia.ID
-	kind  string // of record.Provider; empty for the portal's own id and host
+	kind  string // Kind of the record.Provider; "" for the portal's own id and host
 	count int64
 }
 
-// settle is the time without changes after which the log is read.
+// settle is the pause after a change before the log is read, so that a burst of changes is read at once.
 const settle = 2 * time.Second
 
-// publishKeys keeps the keys equal to the published agents, and stores new keys at once.
+// publishKeys updates the published keys after each change of the log and stores new keys in the DHT, until
+// ctx ends. The first call stores all keys.
 func (o *Overlay) publishKeys(ctx context.Context) {
 	first := true
 	for {
@@ -70,8 +72,8 @@ func (o *Overlay) publishKeys(ctx context.Context) {
 	}
 }
 
-// maxFresh bounds the new keys that are stored one by one; more are stored by a round through all
-// keys.
+// maxFresh bounds the new keys that are stored one by one. For more, all keys are stored region by region,
+// which needs fewer requests for each.
 const maxFresh = 64
 
 func (o *Overlay) storeKeys(ctx context.Context, fresh []entry) {
@@ -88,8 +90,8 @@ func (o *Overlay) storeKeys(ctx context.Context, fresh []entry) {
 	}
 }
 
-// loadLog reads the new entries of the own log, and returns the keys that are new. Only the first
-// call reads the whole log.
+// loadLog reads the entries of the own log that are new since the last call (at first all), updates keys,
+// and returns those that were added.
 func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 	wire, err := m.o.cfg.Records.Head(ctx, m.o.cfg.Self.ID())
 	if err != nil || wire == nil {
@@ -103,7 +105,8 @@ func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 	if !ok {
 		return nil, fmt.Errorf("the head is a record of the type %s", head.Type)
 	}
-	// The log may have dropped a tombstone older than LogStart.
+	// In another epoch, or if tombstones after m.seq may be gone from the log, it has to be read from the
+	// start.
 	if head.Epoch != m.epoch || body.LogStart > m.seq+1 {
 		m.resetKeys(head.Epoch)
 	}
@@ -135,7 +138,8 @@ func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 	return fresh, nil
 }
 
-// resetKeys starts with the empty log of an epoch.
+// resetKeys prepares reading a log from its start: only the portal's id and host remain, and all other keys
+// are removed unless the log lists them.
 func (m *mine) resetKeys(epoch int64) {
 	m.epoch, m.seq = epoch, 0
 	m.agents, m.caps, m.capNumber = make(map[kademlia.ID][]uint32), nil, make(map[kademlia.ID]uint32)
@@ -154,7 +158,7 @@ func (m *mine) resetKeys(epoch int64) {
 
 func (m *mine) setEntry(e entry) { m.changed[e.key] = e }
 
-// applyEntry changes the keys by one entry of the log.
+// applyEntry updates the changed keys by one entry of the log: an agent that was added, changed or deleted.
 func (m *mine) applyEntry(a *record.Agent) {
 	key := kademlia.ID(record.AgentKey(record.AgentID(a.Portal, a.ID)))
 	for _, n := range m.agents[key] {
@@ -186,7 +190,8 @@ func (m *mine) applyEntry(a *record.Agent) {
 	m.setEntry(entry{key, record.ProvidesAgent, 1})
 }
 
-// mergeKeys applies changes to keys, which are sorted. It returns the result and the new keys.
+// mergeKeys applies the changes to keys, which are sorted by key. It returns the new list, and the entries
+// whose keys were not in the old one.
 func mergeKeys(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
 	news := slices.AppendSeq(make([]entry, 0, len(changed)), maps.Values(changed))
@@ -209,7 +214,7 @@ func mergeKeys(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry)
 	return append(all, keys...), fresh
 }
 
-// hasKey reports whether this portal publishes a key.
+// hasKey reports whether this portal itself publishes a record under a key.
 func (m *mine) hasKey(key kademlia.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,11 +224,11 @@ func (m *mine) hasKey(key kademlia.ID) bool {
 
 func byKey(e entry, key kademlia.ID) int { return bytes.Compare(e.key[:], key[:]) }
 
-// Next implements kademlia.Source.
+// Next implements kademlia.Source. It signs the records that it returns.
 func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	m.mu.Lock()
 	i, _ := slices.BinarySearchFunc(m.keys, from, byKey)
-	list := m.keys[i:min(len(m.keys), i+n)] // keys is replaced as a whole, never changed
+	list := m.keys[i:min(len(m.keys), i+n)] // keys is never changed in place, so the slice may be read without mu
 	m.mu.Unlock()
 	out := make([]kademlia.Record, 0, len(list))
 	for _, e := range list {
@@ -234,7 +239,8 @@ func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	return out
 }
 
-// signRecord makes the record of a key. ok is false as long as the portal cannot sign.
+// signRecord signs the record of a key with the current head and card. ok is false if the portal cannot
+// sign now.
 func (m *mine) signRecord(e entry) (kademlia.Record, bool) {
 	m.mu.Lock()
 	head := m.head

@@ -17,20 +17,21 @@ import (
 	"agentsite/peering/kademlia/wire"
 )
 
-// Base is the path above the routes of the DHT.
+// Base is the path prefix of the routes in Routes.
 const Base = "/peering/v1/dht/"
 
-// routes maps the kinds of requests to the last part of their path.
+// routes maps the kinds of requests to the last segment of their path.
 var routes = map[kademlia.Kind]string{kademlia.Ping: "ping", kademlia.FindNode: "find_node", kademlia.Get: "get",
 	kademlia.Store: "store"}
 
-// Routes returns the names below Base.
+// Routes returns the last segments of the paths that Serve answers, below Base.
 func Routes() []string { return []string{"ping", "find_node", "get", "store"} }
 
-// transport sends requests to other nodes over signed HTTPS.
+// transport implements dht.Transport by signed HTTPS requests.
 type transport struct{ o *Overlay }
 
-// Call implements dht.Transport.
+// Call implements dht.Transport. The groups that it returns are those of the IP address to which the
+// request was sent.
 func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response,
 	[]kademlia.Group, error) {
 	o := t.o
@@ -78,7 +79,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}
 	out.Nodes = make([]*kademlia.Contact, 0, len(in.Nodes))
 	for _, n := range in.Nodes {
-		if len(n.Node) == 0 { // the request said that it is known
+		if len(n.Node) == 0 { // a contact that the request marked as known
 			if i := slices.IndexFunc(r.Known, func(c *kademlia.Contact) bool { return c.ID == n.ID }); i >= 0 {
 				out.Nodes = append(out.Nodes, r.Known[i])
 			} else {
@@ -87,7 +88,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			continue
 		}
 		c, err := o.readContact(n.ID, n.Node)
-		if err != nil { // expired, of another portal, or malformed: the other contacts may be good
+		if err != nil { // skip a contact that is expired, malformed or of another portal; the rest may be valid
 			o.refused.Add(1)
 			continue
 		}
@@ -99,8 +100,8 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	return out, near, nil
 }
 
-// Serve answers a request of another portal at the named route. Its errors are refusals that the
-// portal may see.
+// Serve answers a DHT request of another portal at one of Routes. Its errors are refusals that may be sent
+// to that portal: malformed, rate limit, or busy while Run does not run.
 func (o *Overlay) Serve(ctx context.Context, asker guard.Asker, route string, body []byte) ([]byte, error) {
 	in, err := wire.DecodeRequest(body)
 	if err != nil {
@@ -125,7 +126,7 @@ func (o *Overlay) Serve(ctx context.Context, asker guard.Asker, route string, bo
 	return o.writeResponse(resp, in), nil
 }
 
-// writeResponse encodes an answer. It leaves out the contacts that the request has marked as known.
+// writeResponse encodes an answer. Contacts that the request marked as known are named by their id only.
 func (o *Overlay) writeResponse(resp *kademlia.Response, in *wire.Request) []byte {
 	has := func(node []byte) bool { return len(in.Have) > 0 && slices.Contains(in.Have, in.Salt.Mark(node)) }
 	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found,
@@ -146,8 +147,8 @@ func (o *Overlay) writeResponse(resp *kademlia.Response, in *wire.Request) []byt
 	return wire.AppendResponse(nil, out)
 }
 
-// markKnown adds marks of the known contacts to a request, except expired ones and those of which
-// only the id is known.
+// markKnown adds marks of the known contacts to a request, except those that have expired or whose address
+// is not known.
 func (o *Overlay) markKnown(r *wire.Request, known []*kademlia.Contact) {
 	rand.Read(r.Salt[:])
 	for _, c := range known {
@@ -157,8 +158,8 @@ func (o *Overlay) markKnown(r *wire.Request, known []*kademlia.Contact) {
 	}
 }
 
-// senderContact returns the contact of the asking portal, nil unless the request carries one that
-// the portal signed.
+// senderContact returns the contact that the asking portal sent of itself, nil if there is none or its
+// signature or origin do not match the portal.
 func (o *Overlay) senderContact(asker guard.Asker, sent []byte) *kademlia.Contact {
 	d, ok := asker.Portal.Digest()
 	if !ok || len(sent) == 0 {

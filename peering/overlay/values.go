@@ -11,20 +11,20 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// A value of the DHT has two lines: the card of a portal, and a signed record. Under the portal's
-// own id and under the host of the card the record is the portal's head, under other keys a
-// provider record. With the card, a reader need not know the portal and a storing node can check
-// the value: 1 KiB more of disk instead of a call for each unknown portal.
+// values validates the values of the DHT. A value has two lines: the card of a portal, and a signed record.
+// Under the portal's own id and its host the record is the portal's head, under other keys a provider
+// record. With the card, a reader need not know the portal, and a storing node can check the value: this
+// costs 1 KiB more of disk instead of a call for each unknown portal.
 type values struct {
 	gate     *record.Gate
 	registry federation.Gatekeeper
 }
 
-// decodedValue is the content of a value.
+// decodedValue is the decoded content of a value: the card, and either a head or a provider record.
 type decodedValue struct {
 	card     *record.Card
-	head     *record.Head     // under the portal's own id or host
-	provider *record.Provider // under other keys
+	head     *record.Head     // set under the portal's own id or host
+	provider *record.Provider // set under all other keys
 }
 
 func joinLines(card, wire []byte) []byte {
@@ -32,7 +32,8 @@ func joinLines(card, wire []byte) []byte {
 	return append(append(append(b, card...), '\n'), wire...)
 }
 
-// readValue checks a value that was given for a key. Refusals are record.Refused errors.
+// readValue decodes and verifies a value that was given for a key. An error means that the value must be
+// neither stored nor used: its signatures, key or form are not valid, or the policy excludes its portal.
 func (v values) readValue(ctx context.Context, key kademlia.ID, value []byte) (decodedValue, kademlia.Entry, error) {
 	var (
 		out decodedValue
@@ -70,15 +71,16 @@ func (v values) readValue(ctx context.Context, key kademlia.ID, value []byte) (d
 	return out, e, nil
 }
 
-// hostKey returns the key of the host of an origin.
+// hostKey returns the key under which a portal with this origin publishes its host.
 func hostKey(origin string) kademlia.ID {
 	return kademlia.ID(record.HostKey(federation.HostOf(origin)))
 }
 
-// valueLife is the lifetime of a value: three rounds of its publisher.
+// valueLife is the lifetime of a value: three intervals at which its publisher stores it again.
 const valueLife = 36 * time.Hour
 
-// Validate implements kademlia.Validator.
+// Validate implements kademlia.Validator by readValue. The version of a value is the epoch and seq of its
+// record.
 func (v values) Validate(key kademlia.ID, value []byte) (kademlia.Entry, error) {
 	_, e, err := v.readValue(context.Background(), key, value)
 	return e, err

@@ -78,11 +78,11 @@ func agentKind(s string) hub.Kind {
 	return hub.A2A
 }
 
-// earliest is before any agent: an older time counts as missing.
+// earliest is a lower bound for times of agents; an earlier time in a record counts as missing.
 var earliest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// boundedTime returns a time of a record, or the time when the record was issued if the first is
-// not plausible.
+// boundedTime returns the time at (Unix ms), or issued, the time of the record, if at is before earliest or
+// after issued.
 func boundedTime(at, issued int64) time.Time {
 	if t := clock.FromMilli(at); !t.Before(earliest) && at <= issued {
 		return t

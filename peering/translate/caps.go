@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// Caps returns the capabilities of an agent: the tags of its skills in the form of records. If
-// there are too many, the first skills count.
+// Caps returns the capabilities of an agent: the tags of its skills in the form of records, without
+// duplicates. If there are too many, those of the first skills are returned.
 func Caps(a hub.Agent) []string {
 	var out []string
 	for _, t := range a.Tags() {

@@ -13,10 +13,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// fit cuts the fields of an agent to the limits of a record.
+// fit shortens the fields of an agent to the limits of a record.
 type fit struct {
 	agent hub.Agent
-	cut   []string // descriptions of the cuts, for people
+	cut   []string // what was shortened, as sentences for the owner
 }
 
 func (f *fit) cutLine(field, s string, max int) string {
@@ -38,18 +38,18 @@ func (f *fit) addNote(format string, args ...any) {
 	f.cut = append(f.cut, fmt.Sprintf(format, args...))
 }
 
-// share is the room for each part of an agent's skills.
+// share is the space for each part of an agent's skills.
 type share struct {
 	skills   int // number of skills
 	text     int // bytes of each description
 	name     int // bytes of each name
-	tags     int // of each
-	examples int // of each
+	tags     int // tags of each skill
+	examples int // examples of each skill
 }
 
 var whole = share{record.MaxSkills, record.MaxDescription, record.MaxTitle, record.MaxCaps, record.MaxExamples}
 
-// Bounds for an agent with more content than a record holds.
+// Limits for an agent with more content than a record can hold.
 const (
 	fewMedia  = 8
 	fewCaps   = 16
@@ -57,11 +57,11 @@ const (
 	fewNote   = 300
 	fewName   = 100
 	fewTags   = 3
-	leastText = 80 // a shorter description of a skill is useless
+	leastText = 80 // a shorter description is left out, because it would not help
 )
 
-// fitSkills puts the skills into the record: complete if they fit, otherwise the least important
-// parts are left out first. The room for descriptions is shared evenly.
+// fitSkills puts the skills into the record: complete if they fit, otherwise without the least important
+// parts. The space for descriptions is divided evenly.
 func (f *fit) fitSkills(r *record.Agent) {
 	s := whole
 	if f.putSkills(r, s) {
@@ -93,12 +93,12 @@ func (f *fit) fitSkills(r *record.Agent) {
 	f.addNote("names and tags of its skills are cut")
 }
 
-// anySkill reports whether a condition holds for one of the skills.
+// anySkill reports whether holds is true for one of the skills.
 func (f *fit) anySkill(holds func(hub.Skill) bool) bool {
 	return slices.ContainsFunc(f.agent.Skills, holds)
 }
 
-// cutOthers cuts all fields except the skills.
+// cutOthers shortens all fields except the skills to their limits.
 func (f *fit) cutOthers(r *record.Agent) {
 	for _, list := range []*[]string{&r.Inputs, &r.Outputs} {
 		if len(*list) > fewMedia {
@@ -115,8 +115,8 @@ func (f *fit) cutOthers(r *record.Agent) {
 		f.cutTo("note of its status", r.StatusNote, fewNote)
 }
 
-// largestPart returns the largest number, at most max, with which the record fits as the given part
-// of s; 0 if none fits. It leaves the number in s and in the record.
+// largestPart returns the largest value of *part, from 0 to max, with which the record fits; part points to
+// a field of s. It leaves that value in *part and the record with it.
 func (f *fit) largestPart(r *record.Agent, s *share, part *int, max int) int {
 	*part = sort.Search(max, func(n int) bool {
 		*part = n + 1
@@ -126,7 +126,7 @@ func (f *fit) largestPart(r *record.Agent, s *share, part *int, max int) int {
 	return *part
 }
 
-// putSkills puts the skills into the record within the limits of s, and reports whether the record
+// putSkills puts the skills, shortened to the limits in s, into the record, and reports whether the record
 // fits.
 func (f *fit) putSkills(r *record.Agent, s share) bool {
 	r.Skills = nil
@@ -143,8 +143,8 @@ func (f *fit) putSkills(r *record.Agent, s share) bool {
 	return payloadSize(r) <= record.MaxAgent
 }
 
-// skillID returns a skill's id in a record. An id that is too long is cut and ends in a hash of the
-// whole, so that two ids stay different.
+// skillID returns a skill's id in a record. An id that is too long is cut and ends in a hash of all of it,
+// so that different ids stay different.
 func skillID(s hub.Skill) string {
 	id := record.CleanLine(s.ID)
 	if id == "" {
@@ -169,8 +169,8 @@ func shortLines(list []string, n, max int) []string {
 	return out
 }
 
-// payloadSize returns the size of the payload with the longest possible header, in bytes: the
-// canonical form differs from this JSON only in the order of the members.
+// payloadSize returns the size of the record's payload with the longest possible header, in bytes. Its
+// canonical form has the same size as this JSON, because only the order of members differs.
 func payloadSize(r *record.Agent) int {
 	full := *r
 	const longest = 1<<53 - 1
@@ -179,7 +179,7 @@ func payloadSize(r *record.Agent) int {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(&full); err != nil { // cannot fail
+	if err := e.Encode(&full); err != nil { // unreachable: all fields can be encoded
 		return record.MaxAgent + 1
 	}
 	return b.Len() - 1

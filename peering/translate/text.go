@@ -21,7 +21,7 @@ func shorten(s string, max int) string {
 	n = cutPoint(s, n)
 	cut := s[:n]
 	if r, _ := utf8.DecodeRuneInString(s[n:]); !unicode.IsSpace(r) {
-		// A word that is longer than a third of the text is cut in the middle.
+		// cut inside a word if the last space is in the first two thirds of the text
 		if i := strings.LastIndexFunc(cut, unicode.IsSpace); i > n*2/3 {
 			cut = cut[:i]
 		}
@@ -36,10 +36,10 @@ func shorten(s string, max int) string {
 	return cut + ellipsis
 }
 
-// cutPoint returns the last position up to byte n of s, and not far before it, that does not split
-// a character.
+// cutPoint returns the last position up to byte n of s at which a cut splits no character. It searches at
+// most far bytes.
 func cutPoint(s string, n int) int {
-	const far = 64 // no real character has more bytes, but hostile text can
+	const far = 64 // no real character is longer, but hostile text can be
 	for i := n; i > max(n-far, 0); i-- {
 		if !isJoined(s, i) {
 			return i
@@ -51,8 +51,8 @@ func cutPoint(s string, n int) int {
 	return n
 }
 
-// isJoined reports whether the text before and after byte n of s is one character on the screen, as
-// far as this can be decided without tables.
+// isJoined reports whether a cut before byte n of s would split a character as displayed (letter with
+// accents, emoji sequence), as far as this can be decided without Unicode tables.
 func isJoined(s string, n int) bool {
 	if !utf8.RuneStart(s[n]) {
 		return true

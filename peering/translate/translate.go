@@ -18,14 +18,15 @@ import (
 	"agentsite/internal/record"
 )
 
-// The values of Endpoint.Protocol: the portal's own endpoints for an agent.
+// Values of Endpoint.Protocol for the endpoints at the portal itself.
 const (
 	ProtocolA2A    = "a2a"
 	ProtocolMCP    = "mcp"
 	ProtocolOpenAI = "openai"
 )
 
-// wayHosted is the Way of a proof that needs no check: the portal runs the agent itself.
+// wayHosted is the value of Way in a proof that needs no verification, because the portal runs the agent
+// itself.
 const wayHosted = "hosted"
 
 // Exportable reports whether an agent may be published: it was registered at this portal and is
@@ -35,7 +36,7 @@ func Exportable(a hub.Agent) bool {
 	return a.Portal == "" && a.Kind != hub.Peer && a.Kind != hub.Builtin && a.Listable() && !a.Status.Held
 }
 
-// LocalID returns the id of an agent of this portal in records.
+// LocalID returns the id that an agent of this portal has in records, without the portal's id.
 func LocalID(agentID string) string { return strings.ToLower(agentID) }
 
 // Record returns the record of an agent of this portal without the header, and descriptions of the
@@ -48,7 +49,7 @@ func Record(a hub.Agent, origin string, now time.Time) (*record.Agent, []string)
 	r := &record.Agent{
 		ID: LocalID(a.ID), Name: a.Name, Kind: string(a.Kind),
 		Title: f.cutLine("title", a.Title, record.MaxTitle),
-		// Spaces are normalized, so that the record equals the text on the page.
+		// Spaces are normalized like on the page, so that the signed text equals the displayed one.
 		Description: f.cutText("description", a.Description, record.MaxDescription),
 		Caps:        Caps(a), Languages: recordLanguages(a.Languages),
 		Inputs: recordMedia(a.InputModes), Outputs: recordMedia(a.OutputModes),
@@ -72,7 +73,7 @@ func Record(a hub.Agent, origin string, now time.Time) (*record.Agent, []string)
 	return r, f.cut
 }
 
-// agentProof returns the proof that this portal has verified itself.
+// agentProof returns the proof that this portal verified itself, nil if there is none.
 func agentProof(p hub.Proof, issued int64) *record.AgentProof {
 	switch p.State {
 	case hub.Hosted:
@@ -87,7 +88,8 @@ func agentProof(p hub.Proof, issued int64) *record.AgentProof {
 	return nil
 }
 
-// recordLanguages returns language tags in the form of records.
+// recordLanguages returns language tags in the form of records: in lower case, sorted, without duplicates
+// and invalid ones.
 func recordLanguages(in []string) []string {
 	out := make([]string, 0, len(in))
 	for _, l := range in {
@@ -108,7 +110,7 @@ func recordMedia(in []string) []string {
 	return sortUnique(out, record.MaxMedia)
 }
 
-// sortUnique returns the first distinct entries of list, at most most, sorted; nil for none.
+// sortUnique returns the first most distinct entries of list, sorted; nil for none.
 func sortUnique(list []string, most int) []string {
 	if len(list) == 0 {
 		return nil

@@ -8,20 +8,20 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Churn describes a run in which nodes leave and join for hours.
+// Churn describes a run in which nodes leave and join.
 type Churn struct {
-	Session time.Duration // average life of a node, exponentially distributed
+	Session time.Duration // mean lifetime of a node, exponentially distributed
 	For     time.Duration
-	Keys    int           // published by each node
-	Probe   time.Duration // between lookups
+	Keys    int           // keys that each node publishes
+	Probe   time.Duration // interval of the lookups
 }
 
-// Churned holds the results of a Churn.
+// Churned holds the results of a Churn run.
 type Churned struct {
 	Looks
-	Worst   float64 // success rate of the worst hour
-	PerNode float64 // requests a second and node, for all purposes
-	Stale   float64 // share of table contacts with a dead node
+	Worst   float64 // lowest success rate of an hour
+	PerNode float64 // requests per second and node, for all purposes
+	Stale   float64 // fraction of table contacts whose node is dead
 	Joined  int
 }
 
@@ -29,11 +29,11 @@ func (c Churned) String() string {
 	return fmt.Sprintf("%v; worst hour %.4f, %.3f RPC/s and node, stale %.3f, %d joined", c.Looks, c.Worst, c.PerNode, c.Stale, c.Joined)
 }
 
-// mine are the keys of a node.
+// mine is the kademlia.Source of a simulated node: the keys that it publishes.
 type mine struct {
 	s    *Net
 	id   kademlia.ID
-	keys []kademlia.ID // in order
+	keys []kademlia.ID // sorted
 }
 
 // Next implements kademlia.Source.
@@ -56,8 +56,8 @@ func (s *Net) publishes(id kademlia.ID, keys int) *mine {
 	return m
 }
 
-// Churn lets nodes die and others join instead, while random nodes look up keys that living nodes
-// publish.
+// Churn stops random nodes and lets others join in their place, while random nodes look up keys that
+// running nodes publish. It advances the virtual time by the duration of the run.
 func (s *Net) Churn(c Churn) Churned {
 	if s.cfg.Keys == 0 {
 		panic("sim: nothing is published that could be looked for")
@@ -67,7 +67,7 @@ func (s *Net) Churn(c Churn) Churned {
 		looks  = s.begin()
 		end    = s.now.Add(c.For)
 		hours  []*tally
-		up     float64 // node-seconds
+		up     float64 // node-seconds of running nodes, for PerNode
 		before = s.sent()
 	)
 	var live func(i int)
@@ -125,7 +125,7 @@ func (s *Net) Churn(c Churn) Churned {
 	return out
 }
 
-// settled returns a random node that joined at least a minute ago.
+// settled returns the index of a random node that joined at least a minute ago.
 func (s *Net) settled() int {
 	for range 100 {
 		if i := s.Any(); i >= 0 && s.now.Sub(s.nodes[i].since) > time.Minute {
@@ -135,7 +135,7 @@ func (s *Net) settled() int {
 	return -1
 }
 
-// sent returns the number of requests of all nodes so far.
+// sent returns the number of requests that all nodes have sent.
 func (s *Net) sent() (n int64) {
 	for _, x := range s.nodes {
 		n += x.Tally().Sent

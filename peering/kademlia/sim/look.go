@@ -8,17 +8,17 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Looks holds the results of a number of lookups.
+// Looks holds the results of a series of lookups.
 type Looks struct {
 	Count, Found      int
 	Hops              float64 // mean of the successful lookups
 	MaxHops           int
 	RPCs              float64 // mean of all lookups
 	P50, P99, Longest time.Duration
-	Second            float64 // share of lookups with a second path
+	Second            float64 // fraction of lookups that used a second path
 }
 
-// Success returns the share of successful lookups.
+// Success returns the fraction of lookups that found a value; 0 without lookups.
 func (l Looks) Success() float64 { return float64(l.Found) / float64(max(l.Count, 1)) }
 
 func (l Looks) String() string {
@@ -26,7 +26,7 @@ func (l Looks) String() string {
 		l.Success(), l.Count, l.Hops, l.MaxHops, l.RPCs, l.P50.Milliseconds(), l.P99.Milliseconds(), l.Longest.Milliseconds(), l.Second)
 }
 
-// tally adds up lookups while they run.
+// tally sums up the results of lookups while they run.
 type tally struct {
 	s                       *Net
 	open, count, hops, most int
@@ -60,7 +60,7 @@ func (t *tally) sum() Looks {
 	return out
 }
 
-// look starts a lookup at a node and counts its result.
+// look starts a lookup at the node with index by and adds its result to the tallies when it ends.
 func (s *Net) look(by int, key kademlia.ID, counts ...*tally) {
 	n, began := s.nodes[by], s.now
 	l := n.Get(key, 1, s.now)
@@ -76,13 +76,13 @@ func (s *Net) look(by int, key kademlia.ID, counts ...*tally) {
 	s.Poke(by)
 }
 
-// Look starts count lookups of random keys at random nodes, one in each gap, and waits for the
-// last.
+// Look starts count lookups of random keys at random nodes, one after each gap, and runs until the last has
+// ended.
 func (s *Net) Look(keys []kademlia.ID, count int, gap time.Duration) Looks {
 	return s.LookBy(nil, keys, count, gap)
 }
 
-// LookBy is Look by the nodes that some selects; nil selects all.
+// LookBy is Look by those nodes for which some returns true; nil selects all.
 func (s *Net) LookBy(some func(i int) bool, keys []kademlia.ID, count int, gap time.Duration) Looks {
 	t := s.begin()
 	for i := range count {
@@ -93,7 +93,7 @@ func (s *Net) LookBy(some func(i int) bool, keys []kademlia.ID, count int, gap t
 	return t.sum()
 }
 
-// Puts holds the results of storing a number of records.
+// Puts holds the results of storing a series of records.
 type Puts struct {
 	Count    int
 	Copies   float64 // mean
@@ -106,13 +106,13 @@ func (p Puts) String() string {
 	return fmt.Sprintf("%d stored at %.1f nodes each (at least %d), %.1f RPC, p50 %d ms, p99 %d ms", p.Count, p.Copies, p.Fewest, p.RPCs, p.P50.Milliseconds(), p.P99.Milliseconds())
 }
 
-// Store stores count values from random nodes, one in each gap, waits until all are stored, and
-// returns their keys.
+// Store stores count values from random nodes, one after each gap, runs until all are stored, and returns
+// their keys. Each value expires after life.
 func (s *Net) Store(count int, gap, life time.Duration) ([]kademlia.ID, Puts) {
 	return s.StoreBy(nil, count, gap, life)
 }
 
-// StoreBy is Store by the nodes that some selects; nil selects all.
+// StoreBy is Store by those nodes for which some returns true; nil selects all.
 func (s *Net) StoreBy(some func(i int) bool, count int, gap, life time.Duration) ([]kademlia.ID, Puts) {
 	keys := make([]kademlia.ID, count)
 	for i := range keys {
@@ -154,7 +154,7 @@ func (s *Net) storeAt(some func(i int) bool, keys []kademlia.ID, gap, life time.
 	return out
 }
 
-// watch calls then once the condition so holds, checked after each step of the node.
+// watch calls then once, as soon as so returns true. It is checked after each step of the node.
 func (n *node) watch(so func() bool, then func()) {
 	n.watched = append(n.watched, watched{so, then})
 }

@@ -1,7 +1,7 @@
-// Package sim runs thousands of the product's own kademlia.Nodes in one event loop with a virtual
-// clock, latency, loss, dead and silent nodes, liars, churn and partitions. All chance comes from
-// one seed, so that each run can be repeated byte for byte. It replaces only the part that a Node
-// leaves to its caller: carrying the calls.
+// Package sim runs thousands of kademlia.Nodes in one event loop with a virtual clock, latency, loss, dead
+// and silent nodes, liars, churn and partitions. All randomness comes from one seed, so that each run can
+// be repeated exactly. It simulates only the part that a Node leaves to its caller: the transport of
+// requests.
 package sim
 
 import (
@@ -26,43 +26,43 @@ type Config struct {
 	RTT    time.Duration
 	Spread float64
 	Loss   float64
-	// Node is the configuration of the nodes, except Rand and Values.
+	// Node is the configuration of the nodes. Rand and Values are set by the simulation.
 	Node kademlia.Config
-	// Joining is the time in which the nodes join, one after another (Nodes × 20 ms).
+	// Joining is the time over which the nodes join, one after another (Nodes × 20 ms).
 	Joining time.Duration
-	// Settled starts the nodes with a table of random nodes for each bucket, as if they had joined
-	// long ago, instead of a join: 100,000 nodes in a minute.
+	// Settled starts the nodes with a table of random nodes for each bucket, as if they had joined long
+	// ago. This makes networks of 100,000 nodes possible, which take too long to join.
 	Settled bool
 	// Keys is the number of keys that each node publishes.
 	Keys int
 }
 
-// Net is a network of nodes. It is not safe for concurrent use.
+// Net is a simulated network of nodes. It is not safe for concurrent use.
 type Net struct {
 	cfg  Config
 	rand *rand.Rand
-	// pair is seeded by two nodes to derive their round trip time.
+	// pair is the generator from which the round trip time of two nodes is derived: it is seeded with both.
 	pair   rand.PCG
 	ofPair *rand.Rand
 	now    time.Time
 	events queue
 	seq    uint64
 	nodes  []*node
-	// liars in order of id.
+	// liars are the lying nodes, sorted by id.
 	liars []*kademlia.Contact
-	// apart, if set, reports whether two nodes cannot reach each other.
+	// apart reports whether two nodes cannot reach each other; nil connects all.
 	apart func(a, b int) bool
 	index map[kademlia.ID]int
 
-	// Delivered counts requests that reached a node.
+	// Delivered counts the requests that reached a node.
 	Delivered int64
 }
 
 type node struct {
 	*kademlia.Node
-	at    int // in nodes
+	at    int // index in Net.nodes
 	state state
-	// wake is the time of the next Poll, zero for never.
+	// wake is the time of the scheduled Poll; zero for none.
 	wake    time.Time
 	watched []watched
 	since   time.Time
@@ -74,13 +74,13 @@ type state uint8
 const (
 	alive state = iota
 	dead
-	mute // takes requests and does not answer
-	liar // names only liars, stores nothing and claims to store it
+	mute // receives requests but does not answer
+	liar // names only other liars, and claims to store records
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// New returns a network of nodes that have joined.
+// New returns a network whose nodes have joined. It runs the event loop for the time of the joins.
 func New(cfg Config) *Net {
 	if cfg.RTT == 0 {
 		cfg.RTT = 80 * time.Millisecond
@@ -104,8 +104,8 @@ func New(cfg Config) *Net {
 	return s
 }
 
-// settle creates all nodes at once. Each node gets 2k random contacts for each bucket, or all that
-// exist: k for the bucket, some to wait.
+// settle creates all nodes at once, for Config.Settled. Each node gets 2k random contacts for each bucket
+// (or all that exist): k for the bucket and the rest as spares.
 func (s *Net) settle() {
 	for range s.cfg.Nodes {
 		s.make(s.ID(), nil)
@@ -123,7 +123,7 @@ func (s *Net) settle() {
 	for _, n := range s.nodes {
 		known = known[:0]
 		id := n.Self().ID
-		from, to := 0, len(sorted) // nodes that share so many bits
+		from, to := 0, len(sorted) // range of the nodes that share the first bits with this one
 		for bit := 0; to-from > 1; bit++ {
 			mid := from + sort.Search(to-from, func(i int) bool {
 				return s.nodes[sorted[from+i]].Self().ID[bit/8]>>(7-bit%8)&1 == 1
@@ -156,7 +156,7 @@ func (s *Net) settle() {
 	}
 }
 
-// ID returns a random id.
+// ID returns a random id from the seed of the network.
 func (s *Net) ID() (id kademlia.ID) {
 	for i := 0; i < len(id); i += 8 {
 		binary.BigEndian.PutUint64(id[i:], s.rand.Uint64())
@@ -167,13 +167,13 @@ func (s *Net) ID() (id kademlia.ID) {
 // Now returns the virtual time.
 func (s *Net) Now() time.Time { return s.now }
 
-// Len returns the number of nodes ever created.
+// Len returns the number of nodes created so far, dead ones included.
 func (s *Net) Len() int { return len(s.nodes) }
 
-// Node returns a node, to start an operation; call Poke afterwards.
+// Node returns a node by its index. After an operation was started on it, Poke must be called.
 func (s *Net) Node(i int) *kademlia.Node { return s.nodes[i].Node }
 
-// Add lets one more node join through a random living one, and returns its number.
+// Add creates a node, lets it join through a random running one, and returns its index.
 func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
 	through := s.Any()
 	n := s.make(id, groups)
@@ -184,7 +184,7 @@ func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
 	return n.at
 }
 
-// make adds a node without contacts that was not polled yet.
+// make adds a node without contacts; the caller must let it join and poke it.
 func (s *Net) make(id kademlia.ID, groups []kademlia.Group) *node {
 	cfg := s.cfg.Node
 	cfg.Rand = rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))
@@ -199,13 +199,13 @@ func (s *Net) make(id kademlia.ID, groups []kademlia.Group) *node {
 	s.nodes = append(s.nodes, n)
 	s.index[id] = n.at
 	if own != nil {
-		// Once it has contacts.
+		// Publish only when the node has contacts.
 		s.After(5*time.Second, func() { n.Publish(); s.Poke(n.at) })
 	}
 	return n
 }
 
-// Any returns a random node that is alive and honest, -1 if there is none.
+// Any returns the index of a random running and honest node, -1 if there is none.
 func (s *Net) Any() int { return s.anyOf(nil) }
 
 func (s *Net) anyOf(some func(i int) bool) int {
@@ -220,8 +220,7 @@ func (s *Net) anyOf(some func(i int) bool) int {
 	return -1
 }
 
-// Kill ends a node without notice, Mute lets it take requests and answer none, and Corrupt makes it
-// lie.
+// Kill stops a node without notice. Mute makes it receive requests without answering, Corrupt makes it lie.
 func (s *Net) Kill(i int) { s.nodes[i].state = dead }
 func (s *Net) Mute(i int) { s.nodes[i].state = mute }
 func (s *Net) Corrupt(i int) {
@@ -231,7 +230,7 @@ func (s *Net) Corrupt(i int) {
 	s.liars = slices.Insert(s.liars, at, c)
 }
 
-// Each calls do for a random share of the living nodes.
+// Each calls do with the index of each node of a random fraction (0 to 1) of the running nodes.
 func (s *Net) Each(share float64, do func(i int)) {
 	var up []int
 	for i, n := range s.nodes {
@@ -245,12 +244,12 @@ func (s *Net) Each(share float64, do func(i int)) {
 	}
 }
 
-// Part separates nodes from each other; nil connects all again.
+// Part separates those pairs of nodes for which apart returns true; nil connects all again.
 func (s *Net) Part(apart func(a, b int) bool) { s.apart = apart }
 
 func byID(a, b *kademlia.Contact) int { return slices.Compare(a.ID[:], b.ID[:]) }
 
-// Run advances the time by d.
+// Run advances the virtual time by d and processes all events until then.
 func (s *Net) Run(d time.Duration) {
 	end := s.now.Add(d)
 	for len(s.events) > 0 && s.events[0].at <= end.Sub(start) {
@@ -259,7 +258,8 @@ func (s *Net) Run(d time.Duration) {
 	s.now = end
 }
 
-// RunUntil advances the time until so holds, at most by most. so is checked after each event.
+// RunUntil advances the virtual time until so returns true, and at most by most. so is checked after each
+// event; its last result is returned.
 func (s *Net) RunUntil(so func() bool, most time.Duration) bool {
 	end := s.now.Add(most)
 	for !so() {
@@ -283,10 +283,10 @@ func (s *Net) at(t time.Time, do func()) {
 	s.events.push(event{t.Sub(start), s.seq, do})
 }
 
-// After calls do after d.
+// After schedules do to be called after the virtual time d.
 func (s *Net) After(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
 
-// Poke polls a node after an operation was started.
+// Poke polls a node and carries its requests. It must be called after an operation was started on the node.
 func (s *Net) Poke(i int) {
 	n := s.nodes[i]
 	if n.state == dead || n.state == mute {
@@ -301,7 +301,7 @@ func (s *Net) Poke(i int) {
 		w = s.now
 	}
 	if !n.wake.IsZero() && !w.Before(n.wake) {
-		return // an earlier poll is planned
+		return // an earlier poll is scheduled already
 	}
 	n.wake = w
 	s.at(w, func() {
@@ -312,7 +312,7 @@ func (s *Net) Poke(i int) {
 	})
 }
 
-// carry delivers a request to its node, and the answer back.
+// carry schedules the delivery of a request and of its answer, with latency and loss.
 func (s *Net) carry(from *node, c kademlia.Call) {
 	at, known := s.index[c.To.ID]
 	if !known || s.lost() {
@@ -350,7 +350,7 @@ func (s *Net) carry(from *node, c kademlia.Call) {
 
 func (s *Net) lost() bool { return s.cfg.Loss > 0 && s.rand.Float64() < s.cfg.Loss }
 
-// rtt returns the round trip time of two nodes, which is constant.
+// rtt returns the round trip time of two nodes, always the same for one pair.
 func (s *Net) rtt(a, b int) time.Duration {
 	if a > b {
 		a, b = b, a
@@ -359,7 +359,8 @@ func (s *Net) rtt(a, b int) time.Duration {
 	return time.Duration(float64(s.cfg.RTT) * math.Exp(s.ofPair.NormFloat64()*s.cfg.Spread))
 }
 
-// lie returns a liar's answer: the liars nearest to the target, no value found, all records stored.
+// lie returns the answer of a liar: the liars nearest to the target, no values, and success for all records
+// to be stored.
 func (s *Net) lie(r *kademlia.Request) *kademlia.Response {
 	out := &kademlia.Response{}
 	if len(r.Targets) > 0 {
@@ -372,8 +373,8 @@ func (s *Net) lie(r *kademlia.Request) *kademlia.Response {
 	return out
 }
 
-// nearestLiars searches in both directions from the target's place: the liars that share most bits
-// with it are there.
+// nearestLiars returns the k liars nearest to a target. In the sorted list, those that share the most bits
+// with the target are around its position, so it searches from there in both directions.
 func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
 	i, _ := slices.BinarySearchFunc(s.liars, &kademlia.Contact{ID: target}, byID)
 	near := slices.Clone(s.liars[max(0, i-2*k):min(len(s.liars), i+2*k)])
@@ -389,8 +390,8 @@ func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
 	return near[:min(k, len(near))]
 }
 
-// values defines the genuine values of this network: publisher (32 bytes), version and expiry in
-// Unix seconds (8 bytes each), then any bytes.
+// values implements kademlia.Validator for the simulation. A valid value is the publisher's id (32 bytes),
+// a version and an expiry in Unix seconds (8 bytes each), then any bytes.
 type values struct{ s *Net }
 
 // Validate implements kademlia.Validator.
@@ -409,14 +410,14 @@ func (v values) Validate(_ kademlia.ID, b []byte) (kademlia.Entry, error) {
 	return e, nil
 }
 
-// Value returns a genuine value of a publisher that expires after life.
+// Value returns a valid value of a publisher that expires after the virtual time life.
 func (s *Net) Value(publisher kademlia.ID, version int64, life time.Duration) []byte {
 	b := binary.BigEndian.AppendUint64(slices.Clone(publisher[:]), uint64(version))
 	return binary.BigEndian.AppendUint64(b, uint64(s.now.Add(life).Unix()))
 }
 
 type event struct {
-	at  time.Duration // since start
+	at  time.Duration // since the start of the simulation
 	seq uint64
 	do  func()
 }

@@ -1,6 +1,6 @@
-// Package wire encodes the requests and responses of DHT nodes: a small binary form in which every
-// length is bounded and checked before use. It has no sockets and does not know the meaning of the
-// bytes. See ../DESIGN.md for the layout and testdata for vectors.
+// Package wire encodes the requests and responses of DHT nodes in a compact binary form, in which every
+// length is bounded and checked before use. It does no I/O and does not interpret ids and values. See
+// ../DESIGN.md for the layout and testdata for test vectors.
 package wire
 
 import (
@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// ID is the name of a node or a key.
+// ID identifies a node or a key.
 type ID [32]byte
 
-// Kind is the kind of a request.
+// Kind is the kind of a request; its value is encoded.
 type Kind uint8
 
 // Kinds of requests.
@@ -25,10 +25,10 @@ const (
 	Store
 )
 
-// Code is the result of storing a record.
+// Code is the result of storing a record; its value is encoded.
 type Code uint8
 
-// Codes of Store.
+// Results of storing a record; package kademlia documents them.
 const (
 	Stored Code = iota + 1
 	Invalid
@@ -38,7 +38,7 @@ const (
 	lastCode = TooFar
 )
 
-// Bounds of a message.
+// Limits of a message. Encoding beyond them is a bug of the caller, decoding an error.
 const (
 	// MaxTargets bounds the keys of one Get.
 	MaxTargets = 64
@@ -46,29 +46,30 @@ const (
 	MaxRecords = 64
 	// MaxNodes bounds the contacts of a response.
 	MaxNodes = 32
-	// MaxNodeBytes bounds the signed address of a contact.
+	// MaxNodeBytes bounds the signed address of a contact, in bytes.
 	MaxNodeBytes = 350
-	// MaxValueBytes bounds a value.
+	// MaxValueBytes bounds a value, in bytes.
 	MaxValueBytes = 16 << 10
 	// MaxValues bounds the values of one key in a response.
 	MaxValues = 64
-	// MaxHave bounds the marks of a request.
+	// MaxHave bounds the marks of a request, see Request.Have.
 	MaxHave = 32
-	// MaxBytes bounds a message.
+	// MaxBytes bounds an encoded message, in bytes.
 	MaxBytes = 256 << 10
 )
 
-// The first byte of a message is its version. Requests with marks have the second version.
+// Values of the first byte of a message, its version. Requests with marks have the second version; nodes of
+// the first refuse them.
 const (
 	version      = 1
 	versionMarks = 2
 )
 
-// ErrMalformed is the error of every message that cannot be decoded. The wrapping error names the
+// ErrMalformed is wrapped by the error for any message that cannot be decoded; the wrapping error names the
 // field.
 var ErrMalformed = errors.New("malformed message of the DHT")
 
-// Record is a value under a key.
+// Record is a value and the key under which it is stored.
 type Record struct {
 	Key   ID
 	Value []byte
@@ -77,12 +78,12 @@ type Record struct {
 // Request is a request of one node to another.
 type Request struct {
 	Kind Kind
-	// From is the signed address of the asking node, empty if it must not be asked itself.
+	// From is the signed address of the sender; empty if the receiver must not send it requests.
 	From    []byte
 	Targets []ID
 	Records []Record
-	// Have are marks of contacts that the asking node has already: an answer may name these by
-	// their ids alone. Salt is random for each request, and zero without marks.
+	// Have are the marks of contacts that the sender has already: the answer may name these by their ids
+	// alone. Salt must be random for each request; it is zero without marks.
 	Salt Salt
 	Have []uint32
 }
@@ -101,24 +102,24 @@ func (s Salt) Mark(node []byte) uint32 {
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// Node is the encoded form of a contact.
+// Node is a contact in a response.
 type Node struct {
 	ID ID
-	// Node is the contact's signed address, empty if the asking node has it.
+	// Node is the contact's signed address; empty if the request marked it as known.
 	Node []byte
 }
 
 // Response is the answer to a Request.
 type Response struct {
-	// Self is the signed address of the answering node.
+	// Self is the signed address of the sender; empty if the request marked it as known.
 	Self  []byte
 	Nodes []Node
 	Found [][][]byte
 	Codes []Code
 }
 
-// AppendRequest appends a request. It panics if the request is out of bounds, which is a bug of the
-// caller.
+// AppendRequest appends the encoded request to b. It panics if the request exceeds a limit, which is a bug
+// of the caller.
 func AppendRequest(b []byte, r *Request) []byte {
 	start, size, v := len(b), 7+len(r.From)+len(r.Targets)*len(ID{})+len(r.Salt)+4*len(r.Have), byte(version)
 	if len(r.Have) > 0 {
@@ -146,7 +147,7 @@ func AppendRequest(b []byte, r *Request) []byte {
 	return checkSize(b, start)
 }
 
-// AppendResponse appends a response, and panics like AppendRequest.
+// AppendResponse appends the encoded response to b. It panics like AppendRequest.
 func AppendResponse(b []byte, r *Response) []byte {
 	start, size := len(b), 6+len(r.Self)+len(r.Codes)
 	for _, n := range r.Nodes {
@@ -199,8 +200,8 @@ func checkSize(b []byte, start int) []byte {
 	return b
 }
 
-// DecodeRequest decodes b as one whole request, which keeps the bytes of b. Errors are
-// ErrMalformed.
+// DecodeRequest decodes b, which must contain exactly one request. The result refers to the bytes of b,
+// which the caller must not change. Errors wrap ErrMalformed.
 func DecodeRequest(b []byte) (*Request, error) {
 	d, v := openMessage(b, versionMarks)
 	r := &Request{Kind: Kind(d.readByte("kind"))}
@@ -245,8 +246,8 @@ func DecodeRequest(b []byte) (*Request, error) {
 	return r, d.checkEnd()
 }
 
-// DecodeResponse decodes b as one whole response, which keeps the bytes of b. Errors are
-// ErrMalformed.
+// DecodeResponse decodes b, which must contain exactly one response. The result refers to the bytes of b,
+// which the caller must not change. Errors wrap ErrMalformed.
 func DecodeResponse(b []byte) (*Response, error) {
 	d, _ := openMessage(b, version)
 	r := &Response{Self: d.readNode("self")}
@@ -278,13 +279,14 @@ func DecodeResponse(b []byte) (*Response, error) {
 	return r, d.checkEnd()
 }
 
-// decoder reads from the front of rest until the first error. After it all results are zero.
+// decoder reads from the front of rest. After the first error, which it keeps, all results are zero.
 type decoder struct {
 	rest []byte
 	err  error
 }
 
-// openMessage reads the version, which may be at most most.
+// openMessage returns a decoder for the rest of b and the version in its first byte, which must be from 1
+// to most.
 func openMessage(b []byte, most byte) (d *decoder, v byte) {
 	d = &decoder{rest: b}
 	if len(b) > MaxBytes {
@@ -319,7 +321,8 @@ func (d *decoder) readByte(field string) byte {
 	return b
 }
 
-// readCount reads the number of the elements that follow, each of which takes at least least bytes.
+// readCount reads a number of elements, at most most. Each element takes at least least bytes, so a number
+// that the rest of the message cannot hold is an error.
 func (d *decoder) readCount(field string, most, least int) int {
 	n := int(d.readByte(field))
 	if n > most {
@@ -349,7 +352,7 @@ func (d *decoder) readSalt(s *Salt) {
 	d.rest = d.rest[copy(s[:], d.rest):]
 }
 
-// readMark reads one mark.
+// readMark reads a mark, see Salt.Mark.
 func (d *decoder) readMark() uint32 {
 	if len(d.rest) < 4 {
 		d.setError("it ends within a mark")
