@@ -21,7 +21,7 @@ type Gossip struct {
 	n *Node
 }
 
-// Standing implements federation.Gossip.
+// Standing implements federation.Gossip: it returns the state of the membership for display.
 func (g *Gossip) Standing() federation.GossipStanding {
 	return federation.GossipStanding(g.Gossip.Standing())
 }

@@ -69,7 +69,8 @@ func (n *Node) RemoteCalled(a hub.Agent, reached bool) {
 	n.Liveness.Observe(s)
 }
 
-// subjectOf returns an agent's id in the network, and the portal that lists it.
+// subjectOf returns an agent's network id and the portal that lists the agent; the portal is "" for an
+// agent with its own key that no portal is known for.
 func (n *Node) subjectOf(a hub.Agent) (id string, portal record.PortalID) {
 	switch {
 	case a.Portal == "":

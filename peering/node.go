@@ -174,7 +174,7 @@ func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	return group.Wait()
 }
 
-// CloseIdle closes connections that are not in use.
+// CloseIdle closes the idle connections to other portals, to free memory.
 func (n *Node) CloseIdle() {
 	n.ask.CloseIdle()
 	n.stream.CloseIdle()
@@ -200,24 +200,24 @@ const (
 // and Node.Client. Its methods must not be called before those two are set.
 type signer struct{ n *Node }
 
-// ID implements federation.Signer.
+// ID implements federation.Signer; it is valid from the start of Open.
 func (s signer) ID() record.PortalID { return s.n.ID }
 
-// Network implements federation.Signer.
+// Network implements federation.Signer by the configured network name.
 func (s signer) Network() string { return s.n.cfg.Network }
 
-// Origin implements federation.Signer.
+// Origin implements federation.Signer by the configured URL.
 func (s signer) Origin() string { return s.n.cfg.URL }
 
-// Card implements federation.Signer.
+// Card implements federation.Signer. Node.Self must be set.
 func (s signer) Card() []byte { return s.n.Self.Card() }
 
-// Key implements federation.Signer.
+// Key implements federation.Signer. Node.Self must be set.
 func (s signer) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
 	return s.n.Self.Key(now)
 }
 
-// Do implements federation.Caller.
+// Do implements federation.Caller. Node.Client must be set.
 func (s signer) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
 	limit int64) (*federation.Answer, error) {
 	return s.n.Client.Do(ctx, origin, portal, method, path, body, limit)

@@ -80,7 +80,8 @@ func (n *Node) lastTier(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// openClient opens the client for other portals, and the guard that verifies their requests.
+// openClient opens the client for other portals, and the guard that verifies their requests. openPeers must
+// have run before.
 func (n *Node) openClient(ctx context.Context) (err error) {
 	allow := n.cfg.Allow
 	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true,
@@ -102,7 +103,7 @@ func (n *Node) openClient(ctx context.Context) (err error) {
 	return err
 }
 
-// openPublisher opens the publisher that signs this portal's agents.
+// openPublisher opens the publisher that signs this portal's agents, and reads the policy for WatchPolicy.
 func (n *Node) openPublisher(ctx context.Context) (err error) {
 	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate,
 		Replica: n.ports.Replica, Policy: n.Peers, Network: n, Log: n.ports.Log})
@@ -125,8 +126,8 @@ func (n *Node) HeadPublished(head []byte) {
 	}
 }
 
-// openCatalog makes the catalog of other portals' agents, and the liveness
-// reports that it shows.
+// openCatalog creates the catalog of other portals' agents, the liveness reports that it displays, and the
+// summaries for remote search.
 func (n *Node) openCatalog(context.Context) error {
 	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
 		Caller: n.Client, Directory: n, Log: n.ports.Log})
@@ -148,7 +149,8 @@ func (n *Node) openReplication(context.Context) (err error) {
 	return err
 }
 
-// ownRecords implements replication.OwnRecords.
+// ownRecords implements replication.OwnRecords: other portals hold records that this portal signed and does
+// not know.
 type ownRecords struct{ n *Node }
 
 // SeeCard implements replication.OwnRecords: a newer card than this portal's own shows that the identity is
@@ -165,7 +167,8 @@ func (o ownRecords) SeeHead(head record.Version) {
 	}
 }
 
-// openOverlay makes the portal a node of the DHT.
+// openOverlay makes the portal a node of the DHT. The functions in the configuration are called only after
+// Run has started.
 func (n *Node) openOverlay(context.Context) (err error) {
 	n.Overlay, err = overlay.New(overlay.Config{
 		Self: n.Self, Gate: n.Gate, Caller: n.Client, Registry: n.Peers, Records: n.ports.Replica, Store: n.ports.Replica,
@@ -200,7 +203,8 @@ func uncounted(host string, allow []netip.Prefix) bool {
 	return false
 }
 
-// openSearch opens remote search, and the answers to other portals and to the hub.
+// openSearch opens remote search, and the answers to other portals and to the hub. All other parts must be
+// open.
 func (n *Node) openSearch(context.Context) error {
 	boot := &search.Bootstrapper{Client: n.Client, Registry: n.Peers, Syncer: n.Syncer, Catalog: n.Catalog}
 	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate,

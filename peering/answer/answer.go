@@ -1,5 +1,5 @@
-// Package answer answers questions about agents: other portals' searches among
-// this portal's agents, and the hub's questions about agents of other portals.
+// Package answer answers queries for agents: those of other portals for this portal's agents, and those of
+// the hub for agents of other portals.
 package answer
 
 import (

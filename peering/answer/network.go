@@ -20,7 +20,7 @@ type NetworkConfig struct {
 	Replica  federation.Replica
 	Registry federation.Registry
 	Catalog  *catalog.Catalog
-	// Searcher asks portals whose agents are not all held here; nil to ask none.
+	// Searcher asks portals with agents that are not all held here; nil to ask none.
 	Searcher *search.Searcher
 }
 

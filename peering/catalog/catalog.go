@@ -82,9 +82,9 @@ func LivenessOf(v livereport.Verdict) hub.Liveness {
 	return l
 }
 
-// Catalog displays the agents of other portals in the directory: of each portal that the policy allows and
-// whose head has not expired. It implements replication.Directory. Create it with New and keep Run running;
-// it is safe for concurrent use.
+// Catalog displays the agents of other portals in the directory: of each portal that the policy allows, as
+// long as its head has not expired. It implements replication.Directory. Create it with New and keep Run
+// running; it is safe for concurrent use.
 type Catalog struct {
 	cfg Config
 
@@ -201,8 +201,8 @@ func (c *Catalog) Reconcile(ctx context.Context) {
 	c.view.Store(newView(c.cfg, peers, want, now))
 }
 
-// wantedPortals returns the portals whose agents should be displayed, and how. If several portals claim the
-// same host, and one of them was verified at it, only that one is displayed.
+// wantedPortals returns the portals with agents that should be displayed, and how. If several portals claim
+// the same host, and one of them was verified at it, only that one is displayed.
 func (c *Catalog) wantedPortals(ctx context.Context, peers []federation.Peer, now time.Time) map[record.PortalID]shown {
 	want := make(map[record.PortalID]shown)
 	proved := make(map[string]bool)

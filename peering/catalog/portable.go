@@ -10,9 +10,9 @@ import (
 	"agentsite/internal/record"
 )
 
-// An agent with a key of its own may be listed by several portals: it signed each listing. It is shown
-// once, with the listing of the first portal: those with a proved domain come first, then the order is
-// by id.
+// An agent with a key of its own (portable) may be listed by several portals: it signed each listing. It is
+// displayed once, by the best listing: those of portals with a verified address come first, then the order
+// is by portal id.
 
 // listing is one portal's entry of a portable agent.
 type listing struct {
@@ -21,7 +21,7 @@ type listing struct {
 	as     shown
 }
 
-// maxListings bounds the portals whose listings of one agent are kept.
+// maxListings bounds the listings of one agent that are kept, one for each portal.
 const maxListings = 16
 
 func isPortable(id string) bool { return strings.HasPrefix(id, "a1") }

@@ -15,8 +15,8 @@ import (
 // errNotShown is returned for an agent that the import policy excludes.
 var errNotShown = errors.New("it is not shown here")
 
-// Partial returns the portals that are displayed but whose agents are not all held here; remote search asks
-// them. The caller must not change the slice.
+// Partial returns the displayed portals with agents that are not all held here; remote search asks them.
+// The caller must not change the slice.
 func (c *Catalog) Partial() []federation.Peer { return c.view.Load().partly }
 
 // PartialPortal returns the portal with that id if it is one of Partial.
@@ -146,8 +146,7 @@ func (c *Catalog) Source(a hub.Agent) hub.Source {
 	return s
 }
 
-// Portals implements a part of hub.Network: it returns the portals whose agents are in the directory, by
-// host.
+// Portals implements a part of hub.Network: it returns the portals with agents in the directory, by host.
 func (c *Catalog) Portals() []hub.Source { return c.view.Load().listPortals() }
 
 // Coverage implements a part of hub.Network: it returns how much of the network the local search covers.

@@ -18,7 +18,7 @@ type view struct {
 	list   []*seen          // sorted by host
 	all    federation.Coverage
 	oldest time.Time         // issue time of the oldest head behind all; zero for none
-	partly []federation.Peer // displayed portals whose agents are not all held here
+	partly []federation.Peer // displayed portals with agents that are not all held
 	// partlyAt holds the indexes of partly by portal.
 	partlyAt map[record.PortalID]int
 	// indexes are the displayed portals of the tier index.
@@ -135,7 +135,7 @@ func (v *view) countCoverage(portals []string, now time.Time) federation.Coverag
 	return c
 }
 
-// listPortals returns the portals whose agents are in the directory, by host.
+// listPortals returns the portals with agents in the directory, by host.
 func (v *view) listPortals() []hub.Source {
 	var out []hub.Source
 	for _, s := range v.list {

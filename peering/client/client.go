@@ -1,5 +1,5 @@
-// Package client asks other portals by signed requests: it performs the
-// handshake, proves which portal answers at an origin, and signs calls of agents.
+// Package client sends signed requests to other portals: it performs the handshake, verifies which portal
+// answers at an origin, and signs calls of agents.
 package client
 
 import (
@@ -30,7 +30,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Paths between portals.
+// Paths of the routes between portals; WellKnownPath is not signed.
 const (
 	WellKnownPath = "/.well-known/agentsite"
 	// Base is the path prefix of the other routes.
@@ -55,8 +55,8 @@ type Config struct {
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
-	// RoundTripper sends requests whose answers are read into memory, Stream those of Transport. Both must
-	// protect against SSRF, follow no redirects, and pass gzip answers on as they are.
+	// RoundTripper sends requests with answers that are read into memory, Stream those of Transport. Both
+	// must protect against SSRF, follow no redirects, and pass gzip answers on as they are.
 	RoundTripper, Stream http.RoundTripper
 	Listener             Listener // may be nil
 	Log                  *slog.Logger
@@ -144,8 +144,8 @@ func (c *Client) checkAllowed(ctx context.Context, portal record.PortalID, origi
 	return nil
 }
 
-// prepareRetry does what is needed before a request with status 401 is repeated: a handshake with a portal
-// that does not know this one, or a wait. again is false if a repetition would not help.
+// prepareRetry makes a request with status 401 repeatable: by a handshake with a portal that does not know
+// this one, or by a wait. again is false if a repetition would not help.
 func (c *Client) prepareRetry(ctx context.Context, origin string, who record.PortalID, why federation.Reason,
 	h http.Header) (again bool, err error) {
 	switch why {

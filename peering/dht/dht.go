@@ -38,7 +38,7 @@ type Memory interface {
 type Config struct {
 	Node      *kademlia.Node
 	Transport Transport
-	Memory    Memory // nil to start empty
+	Memory    Memory // nil to store nothing
 	// Seeds returns contacts to start from, in addition to the stored ones. It is called every seedEvery
 	// while the node has no contacts, and may take long. nil for none.
 	Seeds func(ctx context.Context) []*kademlia.Contact
@@ -57,7 +57,7 @@ const (
 	seedEvery = 15 * time.Second
 )
 
-// Runner drives one node. It is safe for concurrent use.
+// Runner drives one node while Run runs. It is safe for concurrent use.
 type Runner struct {
 	cfg  Config
 	poke chan struct{} // wakes Run; capacity 1

@@ -32,7 +32,7 @@ const (
 	streamRoute = "pushpull"
 )
 
-// Routes returns the routes that Serve answers.
+// Routes returns the names below /peering/v1 of the routes that Serve answers.
 func Routes() []string { return []string{packetRoute, streamRoute} }
 
 const (
@@ -101,7 +101,7 @@ type Gossip struct {
 	count counters
 	hints hints
 	guard *guard
-	nudge chan struct{} // capacity 1
+	nudge chan struct{} // capacity 1; see Nudge
 	quiet atomic.Bool   // see Vanish
 
 	mu    sync.Mutex // guards the fields below
@@ -115,7 +115,7 @@ type Gossip struct {
 type pool struct {
 	serf      *serf.Serf
 	transport memberlist.NodeAwareTransport
-	https     *transport // nil with Listen
+	https     *transport // nil if Config.Listen is set
 	contact   string     // contact record in this portal's tags
 }
 
@@ -244,8 +244,8 @@ func (g *Gossip) enterPool(p *pool) {
 	clear(g.alive)
 }
 
-// leavePool shuts a pool down. tell notifies the other members first; this is not needed when the zone
-// changes, because they find out themselves.
+// leavePool shuts a pool down. The second argument selects whether the other members are notified first;
+// this is not needed when the zone changes, because they find out themselves.
 func (g *Gossip) leavePool(p *pool, tell bool) {
 	g.mu.Lock()
 	g.pool = nil

@@ -108,7 +108,7 @@ func (g *guard) checkContact(ctx context.Context, from, name, wire string) bool 
 	return true
 }
 
-// countMembers returns the number of verified contacts.
+// countMembers returns the number of verified contacts, an estimate of the pool's size for limits.
 func (g *guard) countMembers() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

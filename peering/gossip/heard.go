@@ -14,8 +14,8 @@ const (
 	// join, or many portals change together.
 	hintBurst = 512
 	// hintsOf is the smallest size of a pool that is assumed when the rate of hints from one member is
-	// limited. The limit is two hints for each portal of the pool in hintGap, twice what honest portals
-	// send.
+	// limited. The limit is two hints for each portal of the pool in hintGap, twice the rate of honest
+	// portals.
 	hintsOf  = 32
 	maxHeard = 8192
 )

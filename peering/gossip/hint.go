@@ -56,7 +56,7 @@ const maxCount = 1 << 53
 type hints struct {
 	mu   sync.Mutex // guards next
 	next *Hint
-	wake chan struct{} // capacity 1
+	wake chan struct{} // signals that next is set; capacity 1
 }
 
 func (h *hints) init() { h.wake = make(chan struct{}, 1) }

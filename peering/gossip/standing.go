@@ -29,7 +29,7 @@ type Standing struct {
 	Queued                       int
 }
 
-// Standing returns the state of this portal in the pool.
+// Standing returns a snapshot of the membership for display; it does not block on the network.
 func (g *Gossip) Standing() Standing {
 	c := &g.count
 	s := Standing{By: "https", Failures: c.failures.Load(), Zone: g.zoneName(), Told: c.told.Load(),

@@ -92,7 +92,7 @@ type (
 		Nodes         int // number of briefNode
 		Times         int // number of briefTime: Lamport times of portals that are not members
 		Left          int // number of names of members that left
-		Lacks         int // number of digests of members whose mark the other side sent but the sender cannot resolve
+		Lacks         int // number of digests of members with a mark that the sender cannot resolve
 	}
 	briefNode struct {
 		Digest      []byte
@@ -112,8 +112,8 @@ type (
 // briefExtras holds the fields of a received brief state that memberlist does not know.
 type briefExtras struct {
 	has     marks    // contacts that the sender has
-	unknown []string // members whose mark cannot be resolved here
-	lacks   []string // members whose mark the sender could not resolve
+	unknown []string // members with a mark that cannot be resolved here
+	lacks   []string // members with a mark that the sender could not resolve
 	only    bool     // the sender does not wait for an answer
 }
 
@@ -152,7 +152,7 @@ func metaOf(contact string) []byte {
 }
 
 // encodeBrief encodes a state in the brief form. has reports whether the other side has the contact of a
-// member with that mark. lacks are members whose marks in the other side's state could not be resolved.
+// member with that mark. lacks are members with marks in the other side's state that could not be resolved.
 // Lamport times of past events are left out, because heads are compared anyway.
 func (s *poolState) encodeBrief(has func(name string, m mark) bool, lacks []string) ([]byte, error) {
 	head := briefHead{Join: s.Join, Nodes: len(s.Nodes), Lacks: len(lacks)}
@@ -247,8 +247,8 @@ func (s *poolState) encodeOnly(names []string) ([]byte, error) {
 }
 
 // readBrief decodes a state in the brief form. b does not include the first byte, the type. contact returns
-// the known contact of a member, "" for none. A member whose mark does not match it is left out of the
-// state and listed in says.unknown.
+// the known contact of a member, "" for none. A member with a mark that does not match it is left out of
+// the state and listed in says.unknown.
 func readBrief(b []byte, contact func(name string) string) (s *poolState, says *briefExtras, err error) {
 	dec := codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{})
 	var head briefHead
@@ -318,7 +318,8 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 	return s, says, nil
 }
 
-// nameOf returns the name of the member whose id has this digest. ok is false if the length is wrong.
+// nameOf returns the name of the member that has an id with this digest. ok is false if the length is
+// wrong.
 func nameOf(d []byte) (string, bool) {
 	if len(d) != len(record.Hash{}) {
 		return "", false

@@ -77,7 +77,7 @@ type transport struct {
 	without map[string]bool // portals that had no such route at the last request
 }
 
-// line holds the packets that wait to be sent to one portal.
+// line holds the packets to one portal that wait for the next request.
 type line struct {
 	packets [][]byte
 	size    int
@@ -107,15 +107,15 @@ func newTransport(g *Gossip) *transport {
 	return t
 }
 
-// FinalAdvertiseAddr implements memberlist.Transport.
+// FinalAdvertiseAddr implements memberlist.Transport by the address derived from this portal's id.
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 	return addressOf(string(t.g.cfg.Self)), anyPort, nil
 }
 
-// PacketCh implements memberlist.Transport.
+// PacketCh implements memberlist.Transport. The packets have passed the guard.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// StreamCh implements memberlist.Transport.
+// StreamCh implements memberlist.Transport. The streams contain states that have passed the guard.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
 // Shutdown implements memberlist.Transport. It cancels all requests and waits for their goroutines.
@@ -317,8 +317,8 @@ func splitFrames(b []byte) (list [][]byte, err error) {
 	return list, nil
 }
 
-// serveStream passes the state in a request to memberlist as a stream, and returns what memberlist writes
-// to it.
+// serveStream passes the state in a request to memberlist as a stream, and returns the bytes that
+// memberlist writes to it.
 func (t *transport) serveStream(ctx context.Context, from string, body []byte) ([]byte, error) {
 	clean, says, err := t.g.guard.checkStream(t.ctx, from, body, t.g.guard.contactOf)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // network's size. Two portals with different estimates still meet, because the smaller zone is part of the
 // larger one.
 
-// leadingBits returns the first 64 bits of a portal's id.
+// leadingBits returns the first 64 bits of the digest in a portal's id, 0 for an invalid id.
 func leadingBits(id record.PortalID) uint64 {
 	d, _ := id.Digest()
 	return binary.BigEndian.Uint64(d[:8])

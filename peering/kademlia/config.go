@@ -21,7 +21,7 @@ type Config struct {
 
 	K     int // number of nodes that store a key; size of a bucket; default 20
 	Alpha int // concurrent requests of one path; default 3
-	Paths int // disjoint paths of a lookup whose first path finds nothing; default 2
+	Paths int // disjoint paths of a lookup if the first finds nothing; default 2
 	Acks  int // nodes that must store a record until Put.Enough; default 3/4 of K
 
 	// A request becomes soft after 5/4 of the 95th percentile of this node's recent response times, within

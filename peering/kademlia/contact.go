@@ -27,7 +27,7 @@ type Group uint64
 // Record is a value and the key under which it is stored.
 type Record = wire.Record
 
-// Kind selects what a Request asks for.
+// Kind selects the operation of a Request.
 type Kind = wire.Kind
 
 // Kinds of Request: Ping only asks for an answer, FindNode for the nodes nearest to a target, Get for
@@ -65,7 +65,7 @@ type Response struct {
 	Codes []Code
 }
 
-// Code is the result of storing a record.
+// Code is the result of storing a record, one of the constants below.
 type Code = wire.Code
 
 // Results of storing a record.

@@ -45,7 +45,7 @@ type op interface {
 	handleFailure(c *call, now time.Time)
 }
 
-// call is a request in flight.
+// call is a request in flight, until its answer or its hard limit.
 type call struct {
 	id    uint64
 	to    *Contact
@@ -139,7 +139,7 @@ func (n *Node) Poll(now time.Time) []Call {
 	return out
 }
 
-// lateCalls returns the requests in flight whose limit has passed, in the order they were sent.
+// lateCalls returns the requests in flight past their limit, in the order they were sent.
 func (n *Node) lateCalls(now time.Time) []*call {
 	var late []*call
 	for _, c := range n.calls {
@@ -282,7 +282,7 @@ func (n *Node) Hear(c *Contact, now time.Time) {
 // nodes name them.
 type absent struct {
 	last [64]struct {
-		id   uint64 // the first 8 bytes
+		id   uint64 // first 8 bytes of the id
 		when int64  // Unix ms
 	}
 	at int

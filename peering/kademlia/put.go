@@ -11,7 +11,7 @@ import (
 //
 // Nodes in the region around a key (in which k nodes are expected by the estimated size of the network)
 // receive the record in the same request that asks them for nearer nodes ("optimistic provide"). All nodes
-// of the region receive it, not only the k nearest, so that an attacker who generates twenty ids next to a
+// of the region receive it, not only the k nearest, so that an attacker that generates twenty ids next to a
 // key does not displace the honest nodes (SR-DHT-Store, arXiv 2505.01139).
 type Put struct {
 	walk
@@ -21,8 +21,8 @@ type Put struct {
 	// left are the requests that still have to be sent, in order. They are planned when the walk is over.
 	left   []delivery
 	flight int
-	// more returns the records whose keys share at least bits leading bits with the first key. It is nil
-	// except for putRegion.
+	// more returns the records with keys that share at least bits leading bits with the first key. It is
+	// nil except for putRegion.
 	more   func(bits int) []Record
 	spread bool // the walk is over and left is planned
 	done   bool

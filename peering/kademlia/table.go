@@ -67,7 +67,7 @@ func findEntry(list []entry, id ID) int {
 	return -1
 }
 
-// getContact returns the contact of a node, nil if it is not in the table.
+// getContact returns the contact of a node, nil if it is not in the table. Spares are not searched.
 func (t *table) getContact(id ID) *Contact {
 	if b := t.bucketOf(id); b != nil {
 		if i := findEntry(b.live, id); i >= 0 {
@@ -221,7 +221,7 @@ func (t *table) noteFailure(id ID, now time.Time) (dropped *entry) {
 	return &gone
 }
 
-// failedOnce reports whether a contact of the table failed exactly once.
+// failedOnce reports whether a contact of the table failed exactly once since its last answer.
 func (t *table) failedOnce(id ID) bool {
 	b := t.bucketOf(id)
 	if b == nil {
@@ -286,8 +286,8 @@ func (t *table) nearestContacts(target ID, n int, keep func(*entry) bool) []*Con
 		take(from, b.spare)
 	}
 	// The buckets can be visited in order of distance: all contacts of one bucket are nearer to the target
-	// than all of another. Take a bucket whose contacts share n bits with this node and differ in the next
-	// one. If the target differs from this node there too, they are near, nearer the smaller n is.
+	// than all of another. Take a bucket of contacts that share n bits with this node and differ in the
+	// next one. If the target differs from this node there too, they are near, nearer the smaller n is.
 	// Otherwise they are far, farther the smaller n is.
 	for i := range t.buckets {
 		if len(all) < n && differAfter(t.self, target, i) {
@@ -303,7 +303,7 @@ func (t *table) nearestContacts(target ID, n int, keep func(*entry) bool) []*Con
 	return all[:min(n, len(all))]
 }
 
-// eachContact calls yield with each contact of the table.
+// eachContact calls yield with each contact of the table, without spares.
 func (t *table) eachContact(yield func(*entry)) {
 	for i := range t.buckets {
 		for j := range t.buckets[i].live {

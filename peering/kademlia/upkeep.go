@@ -97,7 +97,6 @@ func (n *Node) keepUp(now time.Time) {
 	u.next = next
 }
 
-// laterTime returns the later of two times.
 func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -125,8 +124,8 @@ func (n *Node) lookAtSelf(now time.Time) {
 }
 
 // refreshBuckets starts a lookup in each bucket that had none for too long (section 2.3 of the Kademlia
-// paper), and pings the contact of that bucket whose last answer is the oldest. It returns the time of the
-// next refresh.
+// paper), and pings the contact of that bucket with the oldest last answer. It returns the time of the next
+// refresh.
 func (n *Node) refreshBuckets(now time.Time) time.Time {
 	running := 0
 	for _, o := range n.ops {

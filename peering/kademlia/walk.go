@@ -112,7 +112,7 @@ func (w *walk) refillPath() bool {
 	return len(p.cands) > before
 }
 
-// maxRefills bounds the refills of a walk.
+// maxRefills bounds the calls of refillPath in one walk, so that a walk among dead nodes ends.
 const maxRefills = 2
 
 // addCandidate adds a node to a path in order of distance, unless it is this node, known, too far or not

@@ -60,7 +60,8 @@ var types = []record.Type{record.TypeAttest, record.TypeFork, record.TypeLive}
 const (
 	// stepEvery is the interval of the steps of Run: sign, send and pull.
 	stepEvery = 10 * time.Second
-	// listEvery is the interval at which all of this portal's agents are read.
+	// listEvery is the interval at which the liveness of all agents of this portal is read from the
+	// directory.
 	listEvery = 10 * time.Minute
 	// sweepEvery is the interval at which expired reports are removed from memory.
 	sweepEvery = 10 * time.Minute
@@ -79,7 +80,7 @@ type Service struct {
 	// Only the goroutine of Run uses the following fields.
 	tail     int64 // number of the last record read from the Replica
 	changed  map[record.PortalID]map[record.AgentTag]bool
-	round    []record.PortalID // portals whose agents this round has still to announce
+	round    []record.PortalID // portals that this round has still to announce
 	accused  map[record.PortalID]bool
 	outbox   []parcel
 	ready    bool // all records of the Replica were read once

@@ -20,11 +20,11 @@ const (
 	// pullEvery is the mean interval of pulls from a random portal. A portal that was never asked is asked
 	// at once.
 	pullEvery = time.Minute
-	// pullPages bounds the pages of one pull.
+	// pullPages bounds the pages of one pull; the next pull continues.
 	pullPages = 16
 	pageLimit = 1000
 	maxPage   = 4 << 20 // bytes of a page
-	// moveTimeout bounds one request.
+	// moveTimeout bounds one request; movesAtOnce bounds the concurrent ones that send records.
 	moveTimeout = 15 * time.Second
 	movesAtOnce = 8
 	pullsAtOnce = 4 // concurrent pulls from portals that were never asked; others are pulled one at a time

@@ -150,7 +150,7 @@ func (o *own) reportOf(portal record.PortalID, tag record.AgentTag) (report, boo
 	return w, ok
 }
 
-// takeChanged returns the agents of other portals with new results since the last call.
+// takeChanged returns the agents of other portals with new results since the last call, by portal.
 func (o *own) takeChanged() map[record.PortalID]map[record.AgentTag]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -145,7 +145,7 @@ type counts struct {
 	held map[record.PortalID]map[record.Slot]bool
 }
 
-// maxStatements bounds these records for one portal; one whose address is not verified may have a tenth.
+// maxStatements bounds these records for one portal; one without a verified address may have a tenth.
 const maxStatements = 500
 
 func (c *counts) addRecord(r *record.Record) {

@@ -11,7 +11,7 @@ import (
 // memory implements dht.Memory by the Replica's database, which Config.Store accesses.
 type memory struct{ o *Overlay }
 
-// Contacts implements dht.Memory.
+// Contacts implements dht.Memory. A contact that is no longer valid is returned with its id alone.
 func (m memory) Contacts(ctx context.Context) ([]*kademlia.Contact, error) {
 	nodes, err := m.o.cfg.Store.DHTNodes(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (m memory) Contacts(ctx context.Context) ([]*kademlia.Contact, error) {
 	return out, nil
 }
 
-// KeepContacts implements dht.Memory.
+// KeepContacts implements dht.Memory; it replaces all stored contacts.
 func (m memory) KeepContacts(ctx context.Context, all []*kademlia.Contact) error {
 	nodes := make([]federation.DHTNode, len(all))
 	for i, c := range all {
@@ -37,14 +37,14 @@ func (m memory) KeepContacts(ctx context.Context, all []*kademlia.Contact) error
 	return m.o.cfg.Store.KeepDHTNodes(ctx, nodes)
 }
 
-// Records implements dht.Memory.
+// Records implements dht.Memory. The signatures of the records are not checked here.
 func (m memory) Records(ctx context.Context, yield func(kademlia.Record) bool) error {
 	return m.o.cfg.Store.DHTRecords(ctx, func(key record.Hash, value []byte) bool {
 		return yield(kademlia.Record{Key: kademlia.ID(key), Value: value})
 	})
 }
 
-// KeepRecords implements dht.Memory.
+// KeepRecords implements dht.Memory. A record replaces one of the same key and publisher.
 func (m memory) KeepRecords(ctx context.Context, more []kademlia.Kept) error {
 	rows := make([]federation.DHTRecord, len(more))
 	for i, k := range more {
@@ -54,7 +54,7 @@ func (m memory) KeepRecords(ctx context.Context, more []kademlia.Kept) error {
 	return m.o.cfg.Store.KeepDHTRecords(ctx, rows)
 }
 
-// Forget implements dht.Memory.
+// Forget implements dht.Memory; it deletes the publisher's contact and records.
 func (m memory) Forget(ctx context.Context, publisher kademlia.ID) error {
 	return m.o.cfg.Store.ForgetDHT(ctx, record.Hash(publisher))
 }

@@ -191,7 +191,7 @@ func (m *mine) applyEntry(a *record.Agent) {
 }
 
 // mergeKeys applies the changes to keys, which are sorted by key. It returns the new list, and the entries
-// whose keys were not in the old one.
+// with keys that were not in the old one.
 func mergeKeys(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
 	news := slices.AppendSeq(make([]entry, 0, len(changed)), maps.Values(changed))

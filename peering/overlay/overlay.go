@@ -132,7 +132,7 @@ func (o *Overlay) admitsNode(c *kademlia.Contact) bool {
 	return o.cfg.Registry.Decide(context.Background(), portalOf(c.ID), c.Address).In
 }
 
-// loadSeeds implements dht.Config.Seeds: it returns the known portals whose address was verified.
+// loadSeeds implements dht.Config.Seeds: it returns the known portals with a verified address.
 func (o *Overlay) loadSeeds(ctx context.Context) []*kademlia.Contact {
 	now := clock.Now()
 	var out []*kademlia.Contact

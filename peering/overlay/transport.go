@@ -55,7 +55,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}
 	o.markKnown(ask, r.Known)
 	a, err := do()
-	if err == nil && a.Status == http.StatusBadRequest && len(ask.Have) > 0 { // a version without marks
+	if err == nil && a.Status == http.StatusBadRequest && len(ask.Have) > 0 { // an old version refuses marks
 		ask.Have = nil
 		a, err = do()
 	}
@@ -147,8 +147,8 @@ func (o *Overlay) writeResponse(resp *kademlia.Response, in *wire.Request) []byt
 	return wire.AppendResponse(nil, out)
 }
 
-// markKnown adds marks of the known contacts to a request, except those that have expired or whose address
-// is not known.
+// markKnown adds marks of the known contacts to a request, except expired ones and those without a known
+// address.
 func (o *Overlay) markKnown(r *wire.Request, known []*kademlia.Contact) {
 	rand.Read(r.Salt[:])
 	for _, c := range known {

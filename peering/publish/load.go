@@ -15,7 +15,7 @@ import (
 	"agentsite/peering/translate"
 )
 
-// Lifetimes and bounds of signed records.
+// Lifetimes and limits of signed records. Other portals refuse longer lifetimes.
 const (
 	agentLife     = 30 * 24 * time.Hour
 	tombstoneLife = 37 * 24 * time.Hour
@@ -152,8 +152,7 @@ func entryOf(r *record.Record, a *record.Agent) *entry {
 	e := &entry{hash: r.Hash, version: r.Version(), issued: r.Issued, expires: r.Expires, key: r.Key,
 		deleted: a.Deleted}
 	if a.Deleted {
-		// The record does not tell whether its expiry was shortened to that of its key, so until is
-		// estimated.
+		// It is not known whether the expiry was shortened to that of the key, so until is estimated.
 		e.content = tombstone
 		e.until = r.Issued + tombstoneLife.Milliseconds()
 		if r.Expires < e.until && r.Expires-r.Issued > tombstoneGrace.Milliseconds() {
@@ -207,7 +206,7 @@ func (p *Publisher) beginEpoch(now time.Time) error {
 	return nil
 }
 
-// compareAgents puts all agents whose published record differs from the directory into p.todo.
+// compareAgents puts all agents with a published record that differs from the directory into p.todo.
 func (p *Publisher) compareAgents(ctx context.Context, now time.Time) error {
 	seen := make(map[string]bool, len(p.entries))
 	p.todo = nil

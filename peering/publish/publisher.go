@@ -26,8 +26,8 @@ type Source interface {
 	Published(ctx context.Context, numbers []int64) error
 	// Publishing returns a channel that receives a value when Unpublished may have new entries.
 	Publishing() <-chan struct{}
-	// AgentsByIDs returns those of the agents that exist and whose owner is not disabled. Co-owners are
-	// left out.
+	// AgentsByIDs returns those of the agents that exist and have an owner that is not disabled. Co-owners
+	// are left out.
 	AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
 	// AllAgents calls yield for each such agent until it returns false.
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error

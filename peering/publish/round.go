@@ -140,8 +140,8 @@ func (p *Publisher) renewRecords(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// listDying returns the directory ids of agents whose records have to be renewed now, the first to expire
-// first, and the time until the next search. now is in Unix ms. Expired tombstones are forgotten.
+// listDying returns the directory ids of agents with records that have to be renewed now, the first to
+// expire first, and the time until the next search. now is in Unix ms. Expired tombstones are forgotten.
 func (p *Publisher) listDying(now int64) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,8 +214,8 @@ type step struct {
 
 // publishAgents signs and stores the current state of the agents with these directory ids if it differs
 // from the published one, or in any case with renew. Agents that do not exist or are hidden get a
-// tombstone. An agent whose record would be invalid is left out, see noteRefusal. After an error the stored
-// state is unknown.
+// tombstone. An agent with a record that would be invalid is left out, see noteRefusal. After an error the
+// stored state is unknown.
 func (p *Publisher) publishAgents(ctx context.Context, ids []string, renew bool) error {
 	agents, err := p.cfg.Source.AgentsByIDs(ctx, ids)
 	if err != nil {

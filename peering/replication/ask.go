@@ -86,7 +86,8 @@ func (s *Syncer) askPortal(ctx context.Context, portal record.PortalID, method, 
 	return nil, e
 }
 
-// Met reports that a portal answered. If it did not answer before, heads are compared with it.
+// Met reports that a portal is reachable. If it did not answer before, heads are compared with it soon. It
+// does not block.
 func (s *Syncer) Met(portal record.PortalID) {
 	if s.peers.noteUp(portal) {
 		s.diffSoon(portal)
@@ -117,7 +118,7 @@ func (s *Syncer) fetchHead(ctx context.Context, portal, source record.PortalID) 
 	return t, err
 }
 
-// readAnswer decodes an answer that must be one JSON value.
+// readAnswer decodes an answer that must be exactly one JSON value into v, which must be a pointer.
 func readAnswer(a *federation.Answer, v any) error {
 	if err := strictjson.Check(a.Body); err != nil {
 		return fmt.Errorf("the answer has %w", err)

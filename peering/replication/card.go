@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// meetEvery is the interval at which the registry is read for portals that are new or reachable again;
-	// their heads are requested.
+	// meetEvery is the interval at which the registry is searched for portals that are new or reachable
+	// again, to compare heads with them.
 	meetEvery = 2 * time.Second
 	// meetMost is how many new or returned portals are asked for their heads within roundEvery. Each sends
 	// its own head with its handshake; for the heads of third portals a few are enough.
@@ -21,7 +21,8 @@ const (
 	// those that one sender named. The registry limits how often it looks up such portals.
 	maxHeard     = 1024
 	maxHeardFrom = 100
-	// heardLife is how long a hint is kept for a portal that is not registered yet.
+	// heardLife is how long a hint is kept for a portal that is not registered yet; its head would be
+	// outdated later.
 	heardLife = 10 * time.Minute
 )
 
@@ -37,15 +38,17 @@ type strangers struct {
 	heard map[record.PortalID]heard
 }
 
-// removeStranger returns and removes the entry of a portal.
+// removeStranger removes the hint about a portal and returns it; ok is false if there is none. The caller
+// holds Syncer.mu.
 func (s *strangers) removeStranger(portal record.PortalID) (h heard, ok bool) {
 	h, ok = s.heard[portal]
 	delete(s.heard, portal)
 	return h, ok
 }
 
-// addStranger remembers the portal that named another one. There is always room for a new entry: the portal with
-// the most entries loses its oldest.
+// addStranger keeps a hint about a portal that is not registered yet. There is always room for a new one:
+// if the limits are reached, the oldest of the sender with the most hints is dropped. The caller holds
+// Syncer.mu.
 func (s *strangers) addStranger(portal, from record.PortalID, head []byte) {
 	now := clock.Now()
 	delete(s.heard, portal)
@@ -136,7 +139,7 @@ func (s *Syncer) meetPortal(ctx context.Context, portal record.PortalID) {
 		s.diffSoon(portal)
 	}
 	if told {
-		// The portal that sent the head may have its log.
+		// The sender of that head is recorded as a source of the log.
 		if _, err := s.Take(ctx, h.from, []federation.Told{{Head: h.head}}); err != nil {
 			s.Log.Debug("head not taken", "portal", portal, "error", err)
 		}

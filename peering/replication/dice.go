@@ -22,14 +22,15 @@ func (d *dice) sampleList(list []record.PortalID, n int) []record.PortalID {
 	return list[:min(n, len(list))]
 }
 
-// varyTime returns a random time at most a fifth from t.
+// varyTime returns a random duration that differs from t by at most a fifth, so that portals do not act in
+// step.
 func (d *dice) varyTime(t time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Duration(float64(t) * (0.8 + 0.4*d.rand.Float64()))
 }
 
-// timeBelow returns a random time below t.
+// timeBelow returns a random duration from 0 to below t.
 func (d *dice) timeBelow(t time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,7 +27,8 @@ func (p *puller) keepUp(ctx context.Context) {
 	p.s.dropDenied(ctx, p.id) // a record may have been stored after the portal was denied
 }
 
-// waitGap waits until pullGap since the last pull is over. It returns false when ctx ends.
+// waitGap waits until at least pullGap has passed since the start of the last pull. It returns false when
+// ctx ends.
 func (p *puller) waitGap(ctx context.Context) bool {
 	p.s.mu.Lock()
 	wait := p.pull.last.Add(pullGap).Sub(clock.Now())
@@ -64,8 +65,8 @@ func (p *puller) pullNow(ctx context.Context) outcome {
 	return o
 }
 
-// finishPull applies the outcome of a pull, waits after a failure, and reports whether another pull has to
-// follow.
+// finishPull applies the outcome of a pull to the state of the portal. After a failure it waits until the
+// next attempt is due. again is true if another pull has to follow.
 func (p *puller) finishPull(ctx context.Context, o outcome) (again bool) {
 	p.s.mu.Lock()
 	switch o.event {

@@ -295,7 +295,7 @@ func (s *Syncer) antiEntropy(ctx context.Context, first bool) {
 	}
 }
 
-// listActive returns the portals that are reachable and allowed.
+// listActive returns the other portals that are reachable and allowed.
 func (s *Syncer) listActive(ctx context.Context) (list []record.PortalID) {
 	for _, p := range s.Registry.Portals(ctx) {
 		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
@@ -305,11 +305,12 @@ func (s *Syncer) listActive(ctx context.Context) (list []record.PortalID) {
 	return list
 }
 
-// staleKept is how long agents of a portal are kept after its head has expired.
+// staleKept is how long the agents of a portal are kept after its head has expired, because the portal may
+// return.
 const staleKept = 7 * 24 * time.Hour
 
-// runUpkeep deletes the records of portals that are denied or whose head expired more than staleKept ago,
-// and resumes pulls of incomplete logs.
+// runUpkeep deletes the records of portals that are denied or have a head that expired more than staleKept
+// ago, and resumes pulls of incomplete logs.
 func (s *Syncer) runUpkeep(ctx context.Context) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {

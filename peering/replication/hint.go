@@ -37,7 +37,7 @@ const (
 	sendGap = 250 * time.Millisecond
 )
 
-// advertiser is the part of a Syncer that sends hints of heads to other portals.
+// advertiser is the part of a Syncer that sends hints of heads. It is safe for concurrent use.
 type advertiser struct {
 	s    *Syncer
 	wake chan struct{}
@@ -83,8 +83,7 @@ func (h *advertiser) advertiseHead(portal record.PortalID) {
 	}
 }
 
-// takeDue removes and returns the portals whose hints are due, and the wait until the next, at most an
-// hour.
+// takeDue removes and returns the portals with due hints, and the wait until the next, at most an hour.
 func (h *advertiser) takeDue(now time.Time) (list []record.PortalID, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +108,7 @@ func (h *advertiser) takeDue(now time.Time) (list []record.PortalID, wait time.D
 	return list, wait
 }
 
-// runHints sends hints until ctx ends.
+// runHints sends the hints that are due until ctx ends.
 func (h *advertiser) runHints(ctx context.Context) {
 	for {
 		list, wait := h.takeDue(clock.Now())

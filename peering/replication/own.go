@@ -24,7 +24,7 @@ const (
 // portals: a sign that it was restored from a backup or runs twice.
 type ownWatch struct{ s *Syncer }
 
-// runOwn asks other portals at intervals for the head and card of this portal that they hold.
+// runOwn calls findNewest at intervals until ctx ends, and reports an unknown head to Config.Own.
 func (w *ownWatch) runOwn(ctx context.Context) {
 	for clock.Sleep(ctx, w.s.dice.varyTime(ownEvery)) {
 		if v := w.findNewest(ctx); v != (record.Version{}) && w.s.Own != nil {

@@ -43,7 +43,7 @@ type signedHead struct {
 	sum record.Hash
 }
 
-// pull is one pull of a portal's log from one source.
+// pull is one attempt to pull a portal's log from one source. Only the goroutine of its puller uses it.
 type pull struct {
 	*puller
 	source    record.PortalID
@@ -55,7 +55,7 @@ type pull struct {
 	cover     signedHead     // the head in the last answer
 	// log is the tree of the entries of this pull, nil when the pull does not begin with the first entry.
 	log *record.Tree
-	// missing holds the leaves (key and hash) of the head whose records are known to be missing here.
+	// missing holds the leaves (key and hash) of the head that have no record here.
 	missing  map[record.Hash]record.Hash
 	changed  []*record.Record
 	overflow bool    // changed is incomplete: read the Replica instead
@@ -138,7 +138,8 @@ func (p *pull) isOverQuota() bool {
 	return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes
 }
 
-// takePage requests the next page of the log, verifies and stores it, and reports whether more follow.
+// takePage requests the next page of the log, verifies and stores it, and moves the stored position. more
+// is true if the source has further pages.
 func (p *pull) takePage(ctx context.Context) (more bool, err error) {
 	leave, err := p.s.work.enterSlot(ctx)
 	if err != nil {

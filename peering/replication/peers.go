@@ -66,7 +66,7 @@ func (p *peers) noteDown(id record.PortalID) {
 	p.findPeer(id).down = true
 }
 
-// isDown reports whether a portal did not answer the last request.
+// isDown reports whether a portal did not answer the last request; false for an unknown one.
 func (p *peers) isDown(id record.PortalID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

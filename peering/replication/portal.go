@@ -65,10 +65,11 @@ type pullData struct {
 type partData struct {
 	// missing holds the leaves (key and hash) for which no source had a valid record.
 	missing map[record.Hash]record.Hash
-	// doubted is the head whose root hash a received log did not have, doubtful the source of that log.
+	// doubted is the head with a root hash that a received log did not have, doubtful the source of that
+	// log.
 	doubted  record.Version
 	doubtful record.PortalID
-	// askedWhole are the sources whose whole log did not have the root hash of the head, askedLeaves those
+	// askedWhole are the sources that sent a whole log without the root hash of the head, askedLeaves those
 	// that sent the leaves of the head.
 	askedWhole, askedLeaves asked
 }

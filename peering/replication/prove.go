@@ -15,7 +15,7 @@ import (
 // has, or that are refused here.
 const maxMissing = 1000
 
-// errLeaves is returned for a source whose leaves do not have the root hash of its head.
+// errLeaves is returned for a source with leaves that do not have the root hash of its head.
 var errLeaves = errors.New("its leaves are not those of its head")
 
 // proveLog is used when the logs of all sources differ from the head's root hash: one record that no source
@@ -176,7 +176,7 @@ func keyAfter(key record.Hash) record.Hash {
 }
 
 // dropOthers deletes the held records of agents that are not in the tree, and returns the leaves (key and
-// hash) of the tree whose records are not held.
+// hash) of the tree without a held record.
 func (p *pull) dropOthers(ctx context.Context, tree *record.Tree) (missing map[record.Hash]record.Hash, err error) {
 	held := make(map[record.Hash]record.Hash)
 	var others []record.Hash

@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	// errBehind is returned for a source whose head is older than the one held here.
+	// errBehind is returned for a source with an older head than the one held here.
 	errBehind = errors.New("it has an older head")
 	// errForked ends a pull: the portal is quarantined now.
 	errForked = errors.New("the portal signed two records of one version")
@@ -33,7 +33,7 @@ var (
 	errUnwanted = errors.New("its records are not taken")
 	// errDropped ends a pull during which the records held were deleted.
 	errDropped = errors.New("the records held of the portal were deleted meanwhile")
-	// errMismatch is returned for a source whose log does not have the root hash of its head.
+	// errMismatch is returned for a source with a log that does not have the root hash of its head.
 	errMismatch = errors.New("its log does not add up to its head")
 	// errNoSource ends a pull because no source has the log or may be asked now.
 	errNoSource = errors.New("no source has its log")
@@ -149,8 +149,8 @@ func (s *Syncer) listSources(p *portal, tried []record.PortalID, whole bool) []r
 	return list
 }
 
-// dropOverQuota deletes the agents of a portal whose log exceeds its quota, and prevents pulls for the time
-// pause. A part of the log would be indistinguishable from a log with omissions.
+// dropOverQuota deletes the agents of a portal with a log that exceeds its quota, and prevents pulls for
+// the time pause. A part of the log would be indistinguishable from a log with omissions.
 func (p *puller) dropOverQuota(ctx context.Context, at record.Version, pause time.Duration) outcome {
 	p.s.mu.Lock()
 	p.over.until = clock.Now().Add(pause)
@@ -208,8 +208,8 @@ func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, 
 	return signedHead{head, r.Hash}, nil
 }
 
-// fetchCard requests a newer card of a portal from a source whose head is signed by a key that the card
-// held does not list.
+// fetchCard requests a newer card of a portal from a source with a head signed by a key that the card held
+// does not list.
 func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
 	t, err := s.fetchHead(ctx, portal, source)
 	if err == nil {

@@ -50,7 +50,8 @@ func (s *Syncer) Rumour(mark federation.Mark, at record.Version) {
 	}
 }
 
-// followRumour waits for a head that gossip named, and requests it when it does not arrive.
+// followRumour waits for a head that gossip named, and requests it if it did not arrive by a hint. It runs
+// in a goroutine of its own.
 func (s *Syncer) followRumour(ctx context.Context, p *portal, at record.Version) {
 	ok := clock.Sleep(ctx, rumourWait+s.dice.timeBelow(rumourWait))
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func (s *slots) enterSlot(ctx context.Context) (leave func(), err error) {
 // perSource is how many logs are pulled from one portal at once; that portal refuses more.
 const perSource = 2
 
-// bySource bounds the logs that are pulled from one portal at once.
+// bySource limits the logs that are pulled from one portal at the same time to perSource.
 type bySource struct {
 	mu   sync.Mutex // guards busy
 	busy map[record.PortalID]int

@@ -11,7 +11,7 @@ const (
 	absent state = iota
 	// summary: only head and summary are kept, because the tier of this portal requires it.
 	summary
-	// pulling: a goroutine pulls its log, or waits to try again.
+	// pulling: a goroutine pulls the log, or waits before it tries again.
 	pulling
 	// partial: a part of the log is held and no pull runs. Either the pull was ended, or the records match
 	// the head except for some that no source has; those are requested again later.
@@ -28,7 +28,7 @@ var stateNames = [stateCount]string{"absent", "summary", "pulling", "partial", "
 
 func (s state) String() string { return stateNames[s] }
 
-// event is something that happened to a remote portal.
+// event is an input of next: something that happened to a remote portal or to its records here.
 type event uint8
 
 const (
@@ -71,7 +71,7 @@ var eventNames = [eventCount]string{"newHead", "newSource", "logWhole", "logPart
 
 func (e event) String() string { return eventNames[e] }
 
-// actions is a bit set of what the caller of next has to do.
+// actions is the bit set of tasks that the caller of next has to perform.
 type actions uint8
 
 const (

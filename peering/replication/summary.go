@@ -38,8 +38,8 @@ type wanted struct {
 	next time.Time // no request before then
 }
 
-// summaryKeeper is the part of a Syncer that fetches the summaries of portals whose agents are not kept
-// here. Remote search uses them to choose the portals that it asks.
+// summaryKeeper is the part of a Syncer that fetches the summaries of portals without agents here. Remote
+// search uses them to choose the portals that it asks.
 type summaryKeeper struct {
 	s    *Syncer
 	wake chan struct{}
@@ -59,7 +59,7 @@ func (k *summaryKeeper) fetchSoon() {
 	}
 }
 
-// runSummaries fetches missing summaries until ctx ends.
+// runSummaries fetches missing summaries until ctx ends: after fetchSoon, and every summaryLook.
 func (k *summaryKeeper) runSummaries(ctx context.Context) {
 	for {
 		k.fetchSummaries(ctx)

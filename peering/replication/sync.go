@@ -27,7 +27,7 @@ const (
 	fewPeers = 3
 	// diffGap is the minimum time between two comparisons with one portal; a portal accepts one in 10 s.
 	diffGap = 10 * time.Second
-	// maxPortals bounds the portals whose logs are followed; further ones are ignored.
+	// maxPortals bounds the followed portals; further ones are ignored.
 	maxPortals = 20_000
 	// maxWork bounds the requests that have waited less than softTimeout, and maxWaiting all that are
 	// under way; see slots.

@@ -18,7 +18,8 @@ const (
 	letGoStep = 256
 )
 
-// keepsSummaries reports whether the tier keeps only summaries of other portals.
+// keepsSummaries reports whether the tier of this portal keeps only summaries of other portals; false
+// without tiers.
 func (c *Config) keepsSummaries() bool {
 	return c.Tiers != nil && c.Tiers.Tier() == record.TierSummary
 }
@@ -54,8 +55,8 @@ func (s *Syncer) runTier(ctx context.Context) {
 	}
 }
 
-// applyTiers applies the tier to all portals, one after the other. A portal whose log is kept again enters
-// the state pulling and waits for a slot as at the first pull.
+// applyTiers applies the tier to all portals, one after the other. A portal with a log that is kept again
+// enters the state pulling and waits for a slot as at the first pull.
 func (s *Syncer) applyTiers(ctx context.Context) {
 	for _, p := range s.listPortals() {
 		if ctx.Err() != nil {

@@ -169,7 +169,7 @@ func filterWeight(s *catalog.Summary) float64 {
 func pace(rtt time.Duration) int {
 	switch {
 	case rtt <= 0:
-		return 2 // not known
+		return 2 // unknown: between the fast and the slow ones
 	case rtt < 100*time.Millisecond:
 		return 0
 	case rtt < 300*time.Millisecond:

@@ -19,8 +19,8 @@ import (
 const maxIndexes = 2
 
 // inquiry is a portal to ask and the JSON query for it. all is true for an index portal, which also answers
-// for agents of other portals. alone is true for an index portal whose own agents are not searched, because
-// they are held here or excluded by the query; it then does not count as a portal asked.
+// for agents of other portals. alone is true for an index portal if its own agents are not searched,
+// because they are held here or excluded by the query; that portal then does not count as a portal asked.
 type inquiry struct {
 	federation.Peer
 	body       []byte
@@ -104,10 +104,10 @@ func (s *Searcher) listIndexes(ctx context.Context, q hub.Query) []federation.Pe
 	return out
 }
 
-// lister is a portal whose agents may be in an answer, and the head that must cover them. With a nil head
-// its agents are skipped without blame: they are held here, may not be displayed, or the head is not the
-// newest. keys are the keys in the card that the answering portal sent, unverified; nil for the portal's
-// own agents.
+// lister is a portal with agents that may be in an answer, and the head that must cover them. With a nil
+// head its agents are skipped without blame: they are held here, may not be displayed, or the head is not
+// the newest. keys are the keys in the card that the answering portal sent, unverified; nil for the
+// portal's own agents.
 type lister struct {
 	federation.Peer
 	head *record.Record
@@ -125,8 +125,8 @@ func (l lister) checkKeys(r *record.Record) error {
 		Text: "it is signed by a key that the card beside it does not list"}
 }
 
-// listListers returns the portals that an index portal may answer for: itself and those whose head is in
-// its answer. The heads are admitted like those in a hint.
+// listListers returns the portals that an index portal may answer for: itself and those with a head in its
+// answer. The heads are admitted like those in a hint.
 func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
 	in *federation.SearchAnswer) map[record.PortalID]lister {
 	out := make(map[record.PortalID]lister)
@@ -185,9 +185,9 @@ func (s *Searcher) shows(ctx context.Context, portal record.PortalID) (federatio
 	return p, ok && s.Registry.Decide(ctx, p.ID, p.URL).Show
 }
 
-// stillShown returns the agents in an answer whose portals and keys the policy allows now. A cached answer
-// may be some seconds old, and an index portal answers for others. The sender is checked again too, because
-// the DHT may have named it instead of choosePortals.
+// stillShown returns those agents in an answer that the policy allows now, by their portals and keys. A
+// cached answer may be some seconds old, and an index portal answers for others. The sender is checked
+// again too, because the DHT may have named it instead of choosePortals.
 func (s *Searcher) stillShown(ctx context.Context, by federation.Peer, list []found) []found {
 	var out []found
 	for _, f := range list {

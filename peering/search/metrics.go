@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/meter"
 )
 
-// metrics counts the results of remote searches.
+// metrics counts the results of remote searches, by portals and by searches.
 type metrics struct {
 	// searches is by outcome: "all" counts searches that asked at least one portal, "late" those of them that ended
 	// before all answered, "limited" those that asked fewer portals than they should.

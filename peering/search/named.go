@@ -119,9 +119,9 @@ func (s *Searcher) lookUp(tag string) *naming {
 	return a
 }
 
-// namedBy sends the portals that the DHT names for the capabilities and whose agents are not all held here:
-// known portals at once, unknown ones after a handshake. It closes the channel when there are no more or
-// ctx has ended. Before that it sets *limited if the rate limit prevented a lookup.
+// namedBy sends the portals that the DHT names for the capabilities, except those with all agents held
+// here: known portals at once, unknown ones after a handshake. It closes the channel when there are no more
+// or ctx has ended. Before that it sets *limited if the rate limit prevented a lookup.
 func (s *Searcher) namedBy(ctx context.Context, caps []string, limited *bool) <-chan federation.Peer {
 	out := make(chan federation.Peer)
 	send := func(p federation.Peer) {

@@ -80,7 +80,7 @@ type Registry interface {
 	Wanted(portal record.PortalID)
 }
 
-// errShut is returned for a portal whose agents the policy does not allow here.
+// errShut is returned for a portal with agents that the policy does not allow here.
 var errShut = errors.New("it is not let in")
 
 // contactPortal performs a handshake with the portal at an origin and adds it to the registry and the
@@ -89,7 +89,7 @@ var errShut = errors.New("it is not let in")
 func (s *Bootstrapper) contactPortal(ctx context.Context, origin string, portal record.PortalID,
 	wanted bool) (*record.Card, error) {
 	for _, p := range s.Registry.Portals(ctx) {
-		if p.ID == "" && p.URL == origin && p.State == federation.Denied { // whoever is there
+		if p.ID == "" && p.URL == origin && p.State == federation.Denied { // a rule on the address
 			return nil, errShut
 		}
 	}

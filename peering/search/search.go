@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// maxAsked is how many portals are asked for one search.
+	// maxAsked bounds the portals asked for one search, index portals included.
 	maxAsked = federation.MaxFound
 	// searchFor is how long a search waits for answers.
 	searchFor = 800 * time.Millisecond
@@ -43,7 +43,7 @@ type Config struct {
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
-	// Catalog lists the portals whose agents are not all held here, and turns records into agents for
+	// Catalog lists the portals with agents that are not all held here, and turns records into agents for
 	// display.
 	Catalog *catalog.Catalog
 	// Summaries are the summaries by which portals are chosen.
@@ -102,7 +102,7 @@ func (s *Searcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// answered is the result of asking one portal.
+// answered is the result of asking one portal; err is set if it gave no valid answer in time.
 type answered struct {
 	from  inquiry
 	found []found

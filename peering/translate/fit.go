@@ -16,7 +16,7 @@ import (
 // fit shortens the fields of an agent to the limits of a record.
 type fit struct {
 	agent hub.Agent
-	cut   []string // what was shortened, as sentences for the owner
+	cut   []string // notes on the shortened fields, for the owner
 }
 
 func (f *fit) cutLine(field, s string, max int) string {
@@ -158,7 +158,8 @@ func skillID(s hub.Skill) string {
 	return id[:cutPoint(id, record.MaxSkillID-len(mark))] + mark
 }
 
-// shortLines returns the first n of list that are single lines of at most max bytes.
+// shortLines returns the first n entries of list that are single lines of at most max bytes; others are
+// skipped.
 func shortLines(list []string, n, max int) []string {
 	var out []string
 	for _, s := range list {

@@ -21,7 +21,7 @@ type Churned struct {
 	Looks
 	Worst   float64 // lowest success rate of an hour
 	PerNode float64 // requests per second and node, for all purposes
-	Stale   float64 // fraction of table contacts whose node is dead
+	Stale   float64 // fraction of table contacts with a dead node
 	Joined  int
 }
 
@@ -36,7 +36,8 @@ type mine struct {
 	keys []kademlia.ID // sorted
 }
 
-// Next implements kademlia.Source.
+// Next implements kademlia.Source. The values are signed at the virtual time of the call and live for 36
+// hours.
 func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	i, _ := slices.BinarySearchFunc(m.keys, from, func(a, b kademlia.ID) int { return slices.Compare(a[:], b[:]) })
 	var out []kademlia.Record
@@ -46,7 +47,7 @@ func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	return out
 }
 
-// publishes returns a Source of random keys for a node that joins.
+// publishes returns a Source of the given number of random keys for the node with that id.
 func (s *Net) publishes(id kademlia.ID, keys int) *mine {
 	m := &mine{s: s, id: id, keys: make([]kademlia.ID, keys)}
 	for i := range m.keys {

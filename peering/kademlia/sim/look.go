@@ -11,9 +11,9 @@ import (
 // Looks holds the results of a series of lookups.
 type Looks struct {
 	Count, Found      int
-	Hops              float64 // mean of the successful lookups
+	Hops              float64 // mean number of steps of the successful lookups
 	MaxHops           int
-	RPCs              float64 // mean of all lookups
+	RPCs              float64 // mean number of requests of all lookups
 	P50, P99, Longest time.Duration
 	Second            float64 // fraction of lookups that used a second path
 }
@@ -96,10 +96,10 @@ func (s *Net) LookBy(some func(i int) bool, keys []kademlia.ID, count int, gap t
 // Puts holds the results of storing a series of records.
 type Puts struct {
 	Count    int
-	Copies   float64 // mean
+	Copies   float64 // mean number of nodes that stored a record
 	Fewest   int
-	RPCs     float64       // mean
-	P50, P99 time.Duration // until enough nodes had stored it
+	RPCs     float64       // mean number of requests
+	P50, P99 time.Duration // percentiles of the time until Put.Enough
 }
 
 func (p Puts) String() string {
@@ -121,7 +121,7 @@ func (s *Net) StoreBy(some func(i int) bool, count int, gap, life time.Duration)
 	return keys, s.storeAt(some, keys, gap, life)
 }
 
-// StoreAt is Store with given keys.
+// StoreAt is Store with given keys, one record for each.
 func (s *Net) StoreAt(keys []kademlia.ID, gap, life time.Duration) Puts {
 	return s.storeAt(nil, keys, gap, life)
 }

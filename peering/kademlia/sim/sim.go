@@ -80,7 +80,7 @@ const (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// New returns a network whose nodes have joined. It runs the event loop for the time of the joins.
+// New returns a network of nodes that have joined. It runs the event loop for the time of the joins.
 func New(cfg Config) *Net {
 	if cfg.RTT == 0 {
 		cfg.RTT = 80 * time.Millisecond
@@ -164,7 +164,7 @@ func (s *Net) ID() (id kademlia.ID) {
 	return id
 }
 
-// Now returns the virtual time.
+// Now returns the virtual time, which only Run, RunUntil and methods that call them advance.
 func (s *Net) Now() time.Time { return s.now }
 
 // Len returns the number of nodes created so far, dead ones included.
@@ -394,7 +394,7 @@ func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
 // a version and an expiry in Unix seconds (8 bytes each), then any bytes.
 type values struct{ s *Net }
 
-// Validate implements kademlia.Validator.
+// Validate implements kademlia.Validator for the values that Net.Value makes; others are invalid.
 func (v values) Validate(_ kademlia.ID, b []byte) (kademlia.Entry, error) {
 	if len(b) < 48 {
 		return kademlia.Entry{}, errors.New("it is cut short")
@@ -424,7 +424,7 @@ type event struct {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// queue is a binary heap of events.
+// queue is a binary heap of events, the earliest first.
 type queue []event
 
 func (q *queue) push(e event) {

@@ -17,7 +17,7 @@ type ID [32]byte
 // Kind is the kind of a request; its value is encoded.
 type Kind uint8
 
-// Kinds of requests.
+// Kinds of requests; package kademlia documents them.
 const (
 	Ping Kind = iota + 1
 	FindNode
@@ -382,7 +382,7 @@ func (d *decoder) readText(field string, most int) []byte {
 	return s
 }
 
-// readNode reads the signed address of a node, nil if it is empty.
+// readNode reads the signed address of a node; nil if its length is 0.
 func (d *decoder) readNode(field string) []byte {
 	if b := d.readText(field, MaxNodeBytes); len(b) > 0 {
 		return b
