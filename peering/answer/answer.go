@@ -124,10 +124,10 @@ const maxHits = 4096
 // ready caches this portal's agents with their proofs under one head, because the same agents are found
 // often. The zero value is ready; it is safe for concurrent use.
 type ready struct {
-	mu   sync.Mutex // guards the rest
-	wire []byte     // encoded form of head
+	mu   sync.Mutex // guards the fields below
+	wire []byte     // encoded form of the head
 	head *record.Head
-	hits map[record.Hash]federation.Hit // by key in the hash tree
+	hits map[record.Hash]federation.Hit // cached agents by their key in the hash tree
 }
 
 // cachedHead returns the decoded head, and empties the cache if it is another one than before.

@@ -266,7 +266,7 @@ func (s *stand) shownNow() shown {
 // Clear implements replication.Directory.
 func (c *Catalog) Clear(portal record.PortalID) {
 	c.hideAgents(context.Background(), c.stateOf(portal), shown{})
-	c.Changed(portal) // Reconcile reads the covered records again
+	c.Changed(portal) // the next Reconcile reads the covered records again
 }
 
 // hideAgents removes the agents of a portal from the directory, unless want keeps them under the same host.
@@ -354,7 +354,7 @@ func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
 	s := c.portals[portal]
 	c.mu.Unlock()
 	if s == nil {
-		c.Changed(portal) // Reconcile reads them from the Replica
+		c.Changed(portal) // the next Reconcile reads the records from the Replica
 		return
 	}
 	s.turn.Lock()

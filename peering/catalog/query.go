@@ -85,7 +85,7 @@ func (c *Catalog) Owner(a hub.Agent) (id record.PortalID, url string) {
 		id, url = s.id, s.url
 	}
 	if of, _ := translate.Local(a.ID); of != "" && of != id {
-		id = of // it claims the same host, so the address is the same
+		id = of // that portal claims the same host, so url is right for it too
 	}
 	return id, url
 }

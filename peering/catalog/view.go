@@ -33,11 +33,11 @@ type seen struct {
 	name     string
 	shown    bool // agents are in the directory
 	verified bool
-	answers  bool // answered the last requests
-	silent   bool // answered earlier but not lately
+	answers  bool // the portal answered the last requests
+	silent   bool // the portal answered earlier but not lately
 	partly   bool // not all agents are held, so searches ask the portal
 	folded   int
-	issued   time.Time // issue time of the head
+	issued   time.Time // issue time of the portal's head
 }
 
 // maxSilent bounds the silent portals listed in a Coverage.
@@ -74,7 +74,7 @@ func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown
 			s.folded = p.Agents
 		case p.State == federation.Joining || p.HeadExpires.IsZero():
 		default:
-			continue // the policy excludes the portal
+			continue // the policy excludes the portal's agents
 		}
 		v.list = append(v.list, s)
 		if was := v.byHost[s.host]; was == nil || !was.shown && s.shown {

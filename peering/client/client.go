@@ -58,7 +58,7 @@ type Config struct {
 	// RoundTripper sends requests with answers that are read into memory, Stream those of Transport. Both
 	// must protect against SSRF, follow no redirects, and pass gzip answers on as they are.
 	RoundTripper, Stream http.RoundTripper
-	Listener             Listener // may be nil
+	Listener             Listener // optional
 	Log                  *slog.Logger
 }
 
@@ -75,7 +75,7 @@ type Client struct {
 	cfg     Config
 	metrics metrics
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below, and those of each place
 	origins map[string]*place
 	skew    map[record.PortalID]time.Duration
 }

@@ -65,7 +65,7 @@ type Runner struct {
 	mu      sync.Mutex // guards the fields below and the node
 	node    *kademlia.Node
 	waiting []waiting
-	queue   []kademlia.Call // requests beyond maxCalls
+	queue   []kademlia.Call // requests that wait because maxCalls are in flight
 	calls   int             // number of requests in flight
 	next    time.Time       // time of the node's next step
 	running context.Context // context of Run; nil before and after

@@ -90,7 +90,7 @@ type (
 )
 
 // maxNodes bounds the members in a received state.
-const maxNodes = 2 * MaxMembers // members that are gone count too
+const maxNodes = 2 * MaxMembers // includes members that are gone but remembered
 
 var errUnfit = errors.New("an honest member does not send this")
 

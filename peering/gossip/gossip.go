@@ -102,7 +102,7 @@ type Gossip struct {
 	hints hints
 	guard *guard
 	nudge chan struct{} // capacity 1; see Nudge
-	quiet atomic.Bool   // see Vanish
+	quiet atomic.Bool   // leave without notifying other members, see Vanish
 
 	mu    sync.Mutex // guards the fields below
 	pool  *pool      // nil while Run is not in a pool

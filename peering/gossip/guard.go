@@ -99,7 +99,7 @@ func (g *guard) checkContact(ctx context.Context, from, name, wire string) bool 
 	defer g.mu.Unlock()
 	version := c.Version()
 	if s, ok := g.shown[name]; ok && version.Compare(s.version) < 0 && clock.Now().Before(s.until) {
-		return false // older than the verified contact
+		return false // older than the verified contact of the member
 	}
 	if len(g.shown) >= maxShown {
 		g.forgetLocked()
@@ -189,7 +189,7 @@ const (
 	// An incarnation number grows by one each time a member denies to be gone, serf's Lamport time by one
 	// with each event. Honest members stay far below these bounds.
 	maxIncarnation  = 1 << 24
-	maxIncarnations = 1_000_000 // largest increase at once
+	maxIncarnations = 1_000_000 // largest increase in one step
 	maxLamport      = 1 << 40
 	maxLamports     = 1_000_000
 )

@@ -101,7 +101,7 @@ type (
 		Vsn         []uint8
 		LTime       uint64 // Lamport time of the last status change; 0 for none
 		Mark        []byte // mark of the contact; empty if Meta is present
-		Meta        []byte // complete tags
+		Meta        []byte // complete tags; empty if Mark is present
 	}
 	briefTime struct {
 		Name  string
@@ -114,7 +114,7 @@ type briefExtras struct {
 	has     marks    // contacts that the sender has
 	unknown []string // members with a mark that cannot be resolved here
 	lacks   []string // members with a mark that the sender could not resolve
-	only    bool     // the sender does not wait for an answer
+	only    bool     // the sender does not wait for a state in return
 }
 
 // mark is the first eight bytes of the SHA-256 hash of a contact.

@@ -66,7 +66,7 @@ type transport struct {
 	g       *Gossip
 	packets chan *memberlist.Packet
 	streams chan net.Conn
-	ctx     context.Context // ends with the pool
+	ctx     context.Context // context of the pool; Shutdown cancels it
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 

@@ -70,7 +70,7 @@ type Code = wire.Code
 
 // Results of storing a record.
 const (
-	Stored  = wire.Stored  // stored now, or the same or an equal version was stored before
+	Stored  = wire.Stored  // stored now, or this value or one of the same version was stored before
 	Invalid = wire.Invalid // the value is not valid under that key
 	Old     = wire.Old     // a newer version is held
 	Full    = wire.Full    // no room left for its publisher, for its key or in this node

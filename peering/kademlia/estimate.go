@@ -16,7 +16,7 @@ type estimate struct {
 
 type guessed struct {
 	nodes float64
-	when  int64 // Unix ms
+	when  int64 // time of the estimate, in Unix ms
 }
 
 const (
@@ -72,8 +72,8 @@ func (e *estimate) medianGuess() (n float64, ok bool) {
 
 // times holds the durations of the last 64 requests.
 type times struct {
-	last [64]uint16 // in ms
-	n    int        // all requests so far
+	last [64]uint16 // ring buffer of durations in ms
+	n    int        // number of requests so far; gives the place in last
 	p95  uint16
 }
 

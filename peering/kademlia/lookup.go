@@ -14,7 +14,7 @@ type Lookup struct {
 	// nodes that should have one.
 	holders int
 	gave    int
-	others  int // nodes in gave other than this one
+	others  int // number of other nodes that returned a value
 	hops    int // steps to the node that gave the first value; 0 if none did
 	mode    mode
 }

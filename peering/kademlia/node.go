@@ -24,11 +24,11 @@ type Node struct {
 	remembered []*Contact
 	heard      []*Contact // nodes to ping, see Hear
 	probing    map[ID]bool
-	doubted    []doubt // ordered by time
+	doubted    []doubt // contacts to ping again, by time
 	absent     absent
 
 	ops    []op
-	calls  []*call // in flight, in the order sent
+	calls  []*call // requests in flight, in the order they were sent
 	lastID uint64
 	out    []Call
 
@@ -283,7 +283,7 @@ func (n *Node) Hear(c *Contact, now time.Time) {
 type absent struct {
 	last [64]struct {
 		id   uint64 // first 8 bytes of the id
-		when int64  // Unix ms
+		when int64  // time of the failure, in Unix ms
 	}
 	at int
 }

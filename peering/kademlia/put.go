@@ -104,7 +104,7 @@ func (p *Put) Over() bool { return p.done }
 
 func (p *Put) until() time.Time {
 	if p.spread {
-		return p.began.Add(time.Hour) // no limit is needed: each request has its own
+		return p.began.Add(time.Hour) // far away, because each request has its own limit
 	}
 	return p.began.Add(p.node.cfg.Whole)
 }
@@ -148,7 +148,7 @@ func (p *Put) planDeliveries(now time.Time) {
 	to := make(map[*Contact][]int)
 	for i, r := range p.records {
 		if n.storeRecord(r, now) == Stored {
-			p.acks[i]++ // this node counts, if it is among the nearest
+			p.acks[i]++ // this node stores the record too, if it is among the nearest
 		}
 		for rank, c := range p.sortByDistance(r.Key, near) {
 			if rank >= n.cfg.K && distanceShare(r.Key, c.ID) > p.region {
@@ -192,7 +192,7 @@ func (p *Put) coveredBits(near []*Contact) int {
 	if n >= k {
 		return bits
 	}
-	return 8 * len(ID{}) // covers only the key that equals the target
+	return 8 * len(ID{}) // only a key that equals the target is covered
 }
 
 // deliverRecords appends the requests that pass the records to a node, split by the limits of a message.

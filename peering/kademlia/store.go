@@ -39,9 +39,9 @@ type Value struct {
 // StoreConfig bounds the values that a node keeps for others. A zero field means the default that
 // its comment names.
 type StoreConfig struct {
-	Records   int   // all records; default 1,000,000
-	Bytes     int64 // all values; default 512 MiB
-	PerKey    int   // publishers of one key; default 256
+	Records   int   // largest number of records; default 1,000,000
+	Bytes     int64 // largest size of all values together; default 512 MiB
+	PerKey    int   // largest number of publishers of one key; default 256
 	Publisher int   // constant part of a publisher's limit; default 512
 	// Agents is the largest number of keys that one publisher is expected to have: 50,000. Of n nodes that
 	// store k copies of a key each stores k/n of these keys; a publisher may have four times as many here,

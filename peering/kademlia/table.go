@@ -12,7 +12,7 @@ import (
 type table struct {
 	self    ID
 	cfg     *Config
-	buckets []bucket // index: shared leading bits; grows as contacts need it
+	buckets []bucket // bucket i: contacts that share i leading bits with self
 	size    int
 	groups  map[Group]int
 	// far is a buffer of nearestContacts, reused by each call.
@@ -33,7 +33,7 @@ type entry struct {
 	// seen is the time of the last answer, since the time at which the contact entered the table. Both are
 	// in Unix seconds to save memory, because a table has more than a hundred entries.
 	seen, since uint32
-	fails       uint8 // consecutive failed requests
+	fails       uint8 // consecutive requests without an answer
 }
 
 // unixSeconds converts a time to the form of entry.seen and entry.since.

@@ -38,8 +38,8 @@ type upkeep struct {
 }
 
 const (
-	maxProbes    = 8 // concurrent pings
-	maxRefreshes = 3 // concurrent lookups that refresh buckets
+	maxProbes    = 8 // most pings in flight
+	maxRefreshes = 3 // most lookups in flight that refresh buckets
 	// maxRegion bounds the records of one putRegion.
 	maxRegion = 4096
 )
@@ -288,7 +288,7 @@ func (n *Node) Period(now time.Time) time.Duration {
 
 // lives sums up how long the contacts that disappeared had been in the table.
 type lives struct {
-	total  float64 // ns
+	total  float64 // sum of the lifetimes, in ns
 	deaths float64
 }
 

@@ -21,7 +21,7 @@ type walk struct {
 	began  time.Time
 	asked  map[ID]bool
 	paths  []*path
-	calls  int // requests in flight, including soft ones
+	calls  int // requests in flight, including those past the soft limit
 	rpcs   int // requests sent so far
 	// refills counts the calls of refillPath that added contacts of the table.
 	refills int
@@ -39,7 +39,7 @@ type walk struct {
 }
 
 type path struct {
-	cands []cand // nearest first
+	cands []cand // known nodes, nearest to the target first
 	// flight is the number of requests in flight that are not soft; at most Config.Alpha.
 	flight int
 	// trouble is set if a near node was late, or one in the region had no value. The limit few then no
@@ -59,8 +59,8 @@ type state uint8
 
 const (
 	fresh  state = iota
-	asking       // request in flight
-	slow         // request in flight and soft
+	asking       // a request is in flight
+	slow         // a request is in flight for longer than the soft limit
 	answered
 	failed
 )

@@ -80,7 +80,7 @@ type Service struct {
 	// Only the goroutine of Run uses the following fields.
 	tail     int64 // number of the last record read from the Replica
 	changed  map[record.PortalID]map[record.AgentTag]bool
-	round    []record.PortalID // portals that this round has still to announce
+	round    []record.PortalID // portals to announce before the next round
 	accused  map[record.PortalID]bool
 	outbox   []parcel
 	ready    bool // all records of the Replica were read once

@@ -23,7 +23,7 @@ const (
 	// pullPages bounds the pages of one pull; the next pull continues.
 	pullPages = 16
 	pageLimit = 1000
-	maxPage   = 4 << 20 // bytes of a page
+	maxPage   = 4 << 20 // largest page, in bytes
 	// moveTimeout bounds one request; movesAtOnce bounds the concurrent ones that send records.
 	moveTimeout = 15 * time.Second
 	movesAtOnce = 8

@@ -42,7 +42,7 @@ type own struct {
 // agents' tags.
 type subject struct {
 	reports map[record.AgentTag]report
-	digits  int // number of those digits
+	digits  int // number of digits of the tag that name a shard
 	shards  map[string]*shard
 }
 

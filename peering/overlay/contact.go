@@ -71,7 +71,7 @@ type contactCache struct {
 
 type cachedContact struct {
 	*kademlia.Contact
-	expires int64 // Unix ms
+	expires int64 // expiry of the contact record, in Unix ms
 }
 
 // maxCached bounds the contacts of each generation; each takes about 600 bytes.

@@ -23,7 +23,7 @@ type values struct {
 // decodedValue is the decoded content of a value: the card, and either a head or a provider record.
 type decodedValue struct {
 	card     *record.Card
-	head     *record.Head     // set under the portal's own id or host
+	head     *record.Head     // set for the keys of the portal's id and of its host
 	provider *record.Provider // set under all other keys
 }
 

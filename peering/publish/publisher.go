@@ -102,31 +102,31 @@ type Publisher struct {
 	// Only the goroutine of Run uses the fields up to mu. loaded is false when the state has to be read
 	// again.
 	loaded   bool
-	asked    bool  // NewestHead was called
+	asked    bool  // Network.NewestHead was called since the start
 	unsure   bool  // compareAgents has to run
 	dirty    bool  // the log has records that no head covers
-	seq      int64 // last seq used
-	floor    int64 // smallest epoch allowed
+	seq      int64 // last seq number that was used
+	floor    int64 // smallest epoch that a new epoch may have
 	logStart int64
 	todo     []string // directory ids of agents to check
 	ring     *record.Ring
 	card     []byte    // card from which ring was read
-	summary  summaryOf // the newest
+	summary  summaryOf // newest summary
 	renewAt  time.Time // time of the next listDying
-	wanted   time.Time // first change that no head covers yet; zero for none
-	changed  time.Time // last change
-	busy     time.Time // start of the current series of changes
+	wanted   time.Time // time of the first change that no head covers yet; zero for none
+	changed  time.Time // time of the last change
+	busy     time.Time // time at which the current series of changes began
 	headAt   time.Time
-	retryAt  time.Time // next attempt after a failure; zero for none
+	retryAt  time.Time // time of the next attempt after a failure; zero for none
 	retry    time.Duration
-	said     string // last logged failure, to log each once
+	said     string // message of the last logged failure, to log each failure once
 
 	mu      sync.Mutex // guards the fields below, which only Run changes, except overtaken
 	epoch   int64
-	entries map[string]*entry // by LocalID
+	entries map[string]*entry // newest records by translate.LocalID of the agent
 	tree    record.Tree
 	head    *record.Record
-	refused map[string]string // reason for the owner, by LocalID
+	refused map[string]string // reason, for the owner, by translate.LocalID
 	// overtaken is the newest version of a head of this portal that others hold and this portal does not
 	// know; zero for none.
 	overtaken record.Version
@@ -142,7 +142,7 @@ type entry struct {
 	expires int64
 	key     record.KeyID
 	deleted bool
-	until   int64 // for a tombstone: until when it must be kept
+	until   int64 // tombstones only: time until which the tombstone must be kept
 }
 
 // New returns a Publisher. It does nothing until Run is called.

@@ -183,7 +183,7 @@ func agentID(local string) string { return strings.ToUpper(local) }
 type pen struct {
 	key   ed25519.PrivateKey
 	now   int64
-	until int64 // expiry of the key
+	until int64 // expiry of the key, in Unix ms
 }
 
 func (p *Publisher) newPen() (pen, error) {

@@ -42,7 +42,7 @@ type advertiser struct {
 	s    *Syncer
 	wake chan struct{}
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	due  map[record.PortalID]time.Time
 	last map[record.PortalID]time.Time
 	out  map[record.PortalID]*outbox

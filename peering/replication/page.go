@@ -51,7 +51,7 @@ type pull struct {
 	from      *record.Version // position to start from; nil for the stored one
 	gate      *record.Gate
 	start, at record.Version // position at the start, and after the last entry
-	dropsThen int            // portal.drops at the start
+	dropsThen int            // value of portal.drops at the start
 	cover     signedHead     // the head in the last answer
 	// log is the tree of the entries of this pull, nil when the pull does not begin with the first entry.
 	log *record.Tree

@@ -14,7 +14,7 @@ const distrustedFor = time.Hour
 // peers holds the state of exchanges with other portals: reachability, pauses and distrust. It is lost at a
 // restart.
 type peers struct {
-	mu  sync.Mutex // guards all and the peers in it
+	mu  sync.Mutex // guards all, and the fields of each peer
 	all map[record.PortalID]*peer
 }
 

@@ -97,7 +97,7 @@ func (a asked) mayAsk(id record.PortalID, now time.Time) bool {
 
 // overData is used in the state overQuota.
 type overData struct {
-	until time.Time // no pull before then
+	until time.Time // no pull is started before this time
 	// logged is true from the time the quota was exceeded until the log is complete, so that this is logged
 	// only once.
 	logged bool

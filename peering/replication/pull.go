@@ -43,7 +43,7 @@ var (
 type outcome struct {
 	event event
 	at    record.Version // for quotaExceeded: the version of the large head
-	err   error          // for pullFailed
+	err   error          // for pullFailed: the cause
 }
 
 func failedBy(err error) outcome { return outcome{event: pullFailed, err: err} }

@@ -35,7 +35,7 @@ type wanted struct {
 	at   record.Version // version of the head that names the summary
 	hash record.Hash    // hash of the summary record; zero if there is none
 	got  bool
-	next time.Time // no request before then
+	next time.Time // no request is sent before this time
 }
 
 // summaryKeeper is the part of a Syncer that fetches the summaries of portals without agents here. Remote

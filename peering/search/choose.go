@@ -49,17 +49,17 @@ func soughtOf(q hub.Query) sought {
 type askable struct {
 	id      record.PortalID
 	summary *catalog.Summary // nil when no summary is held
-	silent  bool             // did not answer the last requests
+	silent  bool             // true if the portal did not answer the last requests
 	trust   int              // see trustIn; higher is better
 	rtt     time.Duration
 }
 
 // Groups of portals, in the order in which choose prefers them.
 const (
-	affirms      = iota // summary contains some of the terms
-	unheard             // no summary is held
+	affirms      = iota // the summary contains some of the terms
+	unheard             // no summary is held, so the portal may have matches
 	affirmsMute         // like affirms, but the portal is silent
-	denies              // summary contains none; it may be older than a new agent
+	denies              // the summary contains no term; it may be older than a new agent
 	silentOthers        // silent portals that are not in affirmsMute
 )
 

@@ -149,7 +149,7 @@ func (s *Searcher) listListers(ctx context.Context, by federation.Peer,
 		switch {
 		case err != nil:
 			if s.blamePortal(by.ID, err); portal != "" && !twice {
-				out[portal] = lister{} // agents of this portal are skipped without another fault
+				out[portal] = lister{} // results of this portal are skipped without counting another fault
 			}
 		case !twice:
 			take(portal, t, keys)

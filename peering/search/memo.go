@@ -27,9 +27,9 @@ var errSlow = errors.New("its answer takes longer than usual")
 // memo caches answers of portals for some seconds, so that typing and going back in the browser do not
 // query the network again. The zero value is ready; it is safe for concurrent use.
 type memo struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below, and asking.until
 	list  map[question]*asking
-	swept time.Time // when makeRoom last removed expired entries
+	swept time.Time // time at which makeRoom last removed expired entries
 }
 
 // sweepEvery is the minimum time between two removals of all expired entries.
@@ -104,7 +104,7 @@ func (m *memo) makeRoom(now time.Time) {
 			}
 		}
 	}
-	for q := range m.list { // any entry: its portal is asked again
+	for q := range m.list { // remove arbitrary entries: their portals are asked again
 		if len(m.list) < maxMemo {
 			break
 		}

@@ -38,7 +38,7 @@ const (
 // named caches the portals that the DHT named for capabilities. The zero value is ready; it is safe for
 // concurrent use.
 type named struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below, and naming.until
 	list map[string]*naming
 	rest map[string]time.Time // end of the pause after a failed handshake, by origin
 	rate *limit.Keyed
@@ -87,7 +87,7 @@ func (s *Searcher) lookUp(tag string) *naming {
 	if _, ok := n.rate.Allow(""); !ok {
 		return nil
 	}
-	for other, a := range n.list { // any ended lookup may go: it is repeated when needed
+	for other, a := range n.list { // remove arbitrary ended lookups: they are repeated when needed
 		if len(n.list) < maxNamed {
 			break
 		}

@@ -26,7 +26,7 @@ const (
 
 // opened caches agents that a search found, by handle (name@host). It is safe for concurrent use.
 type opened struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	list map[string]opening
 }
 
@@ -45,7 +45,7 @@ func (o *opened) put(f found, until time.Time) {
 	}
 	key := f.Name + "@" + f.Portal
 	if _, ok := o.list[key]; !ok && len(o.list) >= maxNoted {
-		for other := range o.list { // remove any one: it is requested again
+		for other := range o.list { // remove an arbitrary one: it is requested again
 			delete(o.list, other)
 			break
 		}

@@ -130,7 +130,7 @@ type Resolver struct {
 	// outcomes counts searches; limited ones were refused because one caller, or all together, started too many.
 	outcomes *prometheus.CounterVec
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	flights map[string]*seeking
 	absent  map[string]absence
 }
@@ -257,7 +257,7 @@ func (k *Resolver) endSearch(what string, s *seeking) {
 				delete(k.absent, other)
 			}
 		}
-		for other := range k.absent { // any entry: the search is repeated
+		for other := range k.absent { // remove arbitrary entries: those searches are repeated
 			if len(k.absent) < maxAbsent {
 				break
 			}
@@ -415,7 +415,7 @@ func (k *Resolver) openAgent(ctx context.Context, w goal) (hub.Agent, error) {
 	if err == nil {
 		return f.Agent, nil
 	}
-	if a, ok := k.catalog.Named(w.name, w.host); ok { // the portal's log was pulled meanwhile
+	if a, ok := k.catalog.Named(w.name, w.host); ok { // the portal's log was pulled meanwhile, so the agent is held
 		if id, url := k.catalog.Owner(a); k.Bootstrapper.Registry.Decide(ctx, id, url).Show {
 			return a, nil
 		}

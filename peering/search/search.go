@@ -128,7 +128,7 @@ func (s *Searcher) Asks(q hub.Query) int {
 		}
 	}
 	if n == 0 && len(s.caps(q)) > 0 {
-		return 1 // the DHT may name portals
+		return 1 // the DHT may name one or more portals
 	}
 	if n > 0 {
 		for _, p := range s.listIndexes(context.Background(), q) {

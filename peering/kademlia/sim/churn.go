@@ -33,7 +33,7 @@ func (c Churned) String() string {
 type mine struct {
 	s    *Net
 	id   kademlia.ID
-	keys []kademlia.ID // sorted
+	keys []kademlia.ID // sorted, as Next requires
 }
 
 // Next implements kademlia.Source. The values are signed at the virtual time of the call and live for 36

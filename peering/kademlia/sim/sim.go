@@ -123,7 +123,7 @@ func (s *Net) settle() {
 	for _, n := range s.nodes {
 		known = known[:0]
 		id := n.Self().ID
-		from, to := 0, len(sorted) // range of the nodes that share the first bits with this one
+		from, to := 0, len(sorted) // range of the nodes that share the leading bits of this bucket
 		for bit := 0; to-from > 1; bit++ {
 			mid := from + sort.Search(to-from, func(i int) bool {
 				return s.nodes[sorted[from+i]].Self().ID[bit/8]>>(7-bit%8)&1 == 1
@@ -417,7 +417,7 @@ func (s *Net) Value(publisher kademlia.ID, version int64, life time.Duration) []
 }
 
 type event struct {
-	at  time.Duration // since the start of the simulation
+	at  time.Duration // time since the start of the simulation
 	seq uint64
 	do  func()
 }
