@@ -89,8 +89,8 @@ func (n *Node) Held() (records int) { return n.store.count }
 func (n *Node) HeldBytes() int64    { return n.store.bytes }
 func (n *Node) Known() (nodes int)  { return n.table.size }
 
-// Size estimates the number of nodes in the network, including this one. It is exact as long as the table
-// holds fewer than k contacts.
+// Size estimates the number of nodes in the network, including this one. As long as the table holds fewer
+// than k contacts, these are assumed to be all.
 func (n *Node) Size() float64 {
 	if n.table.size < n.cfg.K {
 		return float64(n.table.size + 1)
