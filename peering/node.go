@@ -76,7 +76,7 @@ type Replica interface {
 	Err() error
 }
 
-// Ports are the interfaces that a Node uses. Every field is required.
+// Ports are the parts of the program that a Node uses. Every field is required.
 type Ports struct {
 	Keys        *ident.Keys
 	Operational *ident.Operational
@@ -174,14 +174,15 @@ func (n *Node) Run(ctx context.Context, filled <-chan struct{}) error {
 	return group.Wait()
 }
 
-// CloseIdle closes the idle connections to other portals, to free memory.
+// CloseIdle closes the idle connections to other portals. It is called when the program ends, after Run.
 func (n *Node) CloseIdle() {
 	n.ask.CloseIdle()
 	n.stream.CloseIdle()
 }
 
 const (
-	// peerFirstByte is how long another portal may take to begin an answer.
+	// peerFirstByte is how long another portal may take until the first byte of an answer, peerTotal until
+	// the last.
 	peerFirstByte = 20 * time.Second
 	peerTotal     = 3 * time.Minute
 	// peerBody bounds an answer in bytes. Callers may set a smaller limit for each request.

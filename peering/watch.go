@@ -60,7 +60,7 @@ func (n *Node) Way(ctx context.Context, portalID string) (string, error) {
 	return peer.URL, nil
 }
 
-// replicaSweep is the interval at which expired records are deleted.
+// replicaSweep is the interval at which expired records are deleted from the Replica.
 const replicaSweep = time.Hour
 
 // sweepReplica deletes expired records until ctx ends. If the disk fails, the portal goes on without

@@ -65,7 +65,7 @@ func (p *provenHits) put(of hitOf, h provenHit) {
 	p.list[of] = h
 }
 
-// indexed is an answer to federation.OfAll under construction.
+// indexed is an answer to a query for the agents of all portals (federation.OfAll) under construction.
 type indexed struct {
 	*federation.SearchAnswer
 	own    *record.Head
@@ -208,7 +208,8 @@ func unlessAbsent(err error) error {
 	return err
 }
 
-// rankHits sorts the results by their rank in the search.
+// rankHits sorts the results by their rank in the search, because those beyond the share of their portal
+// were added last.
 func (a *indexed) rankHits() {
 	at := make([]int, len(a.places))
 	for i := range at {

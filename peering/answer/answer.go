@@ -215,7 +215,7 @@ func (s *Answerer) proveHits(ctx context.Context, page hub.Page) (*federation.Se
 	return out, nil
 }
 
-// cachedHit is buildHit with a cache.
+// cachedHit is buildHit with a cache, which holds the results under one head.
 func (s *Answerer) cachedHit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool,
 	err error) {
 	if h, ok := s.ready.get(head, key); ok {

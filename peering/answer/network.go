@@ -33,7 +33,7 @@ type Network struct {
 
 var _ hub.Network = (*Network)(nil)
 
-// NewNetwork returns a Network. It starts no goroutines.
+// NewNetwork returns a Network. It sends nothing and starts no goroutines.
 func NewNetwork(cfg NetworkConfig) *Network { return &Network{cfg.Catalog, cfg} }
 
 // Find implements hub.Network: it returns an agent by its handle. The policy is checked for each call, so

@@ -263,7 +263,8 @@ func (s *stand) shownNow() shown {
 	return s.shown
 }
 
-// Clear implements replication.Directory.
+// Clear implements replication.Directory: it removes the portal's agents and wakes Run, which reads them
+// again.
 func (c *Catalog) Clear(portal record.PortalID) {
 	c.hideAgents(context.Background(), c.stateOf(portal), shown{})
 	c.Changed(portal) // the next Reconcile reads the covered records again

@@ -21,11 +21,11 @@ type view struct {
 	partly []federation.Peer // displayed portals with agents that are not all held
 	// partlyAt holds the indexes of partly by portal.
 	partlyAt map[record.PortalID]int
-	// indexes are the displayed portals of the tier index.
+	// indexes are the displayed portals of the tier index, which answer searches for other portals.
 	indexes []federation.Peer
 }
 
-// seen is the state of a portal for queries.
+// seen is the state of another portal for queries, copied from the registry when the view was built.
 type seen struct {
 	id       record.PortalID
 	host     string
@@ -40,7 +40,7 @@ type seen struct {
 	issued   time.Time // issue time of the portal's head
 }
 
-// maxSilent bounds the silent portals listed in a Coverage.
+// maxSilent bounds the silent portals listed in a Coverage, to bound the size of answers.
 const maxSilent = 100
 
 func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {

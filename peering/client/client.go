@@ -89,7 +89,7 @@ type place struct {
 	met    record.Version // version of this portal's card known there; guarded by Client.mu
 }
 
-// New returns a Client. It starts no goroutines.
+// New returns a Client. It sends nothing and starts no goroutines by itself.
 func New(cfg Config) *Client {
 	return &Client{cfg: cfg, metrics: newMetrics(), origins: make(map[string]*place),
 		skew: make(map[record.PortalID]time.Duration)}
@@ -320,7 +320,8 @@ func RefusedBy(origin string, a *federation.Answer) error {
 	return fault.New(fault.Unavailable, "%s refused (%s): %.300s", host, why, message)
 }
 
-// placeOf returns the state of an origin, created if needed.
+// placeOf returns the state of an origin, created if needed. The result stays valid after the cache is
+// cleared.
 func (c *Client) placeOf(origin string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +372,7 @@ func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalI
 	return err
 }
 
-// whole is the JSON self-description of a portal.
+// whole is the JSON self-description of a portal, at WellKnownPath and in the answer to a handshake.
 type whole struct {
 	Network string          `json:"network"`
 	Card    json.RawMessage `json:"card"`
@@ -440,7 +441,7 @@ func (c *Client) proveOrigin(ctx context.Context, p *place, origin string, porta
 	return card.Portal, nil
 }
 
-// forgetPlace discards which portal was verified at an origin.
+// forgetPlace discards which portal was verified at an origin, so that the next request verifies it again.
 func (c *Client) forgetPlace(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

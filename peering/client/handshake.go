@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Handshake is a portal's answer in a handshake.
+// Handshake is a portal's answer in a handshake, after its card was admitted.
 type Handshake struct {
 	Card *record.Card
 	// Head is the portal's newest head, unverified; nil if it has none.

@@ -34,7 +34,7 @@ type Memory interface {
 	Forget(ctx context.Context, publisher kademlia.ID) error
 }
 
-// Config is the configuration of a Runner.
+// Config is the configuration of a Runner. Memory and Seeds are optional.
 type Config struct {
 	Node      *kademlia.Node
 	Transport Transport
@@ -227,7 +227,7 @@ func (r *Runner) waitUntil(ctx context.Context, begin func(n *kademlia.Node, now
 	}
 }
 
-// Trace holds figures about a lookup.
+// Trace describes how a lookup went, for display to operators and for measurements.
 type Trace struct {
 	Took              time.Duration
 	RPCs, Hops, Paths int

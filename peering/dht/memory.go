@@ -30,7 +30,7 @@ func (r *Runner) seedNode(ctx context.Context) {
 	}
 }
 
-// loadContacts adds the contacts stored in the last run to the node.
+// loadContacts joins the network by the contacts stored in the last run. Without Memory it does nothing.
 func (r *Runner) loadContacts(ctx context.Context) error {
 	if r.cfg.Memory == nil {
 		return nil

@@ -36,7 +36,7 @@ const (
 func Routes() []string { return []string{packetRoute, streamRoute} }
 
 const (
-	// MaxMembers bounds a pool, which is a zone of the network.
+	// MaxMembers bounds the members of a pool (a zone of the network); further ones are refused.
 	MaxMembers = 2000
 	// A zone with more than zoneFrom portals is split in two; a zone with fewer than zoneTo is joined with
 	// its other half. The limits are far apart, so that an inexact estimate of the size does not cause
@@ -76,7 +76,7 @@ type Config struct {
 	Known func(ctx context.Context) []record.PortalID
 	// Host returns the host of a known portal, "" for none. It is required only with Listen.
 	Host func(ctx context.Context, portal record.PortalID) string
-	// Size returns the estimated number of portals in the network.
+	// Size returns the estimated number of portals in the network, which determines the zone.
 	Size func() int
 	// Head is called for each hint of a new head. Seen is called when a portal, which may be unknown,
 	// becomes a member. Lost is called when a member leaves or other members report it as gone. They must

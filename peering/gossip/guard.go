@@ -16,7 +16,7 @@ import (
 // contactTag is the name of the serf tag that holds a portal's signed contact.
 const contactTag = "r"
 
-// maxShown bounds the verified contacts in memory.
+// maxShown bounds the verified contacts in memory; beyond it some are dropped and verified again.
 const maxShown = 2 * MaxMembers
 
 // guard checks all input from other members: a member must present a contact record that its portal signed,
@@ -161,7 +161,8 @@ func (g *guard) NotifyMerge(list []*serf.Member) error {
 	return errNotShown
 }
 
-// maxAside bounds the contacts that are being verified in the background.
+// maxAside bounds the contacts that are being verified in the background; further ones are verified when
+// they are received again.
 const maxAside = 8
 
 func (g *guard) checkAside(name, wire string) {

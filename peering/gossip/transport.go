@@ -31,7 +31,7 @@ const (
 	maxPacket  = 16 << 10
 	maxPackets = 64
 	maxBody    = 128 << 10
-	// MaxStream bounds the brief form of a state, in bytes.
+	// MaxStream bounds the body of a request or response with the state of a pool, in bytes.
 	MaxStream = 1 << 20
 	// maxLocal bounds the full form of a state that memberlist writes, in bytes: about 600 bytes for each
 	// member, and all past events of serf.

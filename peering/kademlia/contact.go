@@ -39,7 +39,7 @@ const (
 	Store    = wire.Store
 )
 
-// Request is a request of one node to another.
+// Request is a request of one node to another. The fields that its Kind does not use are empty.
 type Request struct {
 	Kind Kind
 	// Targets are the keys of Get or the target of FindNode, at most wire.MaxTargets. The answer names the
@@ -52,7 +52,7 @@ type Request struct {
 	Known []*Contact
 }
 
-// Response is the answer to a Request.
+// Response is the answer to a Request. The fields that the Kind of the request does not use are empty.
 type Response struct {
 	// Self is the current contact of the answering node, nil if it has not changed.
 	Self *Contact
@@ -68,7 +68,7 @@ type Response struct {
 // Code is the result of storing a record, one of the constants below.
 type Code = wire.Code
 
-// Results of storing a record.
+// Results of storing a record, one for each record of a Store.
 const (
 	Stored  = wire.Stored  // stored now, or this value or one of the same version was stored before
 	Invalid = wire.Invalid // the value is not valid under that key

@@ -64,7 +64,7 @@ type call struct {
 	records []int
 }
 
-// Call is a request to send to another node.
+// Call is a request that the caller of Poll has to send to another node.
 type Call struct {
 	// ID identifies the request; it is passed back to Answer or Fail.
 	ID      uint64
@@ -375,7 +375,7 @@ func (n *Node) Buckets() []int {
 	return out
 }
 
-// Tally counts the events of a node since its start.
+// Tally counts the events of a node since its start, for display and measurements.
 type Tally struct {
 	Sent, Answered, Failed, Soft int64
 	// Lookups of values: how many found one, how many did not, how many of both used a second path; the

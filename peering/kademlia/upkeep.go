@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Source returns the records that this node publishes.
+// Source returns the records that this node publishes, see Config.Mine. It must not block.
 type Source interface {
 	// Next returns at most n records with keys of from or more, in order of key. They must be valid for at
 	// least another Period.
@@ -40,7 +40,7 @@ type upkeep struct {
 const (
 	maxProbes    = 8 // most pings in flight
 	maxRefreshes = 3 // most lookups in flight that refresh buckets
-	// maxRegion bounds the records of one putRegion.
+	// maxRegion bounds the records of one putRegion; the next one continues behind them.
 	maxRegion = 4096
 )
 

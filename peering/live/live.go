@@ -21,7 +21,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// Seen is the result of one exchange of this portal with an agent.
+// Seen is the result of one exchange (a call or a probe) of this portal with an agent.
 type Seen struct {
 	Subject record.PortalID // the agent's portal, this one or another
 	Agent   string          // the agent's network id
@@ -43,7 +43,7 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Directory is the directory of agents. peering.Node implements it.
+// Directory connects a Service to the directory of agents. peering.Node implements it.
 type Directory interface {
 	// OwnLiveness calls yield for each published agent of this portal with the result of its last
 	// exchange, until yield returns false.

@@ -38,7 +38,7 @@ const (
 	fewPeers  = 8
 )
 
-// parcel is an encoded record and the number of portals to send it to.
+// parcel is an encoded record in the outbox and the number of portals to send it to.
 type parcel struct {
 	wire []byte
 	to   int
@@ -166,7 +166,8 @@ func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[r
 // maxBody is the largest request body that portals accept, in bytes.
 const maxBody = 256 << 10
 
-// splitBatches yields the records in batches that fit into one request.
+// splitBatches yields the records in batches of at most MaxRecords and about maxBody bytes, each for one
+// request.
 func splitBatches(wires [][]byte) func(yield func([][]byte) bool) {
 	return func(yield func([][]byte) bool) {
 		for from := 0; from < len(wires); {
@@ -230,7 +231,7 @@ func (s *Service) pullRecords(ctx context.Context, id record.PortalID, p peer) {
 	s.setCursor(id, c)
 }
 
-// maxCursors bounds the stored cursors.
+// maxCursors bounds the stored cursors; when it is reached all are dropped.
 const maxCursors = 20_000
 
 // pullPage requests the page of records after a number and stores them. next is the last number of the

@@ -251,7 +251,7 @@ func (s *subject) resizeShards(digits int) {
 	}
 }
 
-// draft is a report to sign for one shard.
+// draft is a report to sign for one shard; urgent ones are sent to other portals at once.
 type draft struct {
 	subject record.PortalID
 	shard   string

@@ -138,8 +138,8 @@ func (s *Service) handleAdmitted(res record.Result) {
 	}
 }
 
-// counts limits the attestations and fork proofs stored of each signing portal, because they live for a
-// year. The zero value is empty; it is safe for concurrent use.
+// counts limits the attestations and fork proofs stored of each signing portal, because they live
+// long. The zero value is empty; it is safe for concurrent use.
 type counts struct {
 	mu   sync.Mutex // guards held
 	held map[record.PortalID]map[record.Slot]bool

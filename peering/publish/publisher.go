@@ -29,7 +29,7 @@ type Source interface {
 	// AgentsByIDs returns those of the agents that exist and have an owner that is not disabled. Co-owners
 	// are left out.
 	AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
-	// AllAgents calls yield for each such agent until it returns false.
+	// AllAgents calls yield for each agent of an owner that is not disabled, until it returns false.
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
@@ -242,7 +242,8 @@ func (p *Publisher) spacing() time.Duration {
 	return min(max(p.headAt.Sub(p.busy)/calmFactor, minSpacing), maxSpacing)
 }
 
-// due returns the time of the next round.
+// due returns the time of the next round: at once for a new card or key, otherwise by the changes, the
+// lease and the last failure.
 func (p *Publisher) due(now time.Time) time.Time {
 	if !p.retryAt.IsZero() {
 		return p.retryAt

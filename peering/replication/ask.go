@@ -18,7 +18,7 @@ const (
 	// shortTimeout bounds requests with short answers, longTimeout requests for a page of a log.
 	shortTimeout = 10 * time.Second
 	longTimeout  = 30 * time.Second
-	// maxShort bounds a short answer, in bytes.
+	// maxShort bounds a short answer, such as a head with its card, in bytes.
 	maxShort = 256 << 10
 	// maxLong bounds a page of a log, in bytes: the limit for the sender plus one record.
 	maxLong = federation.MaxAnswer + 128<<10
@@ -94,7 +94,8 @@ func (s *Syncer) Met(portal record.PortalID) {
 	}
 }
 
-// refusedBy builds the error for an answer with an error status.
+// refusedBy builds the error for an answer with an error status. A body that cannot be decoded gives no
+// reason.
 func refusedBy(a *federation.Answer) *refusedError {
 	e := &refusedError{status: a.Status, after: a.RetryAfter()}
 	var v struct {

@@ -21,8 +21,7 @@ const (
 	// those that one sender named. The registry limits how often it looks up such portals.
 	maxHeard     = 1024
 	maxHeardFrom = 100
-	// heardLife is how long a hint is kept for a portal that is not registered yet; its head would be
-	// outdated later.
+	// heardLife is how long a hint is kept for a portal that is not registered yet.
 	heardLife = 10 * time.Minute
 )
 

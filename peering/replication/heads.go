@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSources bounds the remembered sources of one head.
+	// maxSources bounds the stored sources of one head; more are not needed to pull a log.
 	maxSources = 8
 	// enoughSources is the number of sources of a head that is sufficient: with fewer, other portals are
 	// asked for the head to find another source.
@@ -305,8 +305,7 @@ func (s *Syncer) listActive(ctx context.Context) (list []record.PortalID) {
 	return list
 }
 
-// staleKept is how long the agents of a portal are kept after its head has expired, because the portal may
-// return.
+// staleKept is how long the agents of a portal stay in the Replica after its head has expired.
 const staleKept = 7 * 24 * time.Hour
 
 // runUpkeep deletes the records of portals that are denied or have a head that expired more than staleKept

@@ -53,7 +53,7 @@ func (w *ownWatch) seeHead(ctx context.Context, claim *record.Record) {
 // takes at most newestWithin.
 func (s *Syncer) Newest(ctx context.Context) record.Version { return s.ownWatch.findNewest(ctx) }
 
-// findNewest implements Syncer.Newest.
+// findNewest implements Syncer.Newest by asking newestPeers random portals at the same time.
 func (w *ownWatch) findNewest(ctx context.Context) record.Version {
 	ctx, cancel := context.WithTimeout(ctx, newestWithin)
 	defer cancel()

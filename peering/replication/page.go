@@ -22,7 +22,7 @@ const (
 	maxChanged = 2048
 	// showBatch is how many records one call of Directory.Put passes.
 	showBatch = 1024
-	// maxSpans bounds the remembered spans of one log.
+	// maxSpans bounds the stored spans of one log; the oldest is dropped.
 	maxSpans = 64
 	// Omitted is the reason of a fault in the registry: a portal passed a log on without a record that the
 	// log's head proves to exist.
@@ -185,7 +185,8 @@ func (p *pull) takePage(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// noteSpan records the span of the log that was just taken, for blameOmissions.
+// noteSpan records the span of the log that the last answer covered, so that blameOmissions can find out
+// later whether it was complete.
 func (p *pull) noteSpan(after int64, more bool) {
 	sp := span{p.source, p.cover.Epoch, after, p.at.Seq}
 	if !more {

@@ -18,7 +18,7 @@ type peers struct {
 	all map[record.PortalID]*peer
 }
 
-// peer is the state of exchanges with one portal.
+// peer is the state of exchanges with one portal; peers.mu guards it.
 type peer struct {
 	met        bool // was seen reachable since the start
 	diffed     time.Time

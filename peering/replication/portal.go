@@ -95,7 +95,7 @@ func (a asked) mayAsk(id record.PortalID, now time.Time) bool {
 	return true
 }
 
-// overData is used in the state overQuota.
+// overData is used in the state overQuota; logged outlives it.
 type overData struct {
 	until time.Time // no pull is started before this time
 	// logged is true from the time the quota was exceeded until the log is complete, so that this is logged

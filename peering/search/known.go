@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxLooked bounds the portals in lookedUp; when it is full it is emptied.
+// maxLooked bounds the portals in lookedUp, which is emptied when it is full.
 const maxLooked = 1024
 
 // lookedUp caches the decoded cards and heads of portals that were asked. The zero value is ready; it is

@@ -16,7 +16,7 @@ const (
 	// lateFor is how long a portal may take to answer. A search waits less; a later answer is cached for
 	// the next equal search.
 	lateFor = 2500 * time.Millisecond
-	// maxMemo bounds the cached answers.
+	// maxMemo bounds the cached answers; beyond it arbitrary ones are dropped.
 	maxMemo = 512
 )
 

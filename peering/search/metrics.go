@@ -12,7 +12,7 @@ type metrics struct {
 	// searches is by outcome: "all" counts searches that asked at least one portal, "late" those of them that ended
 	// before all answered, "limited" those that asked fewer portals than they should.
 	searches *prometheus.CounterVec
-	// portals is by outcome: asked and answered, once for each search.
+	// portals counts portals by outcome (asked, answered in time), once for each search.
 	portals *prometheus.CounterVec
 }
 

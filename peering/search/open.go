@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxNoted bounds the cached agents of type opened.
+	// maxNoted bounds the agents in opened; beyond it arbitrary ones are dropped.
 	maxNoted = 1024
 	// openedFor is how long an agent that Open returned is not requested again.
 	openedFor = time.Minute

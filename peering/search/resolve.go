@@ -33,9 +33,9 @@ const (
 	// absentFor is how long the result "no such agent" is reused, failedFor how long a failed search is.
 	absentFor = time.Minute
 	failedFor = 5 * time.Second
-	// maxAbsent bounds the cached results of unsuccessful searches.
+	// maxAbsent bounds the cached results of unsuccessful searches; beyond it arbitrary ones are dropped.
 	maxAbsent = 4096
-	// maxSeeks bounds the searches that run at the same time.
+	// maxSeeks bounds the searches that run at the same time; further callers get an Unavailable error.
 	maxSeeks = 32
 	// maxMet is how many of the portals that claim to have the agent one search contacts.
 	maxMet = 3

@@ -25,14 +25,15 @@ import (
 const (
 	// maxAsked bounds the portals asked for one search, index portals included.
 	maxAsked = federation.MaxFound
-	// searchFor is how long a search waits for answers.
+	// searchFor is how long a search waits for answers. Later ones are cached for the next equal search.
 	searchFor = 800 * time.Millisecond
 	// A search waits softRTTs times the usual response time of a portal, and at least softLeast.
 	softLeast = 400 * time.Millisecond
 	softRTTs  = 8
 	// maxAnswer bounds an answer, in bytes; it has at most 20 records with their proofs.
 	maxAnswer = 512 << 10
-	// maxAsks bounds the requests of all searches that run at the same time.
+	// maxAsks bounds the requests of all searches that run at the same time. A search that exceeds it asks
+	// fewer portals and says so in its coverage.
 	maxAsks = 128
 )
 
@@ -46,7 +47,7 @@ type Config struct {
 	// Catalog lists the portals with agents that are not all held here, and turns records into agents for
 	// display.
 	Catalog *catalog.Catalog
-	// Summaries are the summaries by which portals are chosen.
+	// Summaries are the Bloom filters of other portals, by which the portals to ask are chosen.
 	Summaries *catalog.Summaries
 	// Syncer accepts the heads in answers.
 	Syncer Syncer

@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// ID identifies a node or a key.
+// ID identifies a node or a key: the digest of a portal's public key or of the text that the key stands
+// for.
 type ID [32]byte
 
 // Kind is the kind of a request; its value is encoded.
@@ -75,7 +76,7 @@ type Record struct {
 	Value []byte
 }
 
-// Request is a request of one node to another.
+// Request is a decoded request of one node to another. The fields that its Kind does not use are empty.
 type Request struct {
 	Kind Kind
 	// From is the signed address of the sender; empty if the receiver must not send it requests.
@@ -109,7 +110,8 @@ type Node struct {
 	Node []byte
 }
 
-// Response is the answer to a Request.
+// Response is a decoded answer to a Request. The fields that the Kind of the request does not use are
+// empty.
 type Response struct {
 	// Self is the signed address of the sender; empty if the request marked it as known.
 	Self  []byte
