@@ -7,10 +7,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// audience holds the agents that a message of a person addresses.
+// audience holds the agents that are asked for an answer to a message of a person; it may be empty.
 type audience struct {
 	agents []Member
-	// turn is the agent that answered in turn, in rooms where agents take turns.
+	// turn is the id of the agent chosen by SpeaksTurns, "" otherwise. The store saves it, so that the
+	// next message goes to the next agent.
 	turn string
 }
 
@@ -50,7 +51,7 @@ func audienceOf(me Member, members, agents []Member, text, portal string, quoted
 			return audience{agents: []Member{m}}, nil
 		}
 		if quoted.Sender.Kind != "agent" && quoted.Sender.ID != me.ID {
-			return a, nil // an answer to a person
+			return a, nil // A reply to another person's message asks no agent.
 		}
 	}
 	settings, spoke, err := set()
@@ -60,7 +61,8 @@ func audienceOf(me Member, members, agents []Member, text, portal string, quoted
 	return defaultAudience(agents, settings, spoke), nil
 }
 
-// defaultAudience chooses the agents that answer a message without an addressee.
+// defaultAudience applies the conversation's Speaks setting to a message without an addressee. spoke is
+// the id of the agent that answered the previous turn, "" for none.
 func defaultAudience(agents []Member, set Settings, spoke string) audience {
 	switch set.Speaks {
 	case SpeaksNobody:
@@ -82,9 +84,9 @@ func defaultAudience(agents []Member, set Settings, spoke string) audience {
 	return audience{}
 }
 
-// concerns reports whether an earlier message of the conversation is between an agent and the
-// asking member: by the agent, addressed to it, or about an answer of it. theirs are the seqs of
-// the agent's messages.
+// concerns reports whether m is part of the exchange between agent and asker: written by the agent,
+// addressed to the agent, or a reply to one of the agent's messages. theirs are the seqs of the agent's
+// messages. It decides what ShareOwn includes.
 func concerns(m Message, agent Member, asker Member, members, agents []Member, set Settings, portal string,
 	theirs map[int64]bool) bool {
 	if m.Sender.Kind == "agent" && m.Sender.ID == agent.ID {
@@ -100,8 +102,7 @@ func concerns(m Message, agent Member, asker Member, members, agents []Member, s
 	if theirs[m.Target] {
 		return true
 	}
-	// Messages of the asker without an addressee belong to the agent if the settings let it answer
-	// them.
+	// A message without an addressee counts if the conversation's settings would let the agent answer it.
 	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentionedMembers(members, text, portal)) > 0 ||
 		set.Speaks == SpeaksTurns {
 		return false

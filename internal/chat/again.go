@@ -11,9 +11,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// Regenerate asks the agent of an answer to give it once more. The new answer
-// takes the place of the old one, which stays readable. Work on the same
-// message that is still going on is stopped first.
+// Regenerate regenerates the answer seq: its agent is asked for another answer to the same message. The new
+// answer takes the place of the old one, which stays readable. Unfinished work of the agent on that
+// message is canceled first; a fault Unavailable if it does not stop within goWait.
 func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
 	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 	}
 	done, err := s.store.Ask(ctx, t)
 	if fault.Is(err, fault.Conflict) {
-		// The agent is at it: that goes no further, or has brought the answer
-		// to be replaced.
+		// The agent has an unfinished task for this message. That task is canceled; if it completed
+		// meanwhile, its answer is the one to replace.
 		if t.Replaces, err = s.letGo(ctx, t); err != nil {
 			return task.Task{}, err
 		}
@@ -79,10 +79,11 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 	return done, nil
 }
 
-// maxAgain bounds how many answers are followed to the newest one.
+// maxAgain bounds how many regenerated answers findAnswer follows, because each one costs a read of the store.
 const maxAgain = 1000
 
-// findAnswer is the newest form of an agent's answer.
+// findAnswer returns the newest answer in the chain of regenerated answers that begins at seq; a
+// Conflict fault if seq is not a finished answer of an agent.
 func (s *Service) findAnswer(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	for range maxAgain {
 		m, err := s.readMessage(ctx, me, id, seq)
@@ -100,13 +101,13 @@ func (s *Service) findAnswer(ctx context.Context, me Member, id string, seq int6
 }
 
 const (
-	// goWait is how long canceled work may take to end; agents stop within 500 ms.
+	// goWait is the longest wait for canceled work to end; agents stop within 500 ms.
 	goWait = 2 * time.Second
 	goTick = 20 * time.Millisecond
 )
 
-// letGo stops the agent's work on the message of t, waits until it has ended,
-// and returns which answer t then replaces.
+// letGo cancels the agent's tasks for the message of t, waits at most goWait until they are final, and returns the
+// seq of the answer that t replaces: t.Replaces, or a later one if a task completed before it was canceled.
 func (s *Service) letGo(ctx context.Context, t task.Task) (replaces int64, err error) {
 	list, err := s.store.ActiveTasks(ctx, t.ConversationID, "")
 	if err != nil {

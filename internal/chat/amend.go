@@ -45,8 +45,8 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq in
 	return s.appendAmendment(ctx, actor, m, Edit, parts, true)
 }
 
-// editedFiles checks the files of an edit; those the message holds already
-// stay as they are.
+// editedFiles returns the parts of an edit in their stored form. Parts with a URL that the message has
+// already are taken over unchanged; the files of the other parts are checked and stored.
 func (s *Service) editedFiles(ctx context.Context, actor ident.Actor, before, after []task.Part) ([]task.Part, error) {
 	after = slices.Clone(after)
 	for i, p := range after {
@@ -68,7 +68,8 @@ func equalParts(a, b task.Part) bool {
 		a.MediaType == b.MediaType && a.Filename == b.Filename && bytes.Equal(a.Metadata, b.Metadata)
 }
 
-// appendAmendment appends an event that changes a message and returns the changed message.
+// appendAmendment appends an edit, deletion or reaction (kind) for the message m and returns m as it is
+// afterwards. on is used by reactions only: true sets the emoji, false removes it.
 func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part,
 	on bool) (Message, error) {
 	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(),
@@ -86,9 +87,9 @@ func (s *Service) appendAmendment(ctx context.Context, actor ident.Actor, m Mess
 	return s.store.Message(ctx, m.ConversationID, m.Seq)
 }
 
-// DeleteMessage takes away the actor's own message, or as owner of the room anybody's,
-// with its earlier forms: its text is gone for good, that there was one stays.
-// Agents that work on it are stopped.
+// DeleteMessage deletes the actor's own message or, for an owner of the conversation, any message, with all its
+// earlier forms. The text cannot be restored; an empty entry stays, so that seq has no gap. Agents that
+// work on the message are stopped.
 func (s *Service) DeleteMessage(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
 	if err := checkWrite(actor); err != nil {
 		return Message{}, err
@@ -121,7 +122,7 @@ func (s *Service) DeleteMessage(ctx context.Context, actor ident.Actor, id strin
 	return now, nil
 }
 
-// React sets an emoji on a message, or takes it back.
+// React sets (on) or removes the actor's emoji on a message; a Conflict fault beyond MaxReactions different emoji.
 func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq int64, emoji string,
 	on bool) (Message, error) {
 	if err := checkWrite(actor); err != nil {

@@ -10,61 +10,56 @@ import (
 	"agentsite/internal/task"
 )
 
-// Ask is a question of a protocol endpoint's caller to one agent.
+// Ask is a question to one agent that arrives at a protocol endpoint (A2A, MCP, OpenAI).
 type Ask struct {
-	// Agent is its handle.
 	Agent string
-	// Context is the conversation that goes on, of which the agent must be a
-	// member; "" opens a new one of the caller and the agent.
+	// Context is the id of an existing conversation in which the agent must be a member; "" opens a new
+	// one of the caller and the agent.
 	Context string
-	// ClientID makes asking again in the same conversation harmless.
+	// ClientID makes a retry harmless: the same id in the same conversation returns the first result.
 	ClientID string
 	Parts    []task.Part
-	// Before is the earlier conversation as the caller reports it, stored as a first message that
-	// asks no agent; only for a new conversation.
+	// Before is the earlier conversation as the caller reports it. It is stored as a first message that
+	// asks no agent; only allowed for a new conversation.
 	Before string
-	// Title names a new conversation; "" calls it after the question.
+	// Title is the title of a new conversation; "" derives it from the question.
 	Title string
-	// TaskID, when set, is the task of the caller that waits for input, and
-	// that Parts are the input of; Context may then be "". Without it, the
-	// caller's task that waits in the conversation goes on, if there is one.
+	// TaskID is the id of a waiting task of the caller that gets Parts as its input; Context may then be "". If it is
+	// "", a task of the caller that waits in the conversation is continued, if there is one.
 	TaskID string
-	// Face is the door the question came through.
+	// Face names the protocol endpoint that received the question.
 	Face string
-	// Wait means that the caller need not know of the task before it has ended or waits for input.
-	// An agent that answers at once may then be asked before anything is stored, and question and
-	// answer are stored together.
+	// Wait means that the caller need not know of the task before it has ended or waits for input. An instant agent
+	// may then be asked before anything is stored, and question and answer are stored in one transaction.
 	Wait bool
-	// Via lists the agents whose work led to the question, as the caller claims. None of them is
-	// asked again, and no agent at all when the chain is too long: the fault has task.ErrLoop.
+	// Via lists the agents whose work led to the question, as the caller claims. An agent in the list is
+	// not asked again, and no agent is asked if the list is too long; the fault then has task.ErrLoop.
 	Via task.Chain
-	// Budget bounds the work that the question may cause, as the caller claims. A used-up budget
-	// is a fault with task.ErrBudget.
+	// Budget limits the work that the question may cause, as the caller claims. If nothing is left, the
+	// fault has task.ErrBudget.
 	Budget task.Budget
-	// Once makes a repeated question harmless without a Context, too: a ClientID that the caller
-	// gave the agent before leads to the conversation it opened then, while that exists.
+	// Once makes a retry harmless even without a Context: a ClientID that the caller sent to the agent
+	// before returns to the conversation that was opened then, if that still exists.
 	Once bool
 }
 
-// Asked is the result of an Ask.
+// Asked is the result of Service.Ask.
 type Asked struct {
 	ConversationID string
-	// Task is the work on the question as it was submitted or, with Wait or
-	// Repeat, as it is now.
+	// Task is the task of the question: as submitted or, with Wait or Repeat, in its current state.
 	Task task.Task
-	// Said is the question and the answer, where the task ended at once.
+	// Said holds the question and the answer if the task ended at once; otherwise nil.
 	Said []Message
-	// Seq is the message that holds the question: answers come after it.
+	// Seq is the seq of the question's message; answers have greater ones.
 	Seq int64
-	// Repeat is true when the client id was seen before in the conversation:
-	// then nothing was asked, and the rest is of the first time.
+	// Repeat is true when the client id was seen before in the conversation: nothing was asked, and the
+	// other fields describe the first call.
 	Repeat bool
 }
 
-// Ask sends one question to one agent, even if the text mentions others. It creates an ordinary
-// conversation of the caller. It returns once the question is on disk. A missing agent or
-// conversation and one of another caller give the same NotFound fault; a TaskID that does not wait
-// for input is a Conflict.
+// Ask sends a question to one agent, even if the text mentions others, in an ordinary conversation of the caller. It
+// returns after the question is stored durably. A missing agent or conversation, and one of another caller, give the
+// same NotFound fault; a TaskID that does not wait for input is a Conflict fault.
 func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, error) {
 	if err := checkWrite(actor); err != nil {
 		return Asked{}, err
@@ -102,7 +97,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	return s.postQuestion(ctx, actor, a.Context, d)
 }
 
-// askAnew opens a conversation with the question, both or neither.
+// askAnew stores a conversation and its first question in one transaction, so that neither is stored alone.
 func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
 	ref, err := s.findAgent(ctx, actor, a.Agent)
 	if err != nil {
@@ -136,7 +131,8 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err := s.limits.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
-	if actor.IsVisitor() { // rooms of visitors are counted separately
+	// allowRoom counts a visitor's conversation in a limit of its own, so the question is counted here.
+	if actor.IsVisitor() {
 		if err := s.limits.limitRate(actor); err != nil {
 			return Asked{}, err
 		}
@@ -159,7 +155,8 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		}
 	}
 	done, err := s.store.CreateAsking(ctx, room, said, p, first)
-	if before, again := errors.AsType[*AskedBefore](err); again { // of several at once, one is the first
+	// Of several equal requests at the same time, only the first creates a conversation.
+	if before, again := errors.AsType[*AskedBefore](err); again {
 		return s.askOnce(ctx, actor, a, before.ConversationID)
 	}
 	if err != nil {
@@ -170,7 +167,8 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	return askedOf(done), nil
 }
 
-// askOnce asks in the conversation that the same question opened before.
+// askOnce repeats a question in conversationID, which an earlier question with the same ClientID created. The store
+// then returns the first result. A Conflict fault if the actor has left that conversation.
 func (s *Service) askOnce(ctx context.Context, actor ident.Actor, a Ask, conversationID string) (Asked, error) {
 	a.Context, a.Once = conversationID, false
 	done, err := s.Ask(ctx, actor, a)
@@ -203,7 +201,7 @@ func askedOf(done Posted) Asked {
 	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
 }
 
-// visitorKind returns the kind of a visitor, "" for an actor with an account.
+// visitorKind returns the kind of a visitor (guest or portal), "" for an actor with an account.
 func visitorKind(kind string) string {
 	if kind == string(ident.Guest) || kind == string(ident.Portal) {
 		return kind
@@ -213,8 +211,8 @@ func visitorKind(kind string) string {
 
 func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }
 
-// Task returns a task the actor asked for. Access to conversations is enough, because it belongs
-// to asking.
+// Task returns a task that the actor asked for. The right to read conversations is enough, because the
+// task belongs to the question the actor asked.
 func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
 	if err := checkRead(actor); err != nil {
 		return task.Task{}, err
@@ -230,8 +228,8 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 	return t, err
 }
 
-// StopTask cancels a task the actor asked for; one that has ended stays as it is. It does not wait
-// until the agent has stopped.
+// StopTask cancels a task that the actor asked for; a task in a final state stays as it is. It does not
+// wait until the agent has stopped.
 func (s *Service) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
 	if err := checkWrite(actor); err != nil {
 		return err

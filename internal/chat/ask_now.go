@@ -9,18 +9,17 @@ import (
 	"agentsite/internal/task"
 )
 
-// Instant is agents that answer at once from the question alone: without a
-// network, a model or anything they would change.
+// Instant runs agents that answer at once from the question alone, without network, model or side effects.
 type Instant interface {
-	// AnswerNow returns the immediate answer of the task's agent to the message. ok is false if
-	// the agent gives none or not quickly: then the task runs as usual, and nothing has changed.
+	// AnswerNow returns the immediate answer of the task's agent to m. If ok is false, the agent has
+	// none or is too slow: nothing has changed, and the runtime runs the task as usual.
 	AnswerNow(ctx context.Context, t task.Task, m Message) (r task.Result, ok bool)
 }
 
-// askNow asks an agent that answers at once and stores the conversation with question and answer.
-// The caller learns of both only once they are on disk, so a crash loses nothing that was
-// acknowledged. Readers cannot see that the answer was made first. ok is false if the agent must
-// be asked the usual way: it took too long, needs input, or its answer would cause more work.
+// askNow runs an instant agent and stores the conversation with question and answer in one transaction.
+// It returns after both are stored durably, so a crash loses nothing that was acknowledged. The stored
+// rows are the same as for a task of the runtime. ok is false if the runtime must run the task: the
+// agent was too slow, needs input, or its answer would ask other agents.
 func (s *Service) askNow(ctx context.Context, room Conversation, p Post,
 	first *FirstAsk) (out Asked, ok bool, err error) {
 	if s.cfg.Instant == nil || len(p.Ask) != 1 {

@@ -8,15 +8,15 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxBranch bounds the messages copied to a branch, counted from the last one. branchPages bounds
-// the pages read to find them, because events also take up seqs.
+// maxBranch is the number of messages copied to a branch, the newest ones. branchPages is the number of
+// pages read to find them, because events and edits fill pages too.
 const (
 	maxBranch   = 2000
 	branchPages = 100
 )
 
-// Branch creates a conversation of the actor with the messages of this one that they see up to
-// seq, and with its agents.
+// Branch creates a conversation of the actor with a copy of the messages up to seq that the actor sees,
+// and with those of its agents that the actor may use.
 func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq int64) (Conversation, error) {
 	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
@@ -52,7 +52,7 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	for _, m := range from.Agents() {
 		ref, err := s.findAgent(ctx, actor, m.Handle)
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
-			continue // not for them, or not any more
+			continue // The agent no longer exists, or the actor may not use it.
 		}
 		if err != nil {
 			return Conversation{}, err
@@ -71,9 +71,9 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	return s.readShownRoom(ctx, actor, room.ID)
 }
 
-// namedBefore reports whether a conversation is called by a message before
-// those of the copy. The copy could never lose that text. The message is looked
-// for among the first ones.
+// namedBefore reports whether the conversation's title comes from a message older than the copied ones.
+// The branch must not take over such a title: deleting that message could not remove its text from the
+// branch. Only the first 50 messages are searched.
 func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Message) (bool, error) {
 	end := c.LastSeq + 1
 	if len(copied) > 0 {
@@ -102,8 +102,8 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 	return false, nil
 }
 
-// copyMessages returns the messages after from and up to upTo in their present form, for a new
-// conversation; seqs are those of the old one.
+// copyMessages returns the messages with from < seq <= upTo in their present form, for a branch. They
+// keep the seqs of the old conversation; the store assigns new ones.
 func (s *Service) copyMessages(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
 	var list []Message // newest first
 	before := upTo + 1

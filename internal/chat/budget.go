@@ -9,21 +9,21 @@ import (
 	"agentsite/internal/task"
 )
 
-// longestWork bounds the time of the work that one message causes on other portals.
+// longestWork is the longest duration of the work at other portals that one message may cause.
 const longestWork = 15 * time.Minute
 
-// Allowance returns the budget for a task's work at another portal: the budget of the question,
-// within the limits of the conversation. It is for the runtime.
+// Allowance returns the budget for a task's work at another portal: the budget of the question, within
+// the limits of the conversation. The runtime calls it before the request.
 func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {
 		return task.Budget{}, err
 	}
-	// The answer itself is one of the room's, and so are those before it.
+	// Each answer of the chain so far (t.Hop) and the answer of this task count as one turn.
 	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
 }
 
-// checkBudget refuses a question if its budget leaves nothing for an answer.
+// checkBudget returns a fault with task.ErrBudget if a set budget has no time or too few bytes left.
 func checkBudget(b task.Budget, parts []task.Part) error {
 	if !b.IsSet() {
 		return nil

@@ -1,7 +1,6 @@
-// Package chat holds conversations: people and agents in one room, a transcript whose messages
-// carry a dense seq and a hash chain, and live readers that lose nothing. It decides on read and
-// write access and on the addressees of a message; it knows nothing of SQL, sockets or the way an
-// agent answers.
+// Package chat holds conversations: people and agents in one room, a transcript whose messages carry a dense seq and
+// a hash chain, and live readers that lose nothing. It decides on read and write access and on the addressees of a
+// message; it knows nothing of SQL, sockets or the way an agent answers.
 package chat
 
 import (
@@ -12,7 +11,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of sent content. Stored text is never cut silently.
+// Limits on sent content, in bytes unless the name says otherwise. Content beyond a limit is refused;
+// stored text is never cut silently.
 const (
 	MaxTextBytes      = 64 << 10 // one message of an account
 	MaxGuestTextBytes = 16 << 10 // one message of a guest
@@ -21,16 +21,16 @@ const (
 	MaxMembers        = 50
 	MaxClientID       = 200
 	MaxEmojiBytes     = 32
-	MaxReactions      = 20        // different ones on one message
+	MaxReactions      = 20        // different emoji on one message
 	MaxAnswerBytes    = 256 << 10 // one message of an agent
 )
 
-// Kind is the kind of a message.
+// Kind is the kind of a transcript entry.
 type Kind string
 
-// Text is a message with content; Event is a line about the room (joined, left, renamed, a task
-// that ended without an answer). The others change how the message they target is shown and are no
-// lines of their own: Edit holds its new parts, Unsaid deletes it, React sets or removes an emoji.
+// Text is a message with content. Event is a line about the conversation (joined, left, renamed, a task
+// that ended without an answer). The other kinds change how the message in Target is shown and are not
+// shown themselves: Edit holds its new parts, Unsaid deletes it, React sets or removes an emoji.
 const (
 	Text   Kind = "text"
 	Event  Kind = "event"
@@ -39,17 +39,17 @@ const (
 	React  Kind = "react"
 )
 
-// Amends reports whether messages of the kind are about another one only.
+// Amends reports whether entries of the kind only change how another message is shown.
 func (k Kind) Amends() bool { return k == Edit || k == Unsaid || k == React }
 
-// Sender is the author of a message, as recorded at that time.
+// Sender is the author of a message, with the handle at the time of writing.
 type Sender struct {
-	Kind   string // person, operator, guest, agent, system
+	Kind   string // person, guest, agent or system
 	ID     string
 	Handle string
 }
 
-// Message is one entry of a transcript.
+// Message is one entry of a transcript. Later entries amend it; only a deletion removes its content.
 type Message struct {
 	ConversationID string
 	Seq            int64
@@ -58,35 +58,34 @@ type Message struct {
 	Sender         Sender
 	Kind           Kind
 	Parts          []task.Part
-	// TaskID is the task that this message asks for (of a caller) or answers (of an agent).
-	// TaskState is the final state of an answered task.
+	// TaskID is the task that this message asks for (message of a caller) or answers (message of an
+	// agent). TaskState is the final state of an answered task, empty otherwise.
 	TaskID    string
 	TaskState task.State
-	// Reason explains a TaskState other than completed.
+	// Reason explains a TaskState other than completed, for readers.
 	Reason string
-	// Target is the seq of the message this one is about, 0 for none: of a
-	// Text of a person the one it quotes, of an answer that was asked for
-	// again the one it takes the place of.
+	// Target is the seq of another message, 0 for none: for a Text of a person the quoted message, for a
+	// regenerated answer the answer that it replaces, for an amendment the amended message.
 	Target    int64
 	CreatedAt time.Time
-	// Hash chains the transcript: see Chain.
+	// Hash is the hash of this entry and all before it, see Chain.
 	Hash []byte
-	// Now is the present state of the message. Messages are read with it and with their present
-	// parts; the hash chain does not cover it.
+	// Now is the state of the message after later edits, reactions, deletion and regeneration. The store
+	// fills it in on reading, together with the present Parts; the hash chain does not cover it.
 	Now Now
 }
 
-// Now is the present state of a message.
+// Now is the state of a message after the later events about it.
 type Now struct {
-	// EditSeq is the message that holds its present parts, 0 for its first parts; EditedAt is the
-	// time of that edit.
+	// EditSeq is the seq of the newest edit, which holds the present parts, 0 if the message was never
+	// edited; EditedAt is the time of that edit.
 	EditSeq  int64
 	EditedAt time.Time
-	// UnsaidAt is the time of the deletion and By its actor; the parts of a deleted message are
-	// empty.
+	// UnsaidAt is the time of the deletion, zero if the message is not deleted, and By is the actor who
+	// deleted it. A deleted message has no parts.
 	UnsaidAt time.Time
 	UnsaidBy string
-	// NewerSeq is the answer that was given in its place, 0 for none.
+	// NewerSeq is the seq of the regenerated answer that replaces this one, 0 for none.
 	NewerSeq  int64
 	Reactions []Reaction
 }
@@ -97,10 +96,10 @@ type Reaction struct {
 	By    []Reactor
 }
 
-// Reactor is a member that set a reaction.
+// Reactor is a member that set a reaction, with the handle at present.
 type Reactor struct{ Kind, ID, Handle string }
 
-// Conversation is one room.
+// Conversation is one conversation as the asking member sees it.
 type Conversation struct {
 	ID        string
 	Title     string
@@ -110,43 +109,41 @@ type Conversation struct {
 	LastSeq  int64
 	Members  []Member
 	Settings Settings
-	// BranchedFrom and BranchedSeq name the conversation and message that this one was copied up
-	// to.
+	// BranchedFrom and BranchedSeq name the conversation and message that this one was copied up to.
 	BranchedFrom string
 	BranchedSeq  int64
-	// Mine holds the personal settings of the asking member.
+	// Mine holds the personal settings of the asking member for this conversation.
 	Mine Mine
-	// ReadSeq is how far the asking member has read.
+	// ReadSeq is the seq of the last message that the asking member has read.
 	ReadSeq int64
-	// Unread is how many texts of others the asking member has not read, at
-	// most MaxUnread; only set in lists.
+	// Unread is how many texts of others the asking member has not read, at most MaxUnread; only set in lists.
 	Unread int
 	// Snippet is the beginning of the last text; only set in lists.
 	Snippet string
 }
 
-// MaxUnread is where counting ends.
+// MaxUnread is the greatest value of Conversation.Unread: counting stops there, because the exact number
+// of many unread messages is not shown.
 const MaxUnread = 100
 
-// Settings are the room settings, chosen by its owner.
+// Settings are the settings of a conversation, chosen by its owners.
 type Settings struct {
 	// Speaks selects the agent that answers a message without an addressee.
 	Speaks Speaks
-	// SpeakerID is the agent of SpeaksAgent.
+	// SpeakerID is the id of the chosen agent if Speaks is SpeaksAgent.
 	SpeakerID string
 	// Past selects the earlier messages that new members see.
 	Past Past
-	// Hops, Turns and Budget bound the work of agents for one message of a person: the length of a
-	// chain of mentions, the number of answers in all, and their bytes.
+	// Hops, Turns and Budget limit the work of agents for one message of a person: the length of a chain
+	// of mentions, the number of answers, and the total bytes of the answers.
 	Hops, Turns, Budget int
 }
 
 // Speaks is the rule for messages without an addressee.
 type Speaks string
 
-// SpeaksAlone lets the agent answer if it is the only one, which is where
-// rooms begin; SpeaksNobody none; SpeaksAgent the chosen one; SpeaksTurns one
-// after the other.
+// SpeaksAlone, the default, lets an agent answer if it is the only agent in the conversation; SpeaksNobody lets none
+// answer; SpeaksAgent selects Settings.SpeakerID; SpeaksTurns selects the agents in rotation.
 const (
 	SpeaksAlone  Speaks = "alone"
 	SpeaksNobody Speaks = "nobody"
@@ -154,16 +151,16 @@ const (
 	SpeaksTurns  Speaks = "turns"
 )
 
-// Past is a rule for the earlier messages that a new member sees.
+// Past selects the messages from before joining that a new member sees.
 type Past string
 
-// PastAll shows all messages, PastNothing only those after joining.
+// PastAll shows all earlier messages, PastNothing only those after joining.
 const (
 	PastAll     Past = "all"
 	PastNothing Past = "nothing"
 )
 
-// DefaultSettings are those of a new room, Limits the greatest there are.
+// DefaultSettings are the settings of a new conversation; MaxSettings are the greatest allowed values.
 var (
 	DefaultSettings = Settings{Speaks: SpeaksAlone, Past: PastAll, Hops: 3, Turns: 8, Budget: 256 << 10}
 	MaxSettings     = Settings{Hops: 10, Turns: 50, Budget: 2 << 20}
@@ -172,39 +169,41 @@ var (
 // Mine holds the personal settings of one member for a conversation.
 type Mine struct {
 	Role     string
-	FromSeq  int64 // sees only messages after it
+	FromSeq  int64 // The member sees only messages with a greater seq.
 	Pinned   bool
 	Archived bool
 	Notify   Notify
 }
 
-// Notify selects the messages that a member is notified of.
+// Notify selects the messages of which a member gets notifications.
 type Notify string
 
-// NotifyAll is of every text, NotifyMentions of those that name them.
+// NotifyAll selects every text, NotifyMentions only texts that mention the member.
 const (
 	NotifyAll      Notify = ""
 	NotifyMentions Notify = "mentions"
 	NotifyNothing  Notify = "nothing"
 )
 
-// The roles of members. A Reader may read and react, but not post.
+// The roles of members. A reader may read and react, but not post.
 const (
 	RoleOwner  = "owner"
 	RoleMember = "member"
 	RoleReader = "reader"
 )
 
-// Member is a person or agent in a room. The row stays when the member leaves.
+// Member is a person or agent in a conversation. The row stays after the member left, so that
+// transcripts can name the author.
 type Member struct {
-	Kind   string // person, guest, agent
+	Kind   string // person, guest or agent
 	ID     string
 	Handle string
-	Role   string // see RoleOwner; agents are members
-	// FromSeq is the message after which they see the conversation.
+	Role   string // RoleOwner, RoleMember or RoleReader; agents have RoleMember
+	// FromSeq: the member sees only messages with a greater seq.
 	FromSeq int64
 	ReadSeq int64
-	// Remote is set for agents that receive text outside this portal, with the receiving host.
+	// Remote is the host that receives the text for an agent outside this portal; empty for local agents
+	// and for people.
 	Remote string
 }
 
@@ -219,7 +218,7 @@ func (c Conversation) Private() bool {
 	return n < 2
 }
 
-// Agents returns the members that are agents.
+// Agents returns the members that are agents, in the order of Members.
 func (c Conversation) Agents() []Member {
 	var out []Member
 	for _, m := range c.Members {
@@ -230,8 +229,8 @@ func (c Conversation) Agents() []Member {
 	return out
 }
 
-// ChainEntry holds the fields of one message that the hash chain covers. Body is hashed on its own
-// so that a later removal of the text leaves the chain verifiable.
+// ChainEntry holds the fields of one message that the hash chain covers. The body enters as its own
+// hash, so that the chain stays verifiable after the text is deleted.
 type ChainEntry struct {
 	Seq        int64
 	ID         string
@@ -244,8 +243,8 @@ type ChainEntry struct {
 	TaskState    string
 	Reason       string
 	Target       int64
-	CreatedAt    int64 // ms
-	// Body, or its SHA-256 once the body was taken away.
+	CreatedAt    int64 // milliseconds since 1970
+	// body, or its SHA-256 once the body was deleted
 	Body     []byte
 	BodyHash []byte
 }
@@ -272,7 +271,7 @@ func Chain(prev []byte, e ChainEntry) []byte {
 	}
 	if e.Target == 0 {
 		h.Write([]byte("agentsite/transcript/1"))
-	} else { // the first release had no targets
+	} else { // Entries of the first release have no target, and their hashes must stay valid.
 		h.Write([]byte("agentsite/transcript/2"))
 		num(e.Target)
 	}

@@ -9,7 +9,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Create opens a conversation of the actor with the named agents and people.
+// Create opens a conversation of the actor with the named agents and people. A NotFound fault if a
+// handle is unknown or the actor may not see it.
 func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, handles []string) (Conversation, error) {
 	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
@@ -37,14 +38,14 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 	return room, s.store.CreateConversation(ctx, room, nil, nil)
 }
 
-// emptyRoom returns a conversation with the actor as owner and only member.
+// emptyRoom returns a new conversation, not stored yet, with the actor as owner and only member.
 func emptyRoom(actor ident.Actor, title string) Conversation {
 	now := clock.Now()
 	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings, Mine: Mine{Role: RoleOwner},
 		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: senderOf(actor).Handle, Role: RoleOwner}}}
 }
 
-// findMember finds the member for a handle, with the actor's rights.
+// findMember resolves a handle to an agent or person that the actor may talk to; else a NotFound fault.
 func (s *Service) findMember(ctx context.Context, actor ident.Actor, handle string) (Member, error) {
 	a, err := s.findAgent(ctx, actor, handle)
 	if err == nil {
@@ -66,8 +67,8 @@ func (s *Service) findMember(ctx context.Context, actor ident.Actor, handle stri
 	return Member{}, err
 }
 
-// memberAgent finds an agent of a conversation that the actor may talk to: that
-// one, not another that goes by its name now.
+// memberAgent finds the agent m of a conversation, if the actor may talk to it. A NotFound fault if the
+// handle now belongs to an agent with another id.
 func (s *Service) memberAgent(ctx context.Context, actor ident.Actor, m Member) (AgentRef, error) {
 	a, err := s.findAgent(ctx, actor, m.Handle)
 	if err == nil && a.ID != m.ID {
@@ -76,7 +77,7 @@ func (s *Service) memberAgent(ctx context.Context, actor ident.Actor, m Member) 
 	return a, err
 }
 
-// findAgent finds an agent the actor may talk to.
+// findAgent resolves a handle to an agent that the actor may talk to; else a NotFound or Forbidden fault.
 func (s *Service) findAgent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error) {
 	a, err := s.directory.Agent(ctx, actor, handle)
 	if err == nil && actor.Kind == ident.Guest && !a.Public {

@@ -13,8 +13,9 @@ import (
 
 func (s Share) isValid() bool { return s == ShareAll || s == ShareOwn || s == ShareNothing }
 
-// discloseTo returns the share of the conversation that goes to each of the agents that a draft
-// addresses, and the disclosures about them that the sender has seen with the draft.
+// discloseTo decides for each addressed agent on another host whether the sender knows that host. shares has, by
+// agent id, the part of the conversation that may be sent; told are the disclosures that are new with this draft and
+// are to be stored. With MustTell, an agent without a disclosure is a Conflict fault.
 func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft, agents []AgentRef) (shares map[string]Share, told []Disclosure, err error) {
 	var ids []string
 	for _, a := range agents {
@@ -42,7 +43,8 @@ func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft, ag
 			return n.String() == a.Handle
 		})
 		share := d.Share
-		if share == "" { // also when the agent moved: a restricted share stays restricted
+		// The earlier choice also holds when the agent moved to another host: a restricted share stays restricted.
+		if share == "" {
 			share = known.Share
 		}
 		if share == "" {
@@ -62,7 +64,8 @@ func (s *Service) discloseTo(ctx context.Context, actor ident.Actor, d Draft, ag
 	return shares, told, nil
 }
 
-// toldOf returns the disclosures of a draft about agents that it does not address.
+// toldOf returns the disclosures that the draft confirms for agents it does not address. They are stored
+// too, so that the sender is asked only once.
 func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known []Disclosure) ([]Disclosure, error) {
 	var rest []Member
 	for _, h := range d.Told {
@@ -89,7 +92,7 @@ func (s *Service) toldOf(ctx context.Context, d Draft, members []Member, known [
 	return out, nil
 }
 
-// errUntold names the agents that need a disclosure before text goes to them.
+// errUntold returns a Conflict fault, field "told", that lists the agents and the hosts that would receive the text.
 func errUntold(agents []AgentRef) error {
 	var where []string
 	for _, a := range agents {
@@ -100,7 +103,7 @@ func errUntold(agents []AgentRef) error {
 		Fields: map[string]string{"told": list}}
 }
 
-// storeDisclosures stores the disclosures that the actor has seen.
+// storeDisclosures saves the disclosures that the actor has confirmed, for later messages.
 func (s *Service) storeDisclosures(ctx context.Context, actor ident.Actor, told []Disclosure) error {
 	for _, d := range told {
 		if err := s.store.Disclose(ctx, memberKind(actor), actor.ID, d); err != nil {
@@ -110,8 +113,8 @@ func (s *Service) storeDisclosures(ctx context.Context, actor ident.Actor, told 
 	return nil
 }
 
-// Disclosures returns the actor's disclosures for the agents of the conversation that receive text
-// outside this portal, in the order of the members.
+// Disclosures lists the agents of the conversation that receive text outside this portal, in the order
+// of the members, with the actor's disclosure for each; ToldAt is zero if there is none.
 func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string) ([]Disclosure, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -151,8 +154,8 @@ func (s *Service) Disclosures(ctx context.Context, actor ident.Actor, id string)
 	return out, nil
 }
 
-// Disclose records that the actor has seen the host that receives their text to an agent of the
-// conversation, and their choice of the share.
+// Disclose records that the actor has confirmed the host that receives the text for an agent of the
+// conversation, with the share of the conversation that may be sent.
 func (s *Service) Disclose(ctx context.Context, actor ident.Actor, id, agent string, share Share) error {
 	if err := checkWrite(actor); err != nil {
 		return err

@@ -5,22 +5,23 @@ import (
 	"unicode/utf8"
 )
 
-// isEmoji reports whether a text is one emoji: a picture character with its modifiers and joined
-// characters, a flag, or a keycap. It need not know all emoji; it only has to refuse words.
+// isEmoji reports whether a text is one emoji: a picture with its modifiers and joined pictures, a flag,
+// or a keycap. It may accept a few invalid sequences; its purpose is to refuse words as reactions.
 func isEmoji(s string) bool {
 	if s == "" || len(s) > MaxEmojiBytes || !utf8.ValidString(s) {
 		return false
 	}
 	const joiner, keycap, picture = 0x200D, 0x20E3, 0xFE0F
 	r := []rune(s)
-	if len(r) >= 2 && r[len(r)-1] == keycap { // 1, #, * and so on in a box
+	// keycap emoji: a digit, # or *, an optional variation selector, and U+20E3
+	if len(r) >= 2 && r[len(r)-1] == keycap {
 		return len(r) <= 3 && (r[0] >= '0' && r[0] <= '9' || r[0] == '#' || r[0] == '*') && (len(r) == 2 || r[1] == picture)
 	}
 	flag := func(c rune) bool { return c >= 0x1F1E6 && c <= 0x1F1FF }
 	if flag(r[0]) {
 		return len(r) == 2 && flag(r[1])
 	}
-	base := false // a picture was there, which a joiner must follow
+	base := false // The previous rune is a picture or a modifier of it; a joiner is valid only there.
 	for _, c := range r {
 		switch {
 		case c == joiner:

@@ -18,15 +18,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// FileKeyLife is how long an address of a file that was given to an agent
-// opens it.
+// FileKeyLife is the validity of a file address that was given to an agent.
 const FileKeyLife = time.Hour
 
-// FileKeyParam is the query parameter of that address that holds the key.
+// FileKeyParam is the query parameter that holds the key in such a file address.
 const FileKeyParam = "key"
 
-// fileKey lets its holder read one file of one conversation, of messages
-// after from and up to upTo, until it ends.
+// fileKey returns a signed key for one file. Its holder may read the file until the given time, as long
+// as a message of the conversation with from < seq <= upTo refers to it.
 func (s *Attachments) fileKey(hash, conversationID string, from, upTo int64, until time.Time) string {
 	claim := fmt.Sprintf("%d.%s.%d.%d", until.Unix(), conversationID, from, upTo)
 	return claim + "." + base64.RawURLEncoding.EncodeToString(s.signClaim(hash, claim))
@@ -38,8 +37,8 @@ func (s *Attachments) signClaim(hash, claim string) []byte {
 	return h.Sum(nil)
 }
 
-// OpenByKey returns a file for whoever holds a key that was given out with its
-// address. The caller closes the content.
+// OpenByKey returns a file for the holder of a key made by fileKey; no login is needed. A NotFound fault
+// if the key is invalid or expired. The caller closes the content.
 func (s *Attachments) OpenByKey(ctx context.Context, hash, key string) (File, io.ReadSeekCloser, error) {
 	i := strings.LastIndexByte(key, '.')
 	if !validHash(hash) || i < 0 || len(key) > 200 {
@@ -63,8 +62,8 @@ func (s *Attachments) OpenByKey(ctx context.Context, hash, key string) (File, io
 	return s.openFound(ctx, f, err)
 }
 
-// ForTask opens the files that a task's agent may read: those of the
-// messages that its caller sees, up to the one it is asked about.
+// ForTask returns the files that a task's agent may read: those of the messages that the task's caller
+// sees, up to the message it is asked about.
 func (s *Attachments) ForTask(t task.Task) task.Files { return taskFiles{s, t} }
 
 type taskFiles struct {
@@ -99,8 +98,7 @@ func (f taskFiles) Address(ctx context.Context, url string) (string, error) {
 	return f.s.url + FileURL(hash) + "?" + FileKeyParam + "=" + key, nil
 }
 
-// find reads the hash of a part's URL and from where the caller sees the
-// conversation.
+// find returns the file hash in a part's URL, and the seq after which the task's caller sees messages.
 func (f taskFiles) find(ctx context.Context, url string) (hash string, from int64, err error) {
 	hash, ok := fileHash(url)
 	if !ok {
@@ -113,12 +111,13 @@ func (f taskFiles) find(ctx context.Context, url string) (hash string, from int6
 	return hash, asker.FromSeq, nil
 }
 
-// memberStore reads the members of conversations.
+// memberStore is the part of the store that findAsker needs.
 type memberStore interface {
 	Members(ctx context.Context, conversationID string) ([]Member, error)
 }
 
-// findAsker returns the member that a task works for, and all members of the conversation.
+// findAsker returns the member that a task works for, and all members of the conversation; a NotFound
+// fault if the asker has left.
 func findAsker(ctx context.Context, store memberStore, t task.Task) (Member, []Member, error) {
 	list, err := store.Members(ctx, t.ConversationID)
 	if err != nil {

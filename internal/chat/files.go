@@ -20,7 +20,7 @@ func errNoFile() error {
 	return fault.New(fault.NotFound, "There is no such file, or it is not for you to see.")
 }
 
-// bounds are the upload limits of a sender: for one file, for all together, and for one day.
+// bounds are the upload limits of a sender in bytes: for one file, for all files, and for a day.
 type bounds struct {
 	size, quota int64
 	daily       []limit.Allowance
@@ -36,14 +36,14 @@ func fileBounds(actor ident.Actor) bounds {
 	return bounds{MaxFileBytes, FileQuota, []limit.Allowance{{Name: actor.ID, Most: 2 * FileQuota}}}
 }
 
-// Attachments are the files of messages: their upload, their download with the rights of messages, and previews.
+// Attachments stores, serves and previews files, with the access rights of the messages that refer to them.
 type Attachments struct {
 	store    attachmentStore
 	limits   *rateLimits
-	url      string // of the portal, without a trailing slash
-	key      []byte // signs the addresses of files for agents
+	url      string // the portal's URL, without a trailing slash
+	key      []byte // HMAC key for the file addresses given to agents
 	previews *picture.Cache
-	drawing  chan struct{} // capacity 1: the goroutine that draws a preview holds it
+	drawing  chan struct{} // capacity 1: held while a preview is drawn
 	sent     limit.Uploads
 }
 
@@ -53,8 +53,7 @@ type attachmentStore interface {
 	LinkByHash(ctx context.Context, secretHash string) (Link, error)
 }
 
-// Put stores a file of the actor, which a message may then hold as a part whose URL is FileURL
-// of its hash.
+// Put stores a file of the actor. Parts of the actor's messages may then refer to it by FileURL of its hash.
 func (s *Attachments) Put(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
 	if err := checkWrite(actor); err != nil {
 		return File{}, err
@@ -65,9 +64,9 @@ func (s *Attachments) Put(ctx context.Context, actor ident.Actor, d FileDraft) (
 	return s.storeFile(ctx, memberKind(actor), actor.ID, d, fileBounds(actor))
 }
 
-// storeFile stores a file as sent by its owner.
+// storeFile stores a file for its owner within the limits b; a RateLimited fault beyond them.
 func (s *Attachments) storeFile(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
-	// The size, and so an excess of the quota, is known only after the transfer.
+	// The upload is charged afterwards too, because its size is known only after the transfer.
 	switch s.sent.Begin(clock.Now(), b.daily) {
 	case limit.TooMuch:
 		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].Most>>20)
@@ -75,7 +74,8 @@ func (s *Attachments) storeFile(ctx context.Context, ownerKind, ownerID string, 
 		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
 	}
 	counted := &countReader{r: d.Content}
-	defer func() { s.sent.End(b.daily, counted.n) }() // refused uploads were written to the disk, too
+	// Refused uploads count too, because their bytes were written to the disk.
+	defer func() { s.sent.End(b.daily, counted.n) }()
 	hash, size, head, err := s.store.PutBlob(ctx, counted, b.size)
 	if err != nil {
 		return File{}, err
@@ -87,7 +87,7 @@ func (s *Attachments) storeFile(ctx context.Context, ownerKind, ownerID string, 
 	return f, s.store.PutFile(ctx, f, ownerKind, ownerID, b.quota)
 }
 
-// countReader counts the bytes read.
+// countReader counts the bytes read through it, so that a failed upload can be charged too.
 type countReader struct {
 	r io.Reader
 	n int64
@@ -99,8 +99,8 @@ func (c *countReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// typesByName are the types that a file name selects when the content is plain text or an archive;
-// the content alone decides on all other types.
+// typesByName are the media types that a file name may select if the content is detected as plain text
+// or an archive. For all other content the name has no effect.
 var typesByName = map[string]map[string]string{
 	"text/plain": {
 		".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
@@ -115,7 +115,8 @@ var typesByName = map[string]map[string]string{
 	},
 }
 
-// mediaType detects the type of a file from its first bytes.
+// mediaType detects the media type from the first 512 bytes. The file name and the sender's claim only
+// refine plain text and archives, so that a file cannot pass as a more dangerous type.
 func mediaType(head []byte, d FileDraft) string {
 	kind, params, err := mime.ParseMediaType(http.DetectContentType(head))
 	if err != nil {
@@ -138,8 +139,8 @@ func mediaType(head []byte, d FileDraft) string {
 	return kind
 }
 
-// Open returns a file that the actor sent or may read a message with. The
-// caller closes the content.
+// Open returns a file that the actor sent or that a message readable by the actor refers to; else a
+// NotFound fault. The caller closes the content.
 func (s *Attachments) Open(ctx context.Context, actor ident.Actor, hash string) (File, io.ReadSeekCloser, error) {
 	if err := checkRead(actor); err != nil {
 		return File{}, nil, err
@@ -151,7 +152,8 @@ func (s *Attachments) Open(ctx context.Context, actor ident.Actor, hash string) 
 	return s.openFound(ctx, f, err)
 }
 
-// openFound opens a file that was found.
+// openFound opens the content of f, the result of a lookup that ended with err. A missing row and
+// missing content give the same NotFound fault.
 func (s *Attachments) openFound(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
 	if fault.Is(err, fault.NotFound) {
 		return File{}, nil, errNoFile()
@@ -169,7 +171,7 @@ func (s *Attachments) openFound(ctx context.Context, f File, err error) (File, i
 	return f, r, nil
 }
 
-// OpenShared is Open for holders of a read link.
+// OpenShared is Open for the holder of a read link's secret: it returns files of the messages that the link shows.
 func (s *Attachments) OpenShared(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
 	l, err := findLink(ctx, s.store, secret, ReadLink)
 	if err != nil {

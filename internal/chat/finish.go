@@ -12,9 +12,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// Finish records the result of a task, or its request for input, as a message of its agent, asks
-// the agents that the answer mentions, and notifies readers. It is for the runtime. The answer's
-// client id is the task's id, so the answer is stored once only.
+// Finish stores the result of a task, or its request for input, as a message of its agent, asks the
+// agents that the answer mentions, and notifies readers. The runtime calls it. The client id of the
+// message derives from the task's id, so that a repeated call stores nothing.
 func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error {
 	t.State, t.Reason, t.UpdatedAt = r.State, cutText(r.Reason, 900), clock.Now()
 	t.Direct = r.Direct && r.State == task.Completed && len(r.Parts) > 0
@@ -24,7 +24,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	m := Message{ConversationID: t.ConversationID, ID: ident.NewID(),
 		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq), Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
 		Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
-	if t.State == task.Completed { // failed or canceled tasks need no space
+	if t.State == task.Completed { // Only a completed task replaces the answer that it regenerates.
 		m.Target = t.Replaces
 	}
 	if t.State.Terminal() {
@@ -46,7 +46,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	done, err := s.store.Finish(ctx, e)
 	if err != nil {
 		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-			s.removeShown(t) // it ended otherwise, or its conversation is gone
+			s.removeShown(t) // The task reached another final state first, or its conversation was deleted.
 		}
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	return nil
 }
 
-// EndTask implements task.Ender for tasks that are not running.
+// EndTask implements task.Ender: it ends a task that the runtime does not run.
 func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error {
 	err := s.Finish(ctx, t, r)
 	if err == nil {
@@ -69,8 +69,8 @@ func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error
 	return err
 }
 
-// addNotes adds an event below an answer about the parts that could not be kept or asked. The answer
-// is stored by then, so an error is only logged.
+// addNotes adds an event below an answer about files that were not kept and agents that were not asked.
+// The answer is stored already, so errors are only logged.
 func (s *Service) addNotes(ctx context.Context, t task.Task, notes []string) {
 	if len(notes) == 0 {
 		return
@@ -85,11 +85,11 @@ func (s *Service) addNotes(ctx context.Context, t task.Task, notes []string) {
 	s.live.passMessage(done.Message)
 }
 
-// maxProduced is how many files one task may leave.
+// maxProduced limits the files that one task may store, because they count towards the quota of the asking member.
 const maxProduced = 20
 
-// storeProduced stores the bytes that an agent sent as files of the asking member, and returns notes on
-// those that were not kept.
+// storeProduced stores the files that an agent returned in parts and artifacts, on the quota of the
+// asking member, and returns notes about files that were not kept.
 func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
 	actor := callerOf(t)
 	var files, lost []string
@@ -102,7 +102,8 @@ func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.P
 		var out []task.Part
 		for _, p := range in {
 			switch {
-			case strings.HasPrefix(p.URL, "/"): // no file that it sent
+			case strings.HasPrefix(p.URL, "/"):
+				// A relative URL names a file of this portal, which the agent did not send.
 				continue
 			case p.Raw == nil:
 				out = append(out, p)
@@ -146,8 +147,8 @@ func (s *Service) storeProduced(ctx context.Context, t task.Task, parts []task.P
 	return parts, artifacts, files, []string{fmt.Sprintf("Not kept: %s. %s", names, why)}
 }
 
-// withFiles is an answer with the files that came of it, so that whoever reads
-// it sees them.
+// withFiles appends to an answer the parts among made that are files of this portal and that the answer
+// lacks, up to MaxParts, so that readers of the message see the files in the artifacts.
 func withFiles(answer, made []task.Part) []task.Part {
 	for _, p := range made {
 		if _, ours := fileHash(p.URL); !ours || len(answer) >= MaxParts {
@@ -160,8 +161,8 @@ func withFiles(answer, made []task.Part) []task.Part {
 	return answer
 }
 
-// callerOf is the person or guest a task works for, as the actor they are
-// without anything to show for it.
+// callerOf returns the person, guest or portal that a task works for as an actor. The actor has no login
+// or token: only the rights of its kind and id.
 func callerOf(t task.Task) ident.Actor {
 	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID}
 	switch a.Kind {
@@ -173,15 +174,15 @@ func callerOf(t task.Task) ident.Actor {
 	return a
 }
 
-// called are the agents that an answer calls.
+// called is the follow-up work of an answer that mentions agents.
 type called struct {
 	ask           []task.Task
 	turns, budget int
 	notes         []string
 }
 
-// findCalled finds the agents that a final answer mentions and makes a task of each
-// that the person behind it may give work to.
+// findCalled makes a task for each agent that a completed answer mentions and that the person behind the
+// task may call. Agents beyond the limits are named in notes instead.
 func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (called, error) {
 	if t.State != task.Completed || m.Kind != Text {
 		return called{}, nil
@@ -213,20 +214,22 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", joinHandles(whom))}
 			return c, nil
 		}
-		c.turns = min(c.turns, 1+t.Hop+left.Calls) // with the question's own answer and those between
+		// The answer to the question itself and those between it and this one are turns as well.
+		c.turns = min(c.turns, 1+t.Hop+left.Calls)
 	}
 	if t.Hop+1 > set.Hops {
 		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", joinHandles(whom), set.Hops)}
 		return c, nil
 	}
-	// Questions that came through a protocol endpoint have a chain of their own already.
+	// The hops before this portal (via a protocol endpoint) count towards task.MaxChain.
 	if outside := len(t.Via) - t.Hop; outside > 0 && len(t.Via)+1 >= task.MaxChain {
 		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", joinHandles(whom), len(t.Via)+1)}
 		return c, nil
 	}
 	via := t.Via.AppendHop(s.cfg.Hops.Hop(t.AgentID))
 	for i, a := range whom {
-		if len(c.ask) >= set.Turns { // turns are not counted for agents that are not asked
+		// Only agents that are asked count towards Turns, not all that are mentioned.
+		if len(c.ask) >= set.Turns {
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", joinHandles(whom[i:]), set.Turns))
 			break
 		}
@@ -252,9 +255,9 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 	return c, nil
 }
 
-// authorizeCall checks whether the person behind a task may call an agent with text of that size, which
-// counts as theirs, and returns the share of the conversation that goes along. A person on a page
-// must have seen the disclosure first.
+// authorizeCall checks whether the person behind a task may call an agent with a text of size bytes,
+// counts the call for that person, and returns the share of the conversation that may be sent along. If
+// the person asked on a page, a disclosure for the agent's host must exist.
 func (s *Service) authorizeCall(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
 	actor := callerOf(t)
 	ref, err := s.memberAgent(ctx, actor, a)
@@ -271,7 +274,7 @@ func (s *Service) authorizeCall(ctx context.Context, t task.Task, a Member, size
 	return shares[a.ID], s.directory.Admit(ctx, actor, a.Handle, size)
 }
 
-// facePage is the face of messages that people wrote on a page.
+// facePage is the Face of messages that people wrote on a page of this portal.
 const facePage = "page"
 
 func joinHandles(list []Member) string {

@@ -46,7 +46,7 @@ func checkWrite(actor ident.Actor) error {
 	return nil
 }
 
-// hasAccount refuses guests an action that needs an account.
+// hasAccount returns an Unauthenticated fault if the actor has no account. what completes the sentence "Sign in to".
 func hasAccount(actor ident.Actor, what string) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to %s.", what)
@@ -54,7 +54,7 @@ func hasAccount(actor ident.Actor, what string) error {
 	return nil
 }
 
-// readRoom is a conversation the actor is in.
+// readRoom returns a conversation that the actor is a member of; else a NotFound fault.
 func (s *Service) readRoom(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
 	if !ident.ValidID(id) {
 		return Conversation{}, errNoRoom()
@@ -66,7 +66,7 @@ func (s *Service) readRoom(ctx context.Context, actor ident.Actor, id string) (C
 	return c, err
 }
 
-// readShownRoom is room for display: with the hosts that agents send text to.
+// readShownRoom is readRoom for display: the members that are agents on other hosts have Remote set.
 func (s *Service) readShownRoom(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
 	c, err := s.readRoom(ctx, actor, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) readShownRoom(ctx context.Context, actor ident.Actor, id strin
 	return c, err
 }
 
-// withHosts fills in where the text of agents goes.
+// withHosts sets Remote of each member agent that receives its text on another host. It may change list.
 func (s *Service) withHosts(ctx context.Context, list []Member) ([]Member, error) {
 	var ids []string
 	for _, m := range list {
@@ -100,7 +100,7 @@ func (s *Service) withHosts(ctx context.Context, list []Member) ([]Member, error
 	return list, nil
 }
 
-// readMembers returns the members of a conversation of the actor, and the actor's own row.
+// readMembers returns all members of a conversation and the actor's own row; a NotFound fault for others.
 func (s *Service) readMembers(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
 	if !ident.ValidID(id) {
 		return nil, me, errNoRoom()
@@ -116,7 +116,7 @@ func (s *Service) readMembers(ctx context.Context, actor ident.Actor, id string)
 	return list, me, nil
 }
 
-// readWriters is members for actions that change the conversation: read-only members are refused.
+// readWriters is readMembers for actions that change the conversation: members with RoleReader get a Forbidden fault.
 func (s *Service) readWriters(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
 	if err := checkWrite(actor); err != nil {
 		return nil, me, err
@@ -127,7 +127,7 @@ func (s *Service) readWriters(ctx context.Context, actor ident.Actor, id string)
 	return list, me, checkWriter(me)
 }
 
-// checkWriter refuses read-only members.
+// checkWriter returns a Forbidden fault for a member with RoleReader.
 func checkWriter(me Member) error {
 	if me.Role == RoleReader {
 		return fault.New(fault.Forbidden, "You may read this conversation, not write in it. Its owner can change that.")
@@ -135,7 +135,7 @@ func checkWriter(me Member) error {
 	return nil
 }
 
-// checkOwner refuses members that are not owners.
+// checkOwner returns a Forbidden fault for a member that is no owner.
 func checkOwner(me Member) error {
 	if me.Role != RoleOwner {
 		return fault.New(fault.Forbidden, "Only an owner of the conversation may do this.")
@@ -143,12 +143,11 @@ func checkOwner(me Member) error {
 	return nil
 }
 
-// hiddenFrom reports whether a message amends an earlier one that is hidden from readers of the
-// messages after from.
+// hiddenFrom reports whether the message amends a message that a reader with FromSeq from does not see.
 func (m Message) hiddenFrom(from int64) bool { return m.Kind.Amends() && m.Target <= from }
 
-// redactFor redacts a message for readers of the messages after from: the content of an edit, deletion
-// or reaction is hidden if its target is. The event itself stays, so that seq has no gap.
+// redactFor hides the content of an edit, deletion or reaction whose target is outside the messages
+// after from, which the reader may see. The event itself stays, so that seq has no gap.
 func (m Message) redactFor(from int64) Message {
 	if m.hiddenFrom(from) {
 		m.Parts, m.Now = nil, Now{}
@@ -156,7 +155,7 @@ func (m Message) redactFor(from int64) Message {
 	return m
 }
 
-// readMessage is one that me sees.
+// readMessage returns the message seq if the member me sees it; else a NotFound fault.
 func (s *Service) readMessage(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	if seq <= me.FromSeq || seq < 1 {
 		return Message{}, errNoMessage()
@@ -168,7 +167,7 @@ func (s *Service) readMessage(ctx context.Context, me Member, id string, seq int
 	return m, err
 }
 
-// readText returns a message of kind Text that is not deleted.
+// readText is readMessage for messages of kind Text; a deleted or other message is a fault.
 func (s *Service) readText(ctx context.Context, me Member, id string, seq int64) (Message, error) {
 	m, err := s.readMessage(ctx, me, id, seq)
 	switch {
@@ -204,19 +203,19 @@ func senderOf(actor ident.Actor) Sender {
 	switch actor.Kind {
 	case ident.Operator:
 		kind = string(ident.Person)
-	case ident.Portal: // a visitor with a handle
+	case ident.Portal: // a person of another portal: has a handle, but no account here
 		kind = string(ident.Guest)
 	}
 	return Sender{Kind: kind, ID: actor.ID, Handle: handle}
 }
 
-// is reports whether the actor is the sender.
+// is reports whether the actor is the sender, comparing kind and id.
 func (by Sender) is(actor ident.Actor) bool {
 	me := senderOf(actor)
 	return by.ID == me.ID && by.Kind == me.Kind
 }
 
-// newEvent returns a quiet line of the transcript.
+// newEvent returns an Event message for the transcript; it is not stored yet.
 func newEvent(by Sender, format string, args ...any) Message {
 	return Message{ID: ident.NewID(), Sender: by, Kind: Event, Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
 }

@@ -8,27 +8,28 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of the history sent to an agent.
+// Limits on the history sent to an agent: messages, bytes of text, and the pages read to find them.
 const (
 	historyMessages = 40
 	historyBytes    = 48 << 10
 	historyPage     = 50
-	historyPages    = 20  // events count as lines here too
-	historyLonger   = 200 // a page after the first, where these are many
+	historyPages    = 20 // Edits and events fill pages too, but are not sent.
+	// page size after the first page, for transcripts with few messages among many events
+	historyLonger = 200
 )
 
-// History is the part of a conversation that an agent may read for a task.
+// History is the part of a conversation that is sent to an agent with a task.
 type History struct {
-	// Ask is the message to answer; Earlier are the messages before it, oldest first, cut to the
-	// bounds.
+	// Ask is the message to answer. Earlier are the messages before it, oldest first, cut to
+	// historyMessages and historyBytes.
 	Ask     Message
 	Earlier []Message
-	// Asker is the member that the task works for.
+	// Asker is the member that the task works for; its FromSeq limits what the agent may get.
 	Asker Member
 }
 
-// History returns the messages before a task's message that its caller sees, limited to the share
-// they chose. It is for the runtime.
+// History returns the messages before a task's message that its caller sees, limited to the share they
+// chose. The runtime calls it before it asks the agent.
 func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	asker, members, err := findAsker(ctx, s.store, t)
 	if err != nil {
@@ -65,8 +66,8 @@ func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
 	return h, nil
 }
 
-// readEarlier reads the messages after from and before seq that are not deleted, each answer in its
-// last form at the position of its first.
+// readEarlier returns the messages between from and seq (both exclusive) that are not deleted, oldest
+// first. Of a regenerated answer only the newest form is included, at the position of the first.
 func (s *Service) readEarlier(ctx context.Context, id string, from, seq int64) ([]Message, error) {
 	var found []Message // newest first
 	before, size, limit := seq, 0, historyPage
@@ -90,10 +91,10 @@ func (s *Service) readEarlier(ctx context.Context, id string, from, seq int64) (
 	return inPlace(found), nil
 }
 
-// inPlace puts answers that were given again where the first one stood.
+// inPlace moves each regenerated answer to the position of the answer it replaces, which is removed.
 func inPlace(list []Message) []Message {
 	var out []Message
-	at := make(map[int64]int) // places of answers that have a newer one
+	at := make(map[int64]int) // index in out of each replaced answer, by its seq
 	for _, m := range list {
 		i, again := at[m.Target]
 		again = again && m.Sender.Kind == "agent" && out[i].Sender.ID == m.Sender.ID
@@ -110,7 +111,7 @@ func inPlace(list []Message) []Message {
 	return slices.DeleteFunc(out, func(m Message) bool { return m.Now.NewerSeq > 0 })
 }
 
-// filterOwn filters the messages between the asker and the agent.
+// filterOwn keeps the messages between the asker and the task's agent, for ShareOwn.
 func (s *Service) filterOwn(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
 	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Service) filterOwn(ctx context.Context, t task.Task, asker Member, memb
 	}), nil
 }
 
-// cutToNewest keeps the last messages, as many as may go along.
+// cutToNewest returns the longest tail of list within historyMessages and historyBytes.
 func cutToNewest(list []Message) []Message {
 	size, from := 0, len(list)
 	for from > 0 && len(list)-from < historyMessages {

@@ -13,7 +13,7 @@ type Prefs struct {
 	Zone               string
 }
 
-// News is a message that a person may be notified of.
+// News is the notification about one message for one person.
 type News struct {
 	ConversationID string
 	Title          string
@@ -21,18 +21,19 @@ type News struct {
 	From           string
 	Snippet        string
 	Mention        bool
-	// Quiet is true when the person does not want to be disturbed by it.
+	// Quiet is true if the person's settings (quiet hours, muted conversation) suppress an alert; the
+	// message still counts as unread.
 	Quiet bool
 }
 
-// Found is a message that a search found.
+// Found is one result of Service.Search.
 type Found struct {
 	ConversationID string
 	Title          string
 	Message        Message
-	// Snippet is the text around the words.
+	// Snippet is the part of the text around the matched words.
 	Snippet string
 }
 
-// Typing is how long a sign of typing holds.
+// TypingHolds is how long a person is shown as typing after the last call of Typing.
 const TypingHolds = 6 * time.Second

@@ -8,11 +8,11 @@ import (
 	"agentsite/internal/limit"
 )
 
-// rateLimits bound the rates of actors. The limit of guests is low; that of people suits a busy program, but stays below
-// the capacity of the store, so that one person leaves room for others.
+// rateLimits limit the write actions of actors. Guests have a low limit. The limit of accounts suits a
+// busy program, but is below the capacity of the store, so that one account cannot use up all of it.
 type rateLimits struct {
 	guests, people, creations *limit.Keyed
-	// portals bounds all actions of one portal, whichever of its people act.
+	// portals limits all actions from one other portal together.
 	portals *limit.Keyed
 }
 
@@ -25,7 +25,8 @@ func newRateLimits() *rateLimits {
 	}
 }
 
-// limitRate counts one thing that the actor does.
+// limitRate counts one write action of the actor, of guests by network address; a RateLimited fault
+// beyond the limit of its kind.
 func (s *rateLimits) limitRate(actor ident.Actor) error {
 	if actor.Kind == ident.Guest {
 		if wait, ok := s.guests.Allow(actor.Addr); !ok {
@@ -43,7 +44,8 @@ func (s *rateLimits) limitRate(actor ident.Actor) error {
 	return nil
 }
 
-// allowRoom counts one new conversation of the actor.
+// allowRoom counts one new conversation of the actor; visitors have a lower limit than for messages; a
+// RateLimited fault beyond the limit.
 func (s *rateLimits) allowRoom(actor ident.Actor) error {
 	if actor.Kind == ident.Guest {
 		if wait, ok := s.creations.Allow(actor.Addr); !ok {
@@ -57,8 +59,8 @@ func (s *rateLimits) allowRoom(actor ident.Actor) error {
 	return s.limitRate(actor)
 }
 
-// allowPortal counts one action of an actor of another portal, for the actor and for the portal:
-// each actor has the limits of a visitor, and the portal those of a few dozen.
+// allowPortal counts one action of a person of another portal: each such person has the limits of a
+// guest, and the portal those of a few dozen persons together.
 func (s *rateLimits) allowPortal(actor ident.Actor, each *limit.Keyed) error {
 	wait, ok := each.Allow(actor.ID)
 	if ok {

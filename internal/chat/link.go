@@ -2,50 +2,47 @@ package chat
 
 import "time"
 
-// LinkKind is the purpose of a link to a conversation.
+// LinkKind is the purpose of a link; the prefix of its secret shows it.
 type LinkKind string
 
-// JoinLink admits people; ReadLink shows its holders the messages up to the moment of its
-// creation.
+// A JoinLink makes people members; a ReadLink shows its holders the messages up to its creation.
 const (
 	JoinLink LinkKind = "join"
 	ReadLink LinkKind = "read"
 )
 
-// Link is a link to a conversation. Its secret is known only to those it was
-// given to: the portal keeps a hash.
+// Link is a link to a conversation. Only a hash of its secret is stored, so the secret cannot be shown again.
 type Link struct {
 	ID             string
 	ConversationID string
 	Kind           LinkKind
-	// Role is the role of members who join by it.
+	// Role is the role that a JoinLink gives to new members.
 	Role string
-	// A ReadLink shows the messages after FromSeq, up to UpToSeq: those that its creator saw when
-	// they made it.
+	// A ReadLink shows the messages with FromSeq < seq <= UpToSeq: those that its creator saw at its creation.
 	FromSeq, UpToSeq int64
 	Creator          Sender
-	// Uses counts the joins, MaxUses bounds them unless 0.
+	// Uses counts the joins. MaxUses limits them; 0 is no limit.
 	Uses, MaxUses int
 	CreatedAt     time.Time
 	ExpiresAt     time.Time
 }
 
-// LinkDraft is a request for a link.
+// LinkDraft is the input of Service.NewLink.
 type LinkDraft struct {
 	Kind    LinkKind
 	Role    string        // RoleMember or RoleReader; "" is RoleMember
-	MaxUses int           // 0: no bound
+	MaxUses int           // 0: no limit
 	Life    time.Duration // 0: DefaultLinkLife
 }
 
-// How long links live.
+// The default and the longest validity of links, and their number.
 const (
 	DefaultLinkLife = 7 * 24 * time.Hour
 	MaxLinkLife     = 365 * 24 * time.Hour
-	MaxLinks        = 20 // of one conversation
+	MaxLinks        = 20 // per conversation
 )
 
-// Invitation describes the conversation of a join link, for its holders before they join.
+// Invitation describes a conversation to the holder of a join link before joining.
 type Invitation struct {
 	ConversationID string
 	Title          string
@@ -54,11 +51,11 @@ type Invitation struct {
 	Members        []Member
 	// Past selects the earlier messages that the joiner will see.
 	Past Past
-	// Member is true if the actor is a member already.
+	// Member is true if the actor is already a member, so that joining changes nothing.
 	Member bool
 }
 
-// Shared is the view of a read link.
+// Shared is the part of a conversation that a read link shows.
 type Shared struct {
 	ConversationID string
 	Title          string
@@ -66,7 +63,6 @@ type Shared struct {
 	SharedAt       time.Time
 	Members        []Member
 	Messages       []Message
-	// EarlierSeq is the point before which the previous page ends, 0 at the
-	// beginning.
+	// EarlierSeq is the value of before for the previous page, 0 if this is the first page.
 	EarlierSeq int64
 }

@@ -10,10 +10,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxLinkUses bounds the uses of a join link.
+// maxLinkUses is the greatest LinkDraft.MaxUses; a greater one is an Invalid fault.
 const maxLinkUses = 1000
 
-// The secrets of links begin with their purpose, so that a leaked one can be recognized.
+// The secrets of links begin with the purpose of the link, so that scanners recognize a leaked secret.
 const (
 	joinPrefix = "agsj_"
 	readPrefix = "agsr_"
@@ -23,8 +23,8 @@ func errNoLink() error {
 	return fault.New(fault.NotFound, "This link does not work: it has ended, or there never was one. Ask whoever gave it to you for another.")
 }
 
-// NewLink makes a link to a conversation and returns its secret, which is not
-// kept. Join links are for owners, read links for every member.
+// NewLink creates a link to a conversation and returns its secret, of which only a hash is stored.
+// Owners may create join links, every member read links.
 func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d LinkDraft) (l Link, secret string, err error) {
 	if err := checkWrite(actor); err != nil {
 		return Link{}, "", err
@@ -85,16 +85,16 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 	e := newEvent(l.Creator, words, l.Creator.Handle)
 	e.ConversationID = id
 	done, err := s.store.Append(ctx, Post{Message: e})
-	if err != nil { // the link would be unknown to its creator
-		_ = s.store.DropLink(context.WithoutCancel(ctx), id, l.ID) // the first error counts
+	if err != nil { // A link without its event would be invisible to members, so the link is removed.
+		// err is returned; a second error would hide it
+		_ = s.store.DropLink(context.WithoutCancel(ctx), id, l.ID)
 		return Link{}, "", err
 	}
 	s.live.passMessage(done.Message)
 	return l, secret, nil
 }
 
-// Links lists the links of a conversation that have not ended: of an owner
-// all, of others their own.
+// Links lists the valid links of a conversation: all of them for an owner, their own for other members.
 func (s *Service) Links(ctx context.Context, actor ident.Actor, id string) ([]Link, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Service) Links(ctx context.Context, actor ident.Actor, id string) ([]Li
 	return slices.DeleteFunc(list, func(l Link) bool { return me.Role != RoleOwner && l.Creator.ID != actor.ID }), nil
 }
 
-// DropLink ends a link at once: one's own, or as owner any.
+// DropLink revokes a link at once: its creator may do so, and every owner.
 func (s *Service) DropLink(ctx context.Context, actor ident.Actor, id, linkID string) error {
 	if err := checkWrite(actor); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (s *Service) DropLink(ctx context.Context, actor ident.Actor, id, linkID st
 	return s.store.DropLink(ctx, id, linkID)
 }
 
-// dropLinks ends the links of a conversation that which selects. It follows a
-// change that stays, so trouble is only logged.
+// dropLinks revokes the links of a conversation that which selects. The change that made them invalid is
+// stored already, so errors are only logged.
 func (s *Service) dropLinks(ctx context.Context, id string, which func(Link) bool) {
 	ctx = context.WithoutCancel(ctx)
 	list, err := s.store.LinksOf(ctx, id)
@@ -140,12 +140,12 @@ func (s *Service) dropLinks(ctx context.Context, id string, which func(Link) boo
 	}
 }
 
-// linkStore finds links.
+// linkStore is the part of the store that findLink needs.
 type linkStore interface {
 	LinkByHash(ctx context.Context, secretHash string) (Link, error)
 }
 
-// findLink finds a link by its secret.
+// findLink finds a valid link by kind and by the hash of its secret; else a NotFound fault.
 func findLink(ctx context.Context, store linkStore, secret string, kind LinkKind) (Link, error) {
 	if secret == "" || len(secret) > 200 {
 		return Link{}, errNoLink()
@@ -157,7 +157,7 @@ func findLink(ctx context.Context, store linkStore, secret string, kind LinkKind
 	return l, err
 }
 
-// checkJoin refuses actors that may not use join links.
+// checkJoin returns a fault for actors that may not use join links: those without write access or an account.
 func checkJoin(actor ident.Actor) error {
 	if err := hasAccount(actor, "join the conversation"); err != nil {
 		return err
@@ -165,7 +165,7 @@ func checkJoin(actor ident.Actor) error {
 	return checkWrite(actor)
 }
 
-// Invitation returns the conversation of a join link; for people with an account.
+// Invitation returns a preview of a join link's conversation; the actor needs an account.
 func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret string) (Invitation, error) {
 	if err := checkJoin(actor); err != nil {
 		return Invitation{}, err
@@ -195,7 +195,8 @@ func (s *Service) roomByLink(ctx context.Context, l Link) (Conversation, error) 
 	return room, err
 }
 
-// JoinByLink makes the actor a member of the conversation of a join link.
+// JoinByLink makes the actor a member of the join link's conversation; an existing member stays as it is. A Conflict
+// fault if the conversation is full, a NotFound fault if the link has expired or has no uses left.
 func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret string) (Conversation, error) {
 	if err := checkJoin(actor); err != nil {
 		return Conversation{}, err
@@ -230,7 +231,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	return s.readShownRoom(ctx, actor, room.ID)
 }
 
-// seesFrom returns the seq after which a member who joins now sees messages: see Rooms.Join.
+// seesFrom returns the FromSeq for a member who joins now, as Rooms.Join takes it: -1 hides all earlier messages.
 func seesFrom(set Settings) int64 {
 	if set.Past == PastNothing {
 		return -1
@@ -242,8 +243,8 @@ func errFull() error {
 	return fault.New(fault.Conflict, "A conversation has at most %d members.", MaxMembers)
 }
 
-// Shared returns the view of a read link, at most limit messages that end before the given seq (0:
-// the last ones). Every holder of the secret may see it.
+// Shared returns what a read link shows: at most limit messages with a seq below before (0: the newest).
+// The secret alone gives the right.
 func (s *Service) Shared(ctx context.Context, secret string, before int64, limit int) (Shared, error) {
 	var c fault.Check
 	c.Field(before >= 0, "before", "must not be negative")
@@ -274,10 +275,10 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 		if m.Kind.Amends() {
 			continue
 		}
-		if m.Now.NewerSeq > l.UpToSeq { // given again since
+		if m.Now.NewerSeq > l.UpToSeq { // The regenerated answer is newer than the link.
 			m.Now.NewerSeq = 0
 		}
-		if m.Now.EditSeq > l.UpToSeq { // edited since
+		if m.Now.EditSeq > l.UpToSeq { // The edit is newer than the link, so an older form is shown.
 			if err := s.formAt(ctx, &m, l.UpToSeq); err != nil {
 				return Shared{}, err
 			}
@@ -287,7 +288,7 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 	return out, nil
 }
 
-// formAt gives a message the parts it had when upTo was the last message.
+// formAt sets the parts of m to those of its newest form with seq <= upTo.
 func (s *Service) formAt(ctx context.Context, m *Message, upTo int64) error {
 	forms, err := s.store.Edits(ctx, m.ConversationID, m.Seq)
 	if err != nil {

@@ -13,7 +13,7 @@ func checkLimit(limit, most int) error {
 	return c.Err()
 }
 
-// List returns the actor's conversations that f selects.
+// List returns the actor's conversations that f selects, most recently changed first.
 func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]Conversation, error) {
 	if actor.ID == "" {
 		return []Conversation{}, nil
@@ -27,7 +27,7 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]
 	return s.store.RoomsOf(ctx, memberKind(actor), actor.ID, f)
 }
 
-// Get returns a conversation the actor is in.
+// Get returns a conversation that the actor is a member of; else a NotFound fault.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
 	if err := checkRead(actor); err != nil {
 		return Conversation{}, err
@@ -35,9 +35,8 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conver
 	return s.readShownRoom(ctx, actor, id)
 }
 
-// Messages returns up to limit messages with after < seq < before, in order,
-// as far as the actor sees them; newest takes the last ones instead of the
-// first.
+// Messages returns at most limit messages with after < seq < before that the actor sees, in order of
+// seq; newest selects the last ones instead of the first.
 func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int, newest bool) ([]Message, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, af
 	return out, err
 }
 
-// Message returns one message of a conversation of the actor.
+// Message returns one message that the actor sees; else a NotFound fault.
 func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
 	if err := checkRead(actor); err != nil {
 		return Message{}, err
@@ -72,7 +71,8 @@ func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq
 	return s.readMessage(ctx, me, id, seq)
 }
 
-// Edits returns the earlier forms of a message, oldest first.
+// Edits returns all forms of a message, oldest first: the first one, then its edits. A deleted message
+// has only its empty form.
 func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq int64) ([]Message, error) {
 	m, err := s.Message(ctx, actor, id, seq)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq i
 	return s.store.Edits(ctx, id, seq)
 }
 
-// Read notes that the actor has seen the conversation up to seq.
+// Read stores that the actor has read the conversation up to seq; an earlier seq than the stored one changes nothing.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq int64) error {
 	if err := checkRead(actor); err != nil {
 		return err
@@ -96,11 +96,11 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq in
 	return s.store.MarkRead(ctx, id, memberKind(actor), actor.ID, min(seq, c.LastSeq))
 }
 
-// MaxSearchBytes bounds a search query.
+// MaxSearchBytes is the greatest length of a search query; a longer one is an Invalid fault.
 const MaxSearchBytes = 500
 
-// Search finds texts by their words in the actor's conversations, newest
-// first, before the given point.
+// Search finds texts that contain the words of the query in the actor's conversations, newest first;
+// before is the last result of the previous page, zero for the first page.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) ([]Found, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err

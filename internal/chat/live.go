@@ -10,21 +10,21 @@ import (
 	"agentsite/internal/ident"
 )
 
-// IdleAfter is the pause after which a silent stream of events gets a sign of
-// life from its door.
+// IdleAfter is the pause after which a protocol endpoint sends a keep-alive on a silent event stream,
+// because proxies close idle connections.
 const IdleAfter = 25 * time.Second
 
-// live is the meeting point of writers and readers of conversations in this
-// process. The zero value is not usable; create it with newLive.
+// live connects writers and readers of conversations within this process. The zero value is not usable;
+// create it with newLive.
 type live struct {
 	seed    maphash.Seed
-	shards  [32]shard // so that busy rooms do not wait for each other
+	shards  [32]shard // A room is in the shard of its id's hash, so that busy rooms rarely share a lock.
 	inboxes inboxes
 	over    lately
 }
 
 type shard struct {
-	mu    sync.Mutex // guards rooms; taken before a room's
+	mu    sync.Mutex // guards rooms; locked before a room's mu
 	rooms map[string]*room
 }
 
@@ -40,8 +40,8 @@ func (l *live) shardOf(conversationID string) *shard {
 	return &l.shards[maphash.String(l.seed, conversationID)%uint64(len(l.shards))]
 }
 
-// withRoom runs f on the conversation's room, making it if create is set, and
-// forgets the room when it is empty afterwards. f must not block.
+// withRoom runs f on the room of the conversation and removes the room if it is empty afterwards. Without create, a
+// missing room is not created and f is not run. f runs under a lock and must not block.
 func (l *live) withRoom(conversationID string, create bool, f func(*room)) {
 	sh := l.shardOf(conversationID)
 	sh.mu.Lock()
@@ -71,15 +71,14 @@ func (l *live) withRoom(conversationID string, create bool, f func(*room)) {
 	sh.mu.Unlock()
 }
 
-// passMessage passes a committed message to readers and to the inboxes of members. Messages may be
-// passed in any order, more than once or not at all.
+// passMessage passes a committed message to live readers and inboxes. Messages may be passed in any
+// order, repeatedly or not at all: rooms restore the order and read missing ones from the store.
 func (l *live) passMessage(m Message) {
 	l.withRoom(m.ConversationID, false, func(r *room) { r.putMessage(&m) })
 	l.inboxes.queueMessage(m)
 }
 
-// endSubscriptions ends the subscriptions of a removed member; an empty id ends all, because the conversation
-// is gone.
+// endSubscriptions ends the subscriptions of a removed member; an empty id ends all of the conversation.
 func (l *live) endSubscriptions(conversationID, kind, id string) {
 	var sinks []Sink
 	l.withRoom(conversationID, false, func(r *room) {
@@ -96,8 +95,8 @@ func (l *live) endSubscriptions(conversationID, kind, id string) {
 	}
 }
 
-// Subscribe lets the actor read a conversation live, from the message after
-// seq on, as far as they may see it. The caller must Close it.
+// Subscribe opens a live subscription to a conversation, beginning after the message seq, with what the
+// actor may see. The caller must Close it.
 func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversationID string, after int64) (*Subscription, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -113,7 +112,7 @@ func (s *Service) Subscribe(ctx context.Context, actor ident.Actor, conversation
 		sub.room = r
 		r.addSubscription(sub, s.store)
 	})
-	// The check comes after joining: a member removed from now on has their subscription ended.
+	// Membership is checked after the subscription is registered, so that a removal in between ends the subscription.
 	c, err := s.readRoom(ctx, actor, conversationID)
 	if err != nil {
 		sub.Close()

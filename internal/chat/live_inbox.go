@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	// newsLimit is how many news wait for a slow reader; older ones are
-	// dropped, because the list of conversations has them too.
+	// newsLimit is how many entries of an inbox wait for a slow reader. Older ones are dropped; the
+	// reader still finds those messages in the list of conversations.
 	newsLimit = 64
-	// tellLimit bounds the queue of messages for inboxes.
+	// tellLimit is the length of the queue of messages for all inboxes; messages beyond it are dropped.
 	tellLimit = 4096
-	// factsHold is how long an inbox caches the settings of its person.
+	// factsHold is how long an inbox caches settings, so that not every message causes a read of the store.
 	factsHold   = 10 * time.Second
 	factsLimit  = 256
 	newsRunes   = 140
 	newsTimeout = 10 * time.Second
 )
 
-// inboxes is the open inboxes of people in this process. The zero value is
-// ready.
+// inboxes holds the open inboxes of this process. The zero value is ready to use.
 type inboxes struct {
 	open atomic.Int64
 
-	mu      sync.Mutex // guards the rest
-	svc     *Service   // set with the first inbox
+	mu      sync.Mutex // guards the fields below
+	svc     *Service   // set when the first inbox opens
 	of      map[holder]map[*Inbox]struct{}
 	queue   []Message
 	telling bool
@@ -41,32 +40,32 @@ type inboxes struct {
 
 type holder struct{ kind, id string }
 
-// Inbox is news of all conversations of one person, as far as they may see
-// them. One goroutine reads it.
+// Inbox receives the new messages in all conversations of one person, as far as the person may see them.
+// One goroutine at a time may call Next.
 type Inbox struct {
 	svc  *Service
 	who  holder
 	name string
-	wake chan struct{} // capacity 1
+	wake chan struct{} // capacity 1: a signal that queue is not empty
 
 	mu    sync.Mutex // guards queue
 	queue []News
 
-	// Used only by the delivering goroutine:
+	// Used only by the delivering goroutine, without a lock:
 	rooms map[string]facts
 	prefs Prefs
-	asked time.Time // when prefs were read
+	asked time.Time // time at which prefs was read
 }
 
-// facts is the cached state of a conversation for an inbox.
+// facts is the cached title and member settings of a conversation for one inbox.
 type facts struct {
 	title string
 	mine  Mine
 	asked time.Time
 }
 
-// Inbox lets the actor hear of messages of others in all their conversations,
-// from now on. The caller must Close it.
+// Inbox subscribes the actor to messages of other members in all of the actor's conversations, from now
+// on. The caller must Close the inbox.
 func (s *Service) Inbox(ctx context.Context, actor ident.Actor) (*Inbox, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -87,7 +86,8 @@ func (s *Service) Inbox(ctx context.Context, actor ident.Actor) (*Inbox, error) 
 	return b, nil
 }
 
-// Close ends the inbox.
+// Close unregisters the inbox: nothing is queued from then on. A waiting Next ends with its ctx. Later
+// calls do nothing.
 func (b *Inbox) Close() {
 	x := &b.svc.live.inboxes
 	x.mu.Lock()
@@ -102,7 +102,7 @@ func (b *Inbox) Close() {
 	}
 }
 
-// Next returns the next news, waiting for it until ctx ends.
+// Next returns the oldest queued entry; it waits until there is one or ctx ends.
 func (b *Inbox) Next(ctx context.Context) (News, error) {
 	for {
 		b.mu.Lock()
@@ -134,7 +134,8 @@ func (b *Inbox) pushNews(n News) {
 	}
 }
 
-// queueMessage queues a message for the inboxes of its room's members. It never waits.
+// queueMessage queues a message for the inboxes of its conversation's members. It never blocks: a full
+// queue drops the message.
 func (x *inboxes) queueMessage(m Message) {
 	if m.Kind != Text || x.open.Load() == 0 {
 		return
@@ -151,7 +152,7 @@ func (x *inboxes) queueMessage(m Message) {
 	}
 }
 
-// deliverQueue delivers the queue and ends.
+// deliverQueue delivers the queued messages until the queue is empty. At most one goroutine runs it (telling).
 func (x *inboxes) deliverQueue(svc *Service) {
 	for {
 		x.mu.Lock()
@@ -168,7 +169,7 @@ func (x *inboxes) deliverQueue(svc *Service) {
 	}
 }
 
-// deliverSafely delivers one message; a panic in it affects no other message.
+// deliverSafely delivers one message. A panic is logged, so that the messages behind it are still delivered.
 func (x *inboxes) deliverSafely(svc *Service, m Message) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -208,14 +209,15 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 			n := News{ConversationID: m.ConversationID, Seq: m.Seq, From: m.Sender.Handle, Snippet: text, Mention: slices.Contains(named, member.Handle)}
 			if err := b.fillNews(ctx, &n); err == nil {
 				b.pushNews(n)
-			} else if !fault.Is(err, fault.NotFound) { // former members are not notified
+			} else if !fault.Is(err, fault.NotFound) {
+				// A former member gets no notification; this is no error.
 				svc.logWarning("tell an inbox", err)
 			}
 		}
 	}
 }
 
-// fillNews fills the fields of news that depend on its reader.
+// fillNews sets the fields of n that depend on the inbox's person; a NotFound fault for a former member.
 func (b *Inbox) fillNews(ctx context.Context, n *News) error {
 	now := time.Now()
 	f, ok := b.rooms[n.ConversationID]

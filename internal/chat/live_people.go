@@ -10,19 +10,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// The actions of people are sent after a delay, together: a person who reloads a page has neither
-// left nor come, and one who scrolls reads many messages.
+// Presence and read positions are sent in batches after a delay: a page reload is then not seen as
+// leaving and joining, and scrolling does not send an update per message.
 const (
 	presenceWait = 500 * time.Millisecond
 	readWait     = 300 * time.Millisecond
 )
 
-// people holds the present actions of a room's people; the room's mu guards it.
+// people holds presence, read positions and typing of the persons in a room; the room's mu guards it.
 type people struct {
-	here   map[string]int // live readers by handle
-	told   []string       // presence that was sent last
+	here   map[string]int // number of live readers, by handle
+	told   []string       // handles in the last Presence update
 	marks  map[string]int64
-	news   map[string]int64 // marks that were not sent yet
+	news   map[string]int64 // read positions that are not sent yet, by handle
 	typing map[string]time.Time
 
 	presenceDue, readDue bool
@@ -48,7 +48,7 @@ func (p *people) removeReader(r *room, s *Subscription) {
 	p.sendChange(r)
 }
 
-// sendChange sends the presence once it has settled.
+// sendChange sends the present handles after presenceWait if they still differ from those sent last.
 func (p *people) sendChange(r *room) {
 	if p.presenceDue {
 		return
@@ -58,7 +58,7 @@ func (p *people) sendChange(r *room) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if p != r.people {
-			return // all have left meanwhile
+			return // The room was emptied and has a new people value.
 		}
 		p.presenceDue = false
 		if list := p.handles(); !slices.Equal(list, p.told) {
@@ -70,7 +70,8 @@ func (p *people) sendChange(r *room) {
 
 func (p *people) handles() []string { return slices.Sorted(maps.Keys(p.here)) }
 
-// setMarks notes how far members have read, as the store knows it.
+// setMarks takes over the members' read positions from the store; a lower position than the known one
+// changes nothing.
 func (p *people) setMarks(list []Member) {
 	for _, m := range list {
 		if m.Kind != "agent" && m.ReadSeq > p.marks[m.Handle] {
@@ -82,14 +83,14 @@ func (p *people) setMarks(list []Member) {
 	}
 }
 
-// said ends the typing of the sender of a message.
+// said ends the typing state of the sender of m, because the message has arrived.
 func (p *people) said(m *Message) {
 	if m.Sender.Kind != "agent" {
 		delete(p.typing, m.Sender.Handle)
 	}
 }
 
-// presentState returns the state of the people for a new reader.
+// presentState returns the updates that give a new reader the presence, read positions and typing of the room.
 func (p *people) presentState() []Update {
 	out := []Update{{Presence: &Presence{Handles: p.handles()}}}
 	for _, h := range slices.Sorted(maps.Keys(p.marks)) {
@@ -103,12 +104,12 @@ func (p *people) presentState() []Update {
 	return out
 }
 
-// passRead passes a person's read position to readers.
+// passRead sends a person's read position to the live readers of the conversation, after readWait.
 func (l *live) passRead(conversationID, handle string, seq int64) {
 	l.withRoom(conversationID, false, func(r *room) {
 		p := r.people
 		if seq = min(seq, r.head); seq <= p.marks[handle] {
-			return // known already, or the room has no readers
+			return // The position is known already, or the room has no readers.
 		}
 		if p.news == nil {
 			p.news = make(map[string]int64)
@@ -134,7 +135,7 @@ func (l *live) passRead(conversationID, handle string, seq int64) {
 	})
 }
 
-// Seen is Read for a live reader: it also sends the position to the others.
+// Seen is Read for a live reader: it also sends the position to the other live readers.
 func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq int64) error {
 	if err := s.Read(ctx, actor, id, seq); err != nil {
 		return err
@@ -143,8 +144,8 @@ func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq in
 	return nil
 }
 
-// Typing shows the others in a conversation that the actor is typing, for TypingHolds. Repeated
-// calls send about two updates in that time.
+// Typing shows the other members that the actor is typing, for TypingHolds. Of repeated calls only about
+// two in that time send an update.
 func (s *Service) Typing(ctx context.Context, actor ident.Actor, id string) error {
 	if err := checkWrite(actor); err != nil {
 		return err

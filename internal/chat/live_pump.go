@@ -1,37 +1,36 @@
 package chat
 
-// Sink takes the updates of a Subscription as they come, without a goroutine that waits for them:
-// a room hands all of its sinks the same batch, one after the other.
+// Sink receives the updates of a Subscription by calls instead of a goroutine that waits in Next: a room
+// passes the same batch to all of its sinks, one after the other.
 type Sink interface {
-	// Push hands over a batch. It must not block.
+	// Push passes a batch, shared with other sinks and not to be changed. It must not block.
 	Push(b *Batch) Taken
-	// Behind is called after Push took less than All. The subscription is
-	// detached: the sink reads it by Take when it can, then attaches again.
-	// It must not block.
+	// Behind is called after Push returned Last or None. The subscription is detached: the sink reads
+	// the rest with Take and then attaches again. It must not block.
 	Behind()
-	// End ends the subscription with an error. It must not block.
+	// End reports that the subscription ended, with the reason. It must not block.
 	End(err error)
 }
 
-// Taken is the result of a Sink for a batch.
+// Taken is the answer of a Sink to a batch.
 type Taken int
 
-// All was taken; the Last batch was, and no more before the sink attaches
-// again; None of it was taken.
+// All: the batch was taken. Last: it was taken, and the sink accepts no more until it attaches again.
+// None: it was not taken.
 const (
 	All Taken = iota
 	Last
 	None
 )
 
-// Batch is updates that many readers are handed at once. One goroutine at a
-// time uses it.
+// Batch is a list of updates that a room passes to many sinks. It is not safe for concurrent use.
 type Batch struct {
 	Updates []Update
 	forms   [Forms][]byte
 }
 
-// Encoded returns the batch in a form of the door's, which encode makes once.
+// Encoded returns the batch in the encoding number form (below Forms). encode runs once for each form;
+// the result is shared by all sinks and must not be changed.
 func (b *Batch) Encoded(form int, encode func([]Update) []byte) []byte {
 	if b.forms[form] == nil {
 		b.forms[form] = encode(b.Updates)
@@ -39,8 +38,8 @@ func (b *Batch) Encoded(form int, encode func([]Update) []byte) []byte {
 	return b.forms[form]
 }
 
-// Attach hands all further updates to the sink, unless updates wait that must be taken first: then
-// it returns false.
+// Attach connects the sink to all further updates. It returns false if updates wait in the subscription:
+// the caller must take those first.
 func (s *Subscription) Attach(sink Sink) bool {
 	r := s.room
 	r.mu.Lock()
@@ -62,8 +61,7 @@ func (s *Subscription) Attach(sink Sink) bool {
 	return true
 }
 
-// detachSink takes a reader out of those that are handed updates; the caller holds
-// r.mu.
+// detachSink removes a reader from r.attached; nothing happens if it is not attached. The caller holds r.mu.
 func (r *room) detachSink(s *Subscription) {
 	if s.slot < 0 {
 		return
@@ -76,20 +74,19 @@ func (r *room) detachSink(s *Subscription) {
 	s.slot = -1
 }
 
-// handing is a batch on its way to one reader.
+// handing is a pending Push to one reader.
 type handing struct {
 	sub  *Subscription
 	sink Sink
 	place
 }
 
-// place is where a reader was in the log, the seq before its next message, and
-// the one after which it sees the conversation, as far as that makes a
-// difference.
+// place is the state of a reader before a Push: its position in the log, the seq before its next message, and sees,
+// its FromSeq, or 0 if no entry since then needs redaction. Readers with equal places share one batch.
 type place struct{ from, last, sees int64 }
 
-// pumpSinks hands the log to all attached readers until they have it. There is at
-// most one a room, and none while nothing happens.
+// pumpSinks pushes the log to all attached readers until they have all of it. At most one goroutine a
+// room runs it, and none while there are no updates.
 func (r *room) pumpSinks() {
 	var list []handing
 	for {
@@ -102,7 +99,7 @@ func (r *room) pumpSinks() {
 			if s.pos >= end {
 				continue
 			}
-			if s.pos < r.base { // too much came at once
+			if s.pos < r.base { // The log dropped entries that this reader has not had.
 				behind = append(behind, s.sink)
 				r.detachSink(s)
 				i--
@@ -110,7 +107,7 @@ func (r *room) pumpSinks() {
 			}
 			at := place{s.pos, s.last, s.from}
 			if s.pos > r.amended {
-				at.sees = 0 // new messages must reach all readers
+				at.sees = 0 // No amendment to redact: readers with different FromSeq can share a batch.
 			}
 			list = append(list, handing{s, s.sink, at})
 			s.pos, s.last = end, max(s.last, head)

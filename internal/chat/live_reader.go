@@ -8,9 +8,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Subscription is one reader of one conversation: a position in its room's log. A slow reader
-// costs no memory of its own, because the log is shared. One goroutine at a time reads it, and
-// none while it is attached to a Sink.
+// Subscription is one reader of one conversation: a position in its room's log. A slow reader costs no extra memory,
+// because all readers share the log. One goroutine at a time may read it, and none while it is attached to a Sink.
 type Subscription struct {
 	svc        *Service
 	room       *room
@@ -18,24 +17,25 @@ type Subscription struct {
 	memberID   string
 	handle     string
 
-	wake chan struct{} // capacity 1
+	wake chan struct{} // capacity 1: a signal that updates wait
 
-	mu     sync.Mutex // guards closed and sink; taken after the room's
+	mu     sync.Mutex // guards closed and sink; locked after the room's mu
 	closed error
 	sink   Sink
 
 	// Guarded by the room's mu:
-	pos    int64 // in the log; of one that is synced
+	pos    int64 // position in room.log, valid if synced
 	last   int64 // the seq before the next message
-	from   int64 // the seq after which it sees the conversation
-	synced bool  // whether it got the present state
-	slot   int   // in room.attached
-	here   bool  // whether it counts as present
+	from   int64 // FromSeq of the member: only messages with a greater seq are seen
+	synced bool  // the reader got the present state
+	slot   int   // index in room.attached, -1 if not attached
+	here   bool  // counted in people.here
 
-	pending []Update // of Next alone
+	pending []Update // used by Next only, without a lock
 }
 
-// addSubscription adds a reader whose rights are not known yet; the caller holds r.mu.
+// addSubscription adds a reader before its rights are checked, so that its removal during the check ends
+// it. The caller holds r.mu.
 func (r *room) addSubscription(s *Subscription, store Store) {
 	if r.store == nil {
 		r.store = store
@@ -44,7 +44,8 @@ func (r *room) addSubscription(s *Subscription, store Store) {
 	s.slot = -1
 }
 
-// sendWelcome sets the start of a reader, once the store has confirmed their rights.
+// sendWelcome sets the position of a reader after the store has confirmed its membership. after is the
+// seq of the last message that the reader has.
 func (r *room) sendWelcome(s *Subscription, c Conversation, after int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,14 +55,15 @@ func (r *room) sendWelcome(s *Subscription, c Conversation, after int64) {
 	}
 	r.want = max(r.want, c.LastSeq)
 	r.mendGap()
-	// A place that is not there yet is of a transcript that was lost.
+	// An after beyond the last message comes from a transcript that was lost (restored backup); the
+	// reader continues at the present end.
 	s.from = c.Mine.FromSeq
 	s.last = max(s.from, min(after, max(c.LastSeq, r.head)))
 	r.people.setMarks(c.Members)
 	r.people.addReader(r, s)
 }
 
-// Close ends the subscription.
+// Close ends the subscription and removes it from its room; a waiting Next returns an error. Later calls do nothing.
 func (s *Subscription) Close() {
 	s.endWith(errNoRoom())
 	s.svc.live.withRoom(s.room.id, false, func(r *room) {
@@ -83,7 +85,8 @@ func (s *Subscription) Close() {
 	})
 }
 
-// endWith stops the subscription; it returns the sink to notify, once.
+// endWith ends the subscription with an error. The first call returns the attached sink, which the
+// caller must notify without holding a lock; later calls return nil.
 func (s *Subscription) endWith(err error) Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,11 +111,11 @@ func (s *Subscription) endError() error {
 	return s.closed
 }
 
-// Next returns the next update, waiting for it until ctx ends. It returns a
-// NotFound fault when the reader is no member any more.
+// Next waits for the next update until ctx ends. A NotFound fault if the reader is no longer a member.
 func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	for {
-		if err := s.endError(); err != nil { // a subscription that ended gets none of the waiting updates
+		// A subscription that ended (removed member) delivers none of its waiting updates.
+		if err := s.endError(); err != nil {
 			return Update{}, err
 		}
 		if len(s.pending) > 0 {
@@ -138,7 +141,7 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	}
 }
 
-// armWake arranges a wake-up at the next update, unless one waits already.
+// armWake registers the reader for a wake-up at the next update. It returns false if updates wait already.
 func (s *Subscription) armWake() bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -149,8 +152,8 @@ func (s *Subscription) armWake() bool {
 	return true
 }
 
-// Take returns the waiting updates, at most a page, and nothing if none waits. The caller must not
-// change the list.
+// Take returns the waiting updates, at most a page, an empty list if there are none. It does not wait.
+// The caller must not change the list.
 func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
 	if err := s.endError(); err != nil {
 		return nil, err
@@ -187,8 +190,8 @@ func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
 	return redactUpdates(list, from), s.endError()
 }
 
-// updatesSince is the log from a position on without messages up to seq; the caller
-// holds r.mu.
+// updatesSince returns the log from position pos on, without messages with a seq up to seq, which the
+// reader has. The caller holds r.mu.
 func (r *room) updatesSince(pos, seq int64) []Update {
 	list := make([]Update, 0, r.endPos()-pos)
 	for _, e := range r.log[pos-r.base:] {
@@ -199,7 +202,7 @@ func (r *room) updatesSince(pos, seq int64) []Update {
 	return list
 }
 
-// presentState is how things are beside the messages; the caller holds r.mu.
+// presentState returns the updates that describe running tasks and people, for a new reader. The caller holds r.mu.
 func (r *room) presentState() []Update {
 	var out []Update
 	for id, st := range r.streams {

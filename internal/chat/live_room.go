@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of a room's log. Readers who fall behind it catch up from the store. Readers in the
-// middle of a write hold it open a while longer.
+// Limits of a room's log. Readers who fall behind it catch up from the store. While a push to attached
+// sinks is running, the log may grow to the larger limits.
 const (
 	logEntries     = 256
 	logBytes       = 512 << 10
@@ -16,48 +16,47 @@ const (
 )
 
 const (
-	// earlyLimit is how many messages wait for one before them.
+	// earlyLimit is how many messages are held that arrived before their predecessors.
 	earlyLimit = 256
-	// gapWait is how long a gap may close by itself: of messages that were committed together the
-	// later one often arrives first.
+	// gapWait is the time before a missing message is read from the store. Messages that were committed
+	// together often arrive in the wrong order, and the gap then closes without a read.
 	gapWait = 5 * time.Millisecond
-	// fillTimeout bounds one reading of the store; fillTries how often a gap
-	// is tried to be filled before its messages are taken for not there.
+	// fillTimeout limits one read of the store. After fillTries reads the missing messages are treated
+	// as nonexistent, so that a gap cannot block a room forever.
 	fillTimeout = 10 * time.Second
 	fillTries   = 12
-	// catchUpPage is how many messages are read at once.
+	// catchUpPage is how many messages one read of the store returns.
 	catchUpPage = 200
 )
 
-// room puts the events of a conversation in order, once for all readers. It exists while it has
-// readers or running tasks.
+// room restores the order of a conversation's messages, once for all live readers. It exists while the
+// conversation has readers or running tasks.
 type room struct {
 	id string
 
-	mu      sync.Mutex // guards the rest
-	store   Store      // set with the first reader
+	mu      sync.Mutex // guards the fields below
+	store   Store      // nil until the first reader subscribes
 	subs    map[*Subscription]struct{}
 	streams map[string]*stream
 
-	// log holds the updates for readers, at the positions base, base+1, …
+	// log holds the updates for readers; log[i] has the position base+i.
 	log   []entry
 	base  int64
 	bytes int
-	// head is the seq of the last message in order; known is false while no
-	// reader has asked the store for it. The log holds all messages from low
-	// to head.
+	// head is the seq of the last message in order. known is false until the first reader has read it
+	// from the store. The log holds all messages from low to head.
 	head, low int64
 	known     bool
-	early     map[int64]*Message // messages that arrived before their predecessors
-	want      int64              // the greatest seq there is known to be
+	early     map[int64]*Message // messages that arrived before their predecessors, by seq
+	want      int64              // greatest seq that is known to be committed
 	filling   bool
-	pages     []*page // read from the store lately
+	pages     []*page // pages recently read from the store
 
-	waiting  map[*Subscription]struct{} // in Next
+	waiting  map[*Subscription]struct{} // readers that wait in Next
 	attached []*Subscription
 	pumping  bool
-	pumped   int64 // attached sinks were handed everything before
-	amended  int64 // the position of the last amendment, -1 for none
+	pumped   int64 // position up to which attached sinks were served
+	amended  int64 // position of the last amendment, -1 for none
 
 	people *people
 }
@@ -75,7 +74,7 @@ func (r *room) isEmpty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }
 
 func (r *room) endPos() int64 { return r.base + int64(len(r.log)) }
 
-// addUpdate appends an update for readers; the caller holds r.mu.
+// addUpdate appends an update to the log, wakes waiting readers and starts the pump. The caller holds r.mu.
 func (r *room) addUpdate(u Update) {
 	if len(r.subs) == 0 {
 		return
@@ -100,7 +99,8 @@ func (r *room) addUpdate(u Update) {
 	}
 }
 
-// isFull reports whether the oldest entry must go.
+// isFull reports whether the oldest entry is to be dropped. Entries not yet pushed to attached sinks are
+// held up to the larger limits.
 func (r *room) isFull() bool {
 	if len(r.log) <= 1 || len(r.log) <= logEntries && r.bytes <= logBytes {
 		return false
@@ -120,12 +120,13 @@ func (r *room) dropOld() {
 	}
 }
 
-// putMessage takes a committed message; the caller holds r.mu.
+// putMessage takes a committed message: it appends the message or holds it until its predecessors
+// arrive. The caller holds r.mu.
 func (r *room) putMessage(m *Message) {
 	switch {
 	case len(r.subs) == 0:
 		r.markAnswered(m)
-	case r.known && m.Seq <= r.head: // a duplicate
+	case r.known && m.Seq <= r.head: // a duplicate: the message is in the log already
 	case r.known && m.Seq == r.head+1:
 		r.appendNext(m)
 		r.drainEarly()
@@ -141,20 +142,21 @@ func (r *room) putMessage(m *Message) {
 	}
 }
 
-// markAnswered forgets the stream that a message ends.
+// markAnswered removes the running answer of the task that m ends.
 func (r *room) markAnswered(m *Message) {
 	if m.TaskID != "" && m.Sender.Kind == "agent" {
 		delete(r.streams, m.TaskID)
 	}
 }
 
-// appendNext appends the next message in order.
+// appendNext appends m, whose seq must be head+1. The caller holds r.mu.
 func (r *room) appendNext(m *Message) {
 	r.head = m.Seq
 	r.want = max(r.want, m.Seq)
 	r.markAnswered(m)
 	r.people.said(m)
-	// Cached pages with an outdated form of a message are not shown to later readers.
+	// An edit or deletion makes cached content outdated: pages, and log entries up to the target, are
+	// not used for readers that resume.
 	switch m.Kind {
 	case Edit:
 		r.low, r.pages = max(r.low, m.Target+1), nil
@@ -164,7 +166,7 @@ func (r *room) appendNext(m *Message) {
 	r.addUpdate(Update{Message: m})
 }
 
-// drainEarly hands on the messages that waited for the last one.
+// drainEarly appends the held messages that follow head without a gap. The caller holds r.mu.
 func (r *room) drainEarly() {
 	for {
 		m := r.early[r.head+1]
@@ -181,8 +183,7 @@ func (r *room) drainEarly() {
 	}
 }
 
-// mendGap closes a gap from the store unless it closes by itself; the caller
-// holds r.mu.
+// mendGap starts a read of the missing messages after gapWait, unless one is running. The caller holds r.mu.
 func (r *room) mendGap() {
 	if r.known && !r.filling && r.want > r.head {
 		r.filling = true
@@ -190,7 +191,8 @@ func (r *room) mendGap() {
 	}
 }
 
-// fillGap reads the missing messages from the store, once for all readers.
+// fillGap reads the missing messages from the store, once for all readers. try counts the reads without
+// progress; the wait doubles with each.
 func (r *room) fillGap(try int) {
 	for {
 		r.mu.Lock()
@@ -231,15 +233,16 @@ func (r *room) fillGap(try int) {
 	}
 }
 
-// page is messages read from the store for one or more readers.
+// page is a page of messages from the store that several readers share.
 type page struct {
 	after int64
-	ready chan struct{} // closed once the rest is set
+	ready chan struct{} // closed when the other fields are set
 	list  []Update
 	err   error
 }
 
-// readPage returns a page of messages after seq, read once for readers who resume at the same seq.
+// readPage returns the page of messages after seq. Readers who resume at the same seq within pageHolds
+// share one read.
 func (r *room) readPage(ctx context.Context, after int64) ([]Update, error) {
 	r.mu.Lock()
 	for _, p := range r.pages {
@@ -276,7 +279,7 @@ func (r *room) readPage(ctx context.Context, after int64) ([]Update, error) {
 	return p.list, p.err
 }
 
-// pageHolds is how long readers who return together share a page.
+// pageHolds is how long a page is kept, so that readers who reconnect together (after a restart) share one read.
 const pageHolds = 10 * time.Second
 
 func (r *room) forgetPage(p *page) {

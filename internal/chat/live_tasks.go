@@ -7,15 +7,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// Delta is streamed text of a running task: Text belongs at byte Offset of the answer so far;
-// Offset 0 restarts the answer.
+// Delta is streamed text of a running task. Text belongs at byte Offset of the answer so far; Offset 0
+// starts the answer anew.
 type Delta struct {
 	TaskID string
 	Offset int
 	Text   string
 }
 
-// TaskState is where a task in the conversation is.
+// TaskState is the state of a task as live readers see it.
 type TaskState struct {
 	ID     string
 	Agent  string
@@ -24,22 +24,21 @@ type TaskState struct {
 	Reason string
 }
 
-// Running is an answer while it grows.
+// Running is the part of an answer that has been streamed so far.
 type Running struct {
 	TaskState
 	Text string
 }
 
-// stream is the present state of one running task.
 type stream struct {
 	state TaskState
 	text  []byte
 }
 
-// maxStream bounds the text kept of a running answer.
+// maxStream is how many bytes of a running answer are kept.
 const maxStream = MaxAnswerBytes
 
-// Working shows readers that a task is being worked on.
+// Working shows live readers that an agent works on the task.
 func (s *Service) Working(t task.Task) {
 	s.live.withRoom(t.ConversationID, true, func(r *room) {
 		st := &stream{state: TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State}}
@@ -49,8 +48,7 @@ func (s *Service) Working(t task.Task) {
 	})
 }
 
-// showWaiting shows readers a submitted task. The runtime may be faster: a task that is already working
-// or has ended stays as it is.
+// showWaiting shows live readers a submitted task, unless the runtime has started or ended it meanwhile.
 func (s *Service) showWaiting(t task.Task) {
 	s.live.withRoom(t.ConversationID, true, func(r *room) {
 		if r.streams[t.ID] != nil || s.live.over.hasTask(t) {
@@ -63,17 +61,17 @@ func (s *Service) showWaiting(t task.Task) {
 	})
 }
 
-// lately is which tasks ended last, each with the message it was asked with
-// last. The zero value is ready.
+// lately remembers the maxLately tasks that ended last, each with its last message, so that a late
+// showWaiting does not show an ended task as waiting. The zero value is ready to use.
 type lately struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	keys map[string]struct{}
 	ring []string
 	at   int
 }
 
-// maxLately is far more than the number of tasks that end between the commit of a message and the
-// next step of its sender.
+// maxLately must exceed the number of tasks that can end between the commit of a message and the call of
+// showWaiting for it.
 const maxLately = 4096
 
 func workKey(t task.Task) string { return t.ID + "/" + strconv.FormatInt(t.MessageSeq, 10) }
@@ -105,7 +103,7 @@ func (l *lately) hasTask(t task.Task) bool {
 	return ok
 }
 
-// Stream appends text to a running task's answer as readers see it.
+// Stream appends text to the running answer that live readers see. Text beyond maxStream is not shown.
 func (s *Service) Stream(conversationID, taskID, text string) {
 	s.live.withRoom(conversationID, false, func(r *room) {
 		st := r.streams[taskID]
@@ -118,7 +116,7 @@ func (s *Service) Stream(conversationID, taskID, text string) {
 	})
 }
 
-// Restream replaces a running task's answer as readers see it.
+// Restream replaces the running answer that live readers see.
 func (s *Service) Restream(conversationID, taskID, text string) {
 	s.live.withRoom(conversationID, false, func(r *room) {
 		st := r.streams[taskID]
@@ -130,7 +128,7 @@ func (s *Service) Restream(conversationID, taskID, text string) {
 	})
 }
 
-// Status shows readers a short status text of a running task.
+// Status shows live readers a short status text of a running task.
 func (s *Service) Status(conversationID, taskID, status string) {
 	s.live.withRoom(conversationID, false, func(r *room) {
 		if st := r.streams[taskID]; st != nil {
@@ -141,7 +139,8 @@ func (s *Service) Status(conversationID, taskID, status string) {
 	})
 }
 
-// removeSettled removes a task that ended or waits, and shows that to readers.
+// removeSettled shows live readers the state of a task that ended or waits for input, and removes it
+// from the running ones.
 func (s *Service) removeSettled(t task.Task) {
 	s.live.over.addTask(t)
 	s.live.withRoom(t.ConversationID, false, func(r *room) {
@@ -150,14 +149,13 @@ func (s *Service) removeSettled(t task.Task) {
 	})
 }
 
-// removeShown removes the shown state of a task.
+// removeShown removes the running state of a task without an update to readers.
 func (s *Service) removeShown(t task.Task) {
 	s.live.over.addTask(t)
 	s.live.withRoom(t.ConversationID, false, func(r *room) { delete(r.streams, t.ID) })
 }
 
-// Running returns the answers being streamed in a conversation now, for a
-// page that is rendered without a socket.
+// Running returns the running answers of a conversation, for a page that is rendered on the server.
 func (s *Service) Running(conversationID string) []Running {
 	var out []Running
 	s.live.withRoom(conversationID, false, func(r *room) {

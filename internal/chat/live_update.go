@@ -18,12 +18,12 @@ type Update struct {
 	Read     *ReadMark
 
 	memo *memo
-	// veiled: the reader does not see the message that Message amends.
+	// veiled means that the content was redacted: the reader does not see the target of Message.
 	veiled bool
 }
 
-// redactFor returns the update for a reader of the messages after from. An amendment of an earlier
-// message keeps its seq, and its content is hidden.
+// redactFor returns the update for a reader who sees only messages after from: an amendment of an
+// earlier message keeps its seq, but its content is hidden.
 func (u Update) redactFor(from int64) Update {
 	if u.Message != nil && u.Message.hiddenFrom(from) {
 		m := u.Message.redactFor(from)
@@ -32,7 +32,7 @@ func (u Update) redactFor(from int64) Update {
 	return u
 }
 
-// redactUpdates returns the updates for a reader of the messages after from.
+// redactUpdates applies redactFor to each update. It returns list itself if nothing is hidden.
 func redactUpdates(list []Update, from int64) []Update {
 	hidden := func(u Update) bool { return u.Message != nil && u.Message.hiddenFrom(from) }
 	if from == 0 || !slices.ContainsFunc(list, hidden) {
@@ -45,19 +45,19 @@ func redactUpdates(list []Update, from int64) []Update {
 	return list
 }
 
-// Presence lists the people of the conversation who read it now.
+// Presence lists the handles of the people who have the conversation open.
 type Presence struct{ Handles []string }
 
-// Typing means that a person is typing, for TypingHolds.
+// Typing means that a person is typing; it holds for TypingHolds.
 type Typing struct{ Handle string }
 
-// ReadMark is the position up to which a person has read.
+// ReadMark is the seq up to which a person has read.
 type ReadMark struct {
 	Handle string
 	Seq    int64
 }
 
-// Forms is how many forms of an update a door can keep.
+// Forms is the number of encodings of an update that can be cached; protocol endpoints number theirs from 0.
 const Forms = 4
 
 // memo caches the encodings of an update for all of its readers.
@@ -67,8 +67,8 @@ type memo struct {
 	shown *Message
 }
 
-// Encoded returns the update in a form of the door's, below Forms, that encode
-// makes once for all readers. encode may use Shown.
+// Encoded returns the update in the encoding number form (below Forms). encode runs once for all readers
+// and may call Shown; the result must not be changed. An error is not cached.
 func (u Update) Encoded(form int, encode func(Update) ([]byte, error)) ([]byte, error) {
 	if u.memo == nil {
 		return encode(u)
@@ -85,9 +85,8 @@ func (u Update) Encoded(form int, encode func(Update) ([]byte, error)) ([]byte, 
 	return b, err
 }
 
-// Shown returns the message that an update is about as it looks now: the
-// message itself, or the target of one that amends. Doors call it while they
-// encode the update for all readers.
+// Shown returns the present form of the message that an update is about: the message itself, or the
+// target of an amendment. encode functions call it; the result is cached for all readers.
 func (s *Service) Shown(ctx context.Context, u Update) (Message, error) {
 	if !u.Message.Kind.Amends() {
 		return *u.Message, nil
@@ -105,7 +104,7 @@ func (s *Service) Shown(ctx context.Context, u Update) (Message, error) {
 	return m, err
 }
 
-// size is about the memory that an update keeps, with its cached encodings.
+// size estimates the bytes of memory that an update takes with its cached encodings.
 func (u Update) size() int {
 	const fixed = 512
 	switch {
@@ -114,7 +113,7 @@ func (u Update) size() int {
 		for _, p := range u.Message.Parts {
 			n += len(p.Text) + len(p.Data) + len(p.URL) + len(p.Raw)
 		}
-		return fixed + 4*n // itself, as JSON, and as JSON with HTML
+		return fixed + 4*n // the text itself, as JSON, and as JSON with HTML
 	case u.Delta != nil:
 		return fixed + 3*len(u.Delta.Text)
 	}

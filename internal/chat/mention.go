@@ -9,9 +9,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// mentionedMembers returns the members that a text names as @name, in its order. A
-// name without a portal is that of a member here, else of the only one of that
-// name.
+// mentionedMembers returns the members that a text mentions as @name or @name@portal, in the order of the text. A
+// name without a portal selects the member of this portal or, without one, the only member of that name.
 func mentionedMembers(members []Member, text, portal string) []Member {
 	var out []Member
 	for _, h := range findMentions(text, portal) {
@@ -26,7 +25,7 @@ func mentionedMembers(members []Member, text, portal string) []Member {
 	return out
 }
 
-// onlyNamed is the place of the one member of that name, -1 for none or more.
+// onlyNamed returns the index of the only member with that name, -1 if none or several have it.
 func onlyNamed(members []Member, name string) int {
 	at := -1
 	for i, m := range members {
@@ -41,8 +40,8 @@ func onlyNamed(members []Member, name string) int {
 	return at
 }
 
-// findMentions returns the handles written as @name or @name@portal at the start of a word, except in
-// quotes and code.
+// findMentions returns the handles written as @name or @name@portal at the start of a word, in order,
+// without those in quotes and code.
 func findMentions(text, portal string) []string {
 	if !strings.Contains(text, "@") {
 		return nil
@@ -73,11 +72,11 @@ func findMentions(text, portal string) []string {
 	return out
 }
 
-// proseOf is a Markdown text without quotations and code, each of which leaves a
-// space.
+// proseOf returns a Markdown text without block quotes and code, so that names in these do not count as
+// mentions. A space takes the place of the removed text.
 func proseOf(text string) string {
 	var out, para strings.Builder
-	end := func() { // of a paragraph: code spans do not go beyond it
+	end := func() { // end closes a paragraph; code spans cannot extend beyond it.
 		out.WriteString(withoutSpans(para.String()))
 		out.WriteByte('\n')
 		para.Reset()
@@ -97,7 +96,8 @@ func proseOf(text string) string {
 			end()
 			blank = true
 			continue
-		case len(wide) >= 4 && blank && !list: // code by its place; blank stays
+		case len(wide) >= 4 && blank && !list:
+			// indented code block; the line after it may be one as well, so blank stays true
 			continue
 		case bare[0] == '>':
 			end()
@@ -120,7 +120,7 @@ func proseOf(text string) string {
 	return out.String()
 }
 
-// leading is the run of c that s begins with.
+// leading returns the longest prefix of s that consists of c only.
 func leading(s string, c byte) string {
 	n := 0
 	for n < len(s) && s[n] == c {
@@ -129,7 +129,7 @@ func leading(s string, c byte) string {
 	return s[:n]
 }
 
-// isItem reports whether a line begins an item of a list.
+// isItem reports whether a line begins a Markdown list item, because indented text in a list is no code.
 func isItem(s string) bool {
 	n := 0
 	for n < len(s) && n < 9 && s[n] >= '0' && s[n] <= '9' {
@@ -141,13 +141,12 @@ func isItem(s string) bool {
 	return len(s) > 1 && strings.IndexByte("-*+", s[0]) >= 0 && s[1] == ' '
 }
 
-// withoutSpans removes code spans from a paragraph: the text between two runs of the same number
-// of backticks.
+// withoutSpans removes code spans (CommonMark): text between two runs of the same number of backticks.
 func withoutSpans(s string) string {
 	if !strings.Contains(s, "`") {
 		return s
 	}
-	// The positions of runs of each length, so that each is searched once.
+	// Index the backtick runs by length first, so that each length is searched once and hostile input stays linear.
 	at := make(map[int][]int)
 	for i := 0; i < len(s); i++ {
 		if s[i] == '`' {

@@ -14,14 +14,13 @@ import (
 	"agentsite/internal/task"
 )
 
-// MaxRawBytes bounds a part that holds a file as it is; larger ones are sent
-// on their own and referred to.
+// MaxRawBytes is the largest file content in a part; larger files are uploaded first and referred to by URL.
 const MaxRawBytes = 1 << 20
 
-// maxNameBytes bounds names of files.
+// maxNameBytes is the longest file name.
 const maxNameBytes = 200
 
-// checkParts returns an error for invalid parts of a message.
+// checkParts returns an Invalid fault for parts that are empty, too large or inconsistent.
 func checkParts(actor ident.Actor, parts []task.Part) error {
 	var c fault.Check
 	c.Field(len(parts) > 0, "text", "say something")
@@ -52,7 +51,8 @@ func checkParts(actor ident.Actor, parts []task.Part) error {
 	return c.Err()
 }
 
-// isAddressable reports whether a part may hold the URL.
+// isAddressable reports whether a part may have this URL: a file of this portal or an http(s) URL of at
+// most 2000 bytes.
 func isAddressable(s string) bool {
 	if strings.HasPrefix(s, "/") {
 		_, ok := fileHash(s)
@@ -62,7 +62,7 @@ func isAddressable(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
 }
 
-// fileHash is the hash of the file of this portal that a part's URL names.
+// fileHash returns the hash in the URL of a file of this portal; ok is false for all other URLs.
 func fileHash(url string) (hash string, ok bool) {
 	hash, ok = strings.CutPrefix(url, task.FilePath)
 	return hash, ok && validHash(hash)
@@ -73,8 +73,8 @@ func validHash(s string) bool {
 	return err == nil && len(b) == 32 && strings.ToLower(s) == s
 }
 
-// FileName makes a name that may be shown and stored of whatever a sender
-// calls a file: without folders and without characters that do not show.
+// FileName returns a name that is safe to show and store: the last path element, without unprintable
+// characters, at most maxNameBytes long, "file" if nothing remains.
 func FileName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -87,7 +87,7 @@ func FileName(name string) string {
 		return r
 	}, name)
 	name = strings.Trim(name, ". ")
-	if len(name) > maxNameBytes { // the file extension shows the type
+	if len(name) > maxNameBytes { // The extension is kept, because it selects the media type.
 		end := ""
 		if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 16 {
 			end = name[i:]
@@ -100,8 +100,8 @@ func FileName(name string) string {
 	return name
 }
 
-// withFiles checks the files of this portal that parts name, stores the files that parts carry,
-// and returns the parts in their stored form with the hashes of their files.
+// withFiles prepares parts for storage: it checks that the actor may use the files of this portal they refer to, and
+// uploads the files they contain. It returns the stored parts and the hashes of all their files.
 func (s *Service) withFiles(ctx context.Context, actor ident.Actor, parts []task.Part) (out []task.Part, files []string, err error) {
 	out = parts
 	copied := false
@@ -130,7 +130,7 @@ func fileDraft(p task.Part) FileDraft {
 	return FileDraft{Name: p.Filename, MediaType: p.MediaType, Content: bytes.NewReader(p.Raw)}
 }
 
-// filePart is a part that refers to a file; p has its name.
+// filePart returns a part that refers to the stored file f; name and metadata are taken from p.
 func filePart(f File, p task.Part) task.Part {
 	return task.Part{URL: FileURL(f.Hash), Filename: FileName(p.Filename), MediaType: f.MediaType, Metadata: p.Metadata}
 }

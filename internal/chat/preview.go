@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// previewSide is the longer side of a preview, in pixels.
+	// previewSide is the length of a preview's longer side, in pixels.
 	previewSide = 640
-	// maxPictureBytes is the largest file that a preview is drawn of.
+	// maxPictureBytes is the largest file from which a preview is made.
 	maxPictureBytes = 16 << 20
-	// maxPreviews bounds the cached previews, in bytes.
+	// maxPreviews is the size of the preview cache, in bytes.
 	maxPreviews = 16 << 20
 )
 
-// Preview returns a small picture, a PNG drawn by the portal, of a file that
-// is a picture; NotFound of any other.
+// Preview returns a PNG of at most previewSide pixels for a file that is a picture; a NotFound fault for
+// other files. Its access rule is that of Open.
 func (s *Attachments) Preview(ctx context.Context, actor ident.Actor, hash string) ([]byte, error) {
 	f, r, err := s.Open(ctx, actor, hash)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Attachments) Preview(ctx context.Context, actor ident.Actor, hash strin
 	return s.drawPreview(ctx, f, r)
 }
 
-// PreviewShared is Preview for holders of a read link.
+// PreviewShared is Preview for the holder of a read link's secret.
 func (s *Attachments) PreviewShared(ctx context.Context, secret, hash string) ([]byte, error) {
 	f, r, err := s.OpenShared(ctx, secret, hash)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Attachments) drawPreview(ctx context.Context, f File, r io.Reader) ([]b
 		}
 		return b, nil
 	}
-	// One at a time: a picture takes tens of MiB while it is drawn.
+	// Previews are drawn one at a time, because each takes tens of MiB.
 	select {
 	case s.drawing <- struct{}{}:
 	case <-ctx.Done():
@@ -68,7 +68,7 @@ func (s *Attachments) drawPreview(ctx context.Context, f File, r io.Reader) ([]b
 	}
 	b, err := picture.ScaleToFit(raw, previewSide)
 	if err != nil {
-		p.Put(f.Hash, nil) // so it stays
+		p.Put(f.Hash, nil) // cache the failure: the content of a hash never changes
 		return nil, none
 	}
 	p.Put(f.Hash, b)

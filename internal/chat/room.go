@@ -9,13 +9,13 @@ import (
 	"agentsite/internal/task"
 )
 
-// Rename gives the conversation another title.
+// Rename sets the title of the conversation; every member who may write can do it.
 func (s *Service) Rename(ctx context.Context, actor ident.Actor, id, title string) (Conversation, error) {
 	return s.Set(ctx, actor, id, Change{Title: &title})
 }
 
-// Invite adds an agent or person to the conversation. A person sees the earlier messages that the
-// room's settings allow.
+// Invite adds an agent or person to the conversation. The conversation's Past setting decides whether a
+// person sees earlier messages. A Conflict fault beyond MaxMembers.
 func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle string) (Member, error) {
 	if err := checkWrite(actor); err != nil {
 		return Member{}, err
@@ -59,8 +59,8 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 	return m, nil
 }
 
-// Remove takes a member out of the conversation: the actor, or, for an owner, any member. Their
-// access ends at once, and so does the work of agents for them or, for an agent, its own work.
+// Remove ends a membership: that of the actor, or, for an owner, that of any member. Access ends at
+// once. Tasks for the member, or of a removed agent, are canceled.
 func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle string) error {
 	if err := checkWrite(actor); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 	return s.endMembership(ctx, actor, id, who)
 }
 
-// endMembership ends the membership of a member.
+// endMembership removes who from the conversation, ends its live subscriptions and stops its tasks.
 func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id string, who Member) error {
 	by := senderOf(actor)
 	e := newEvent(by, "%s removed %s", by.Handle, who.Handle)
@@ -112,8 +112,8 @@ func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id strin
 	return nil
 }
 
-// DeleteConversation takes the actor out of the conversation; when no other person is left in it, the
-// conversation is removed with all messages.
+// DeleteConversation removes the actor from the conversation; if no other person is left in it, the conversation and
+// all its messages are deleted.
 func (s *Service) DeleteConversation(ctx context.Context, actor ident.Actor, id string) error {
 	if err := checkWrite(actor); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *Service) DeleteConversation(ctx context.Context, actor ident.Actor, id 
 	if err := s.store.DeleteRoom(ctx, id); err != nil {
 		return err
 	}
-	for _, r := range s.Running(id) { // tasks that were started during the deletion
+	for _, r := range s.Running(id) { // stop tasks that were started during the deletion
 		active = append(active, task.Task{ID: r.ID, ConversationID: id})
 	}
 	for _, t := range active {

@@ -9,32 +9,32 @@ import (
 	"agentsite/internal/task"
 )
 
-// Draft is a message to be posted.
+// Draft is a message to post; Service.Post validates it.
 type Draft struct {
-	// ClientID makes a repeated post harmless: the same one by the same sender in the same
-	// conversation is stored once, for ever.
+	// ClientID makes a retry harmless: a second post with the same id by the same sender in the same
+	// conversation stores nothing and returns the first message. Ids do not expire.
 	ClientID string
 	Parts    []task.Part
-	// Face is the door it came through.
+	// Face names the page or protocol endpoint that received the message.
 	Face string
-	// To, when set, is the id of the member agent that the message is for, whatever its text
-	// mentions.
+	// To is the id of the member agent that is asked, whatever the text mentions; "" leaves the choice
+	// to chooseAudience.
 	To string
-	// Resumes, when set, is the task waiting for input that this must be the
-	// input of: a Conflict fault if it waits no more.
+	// Resumes is the id of the waiting task that this message is the input of; a Conflict fault if the
+	// task does not wait for input. "" is none.
 	Resumes string
-	// Via lists the agents whose work led to the message.
+	// Via lists the agents whose work led to the message, as the caller claims.
 	Via task.Chain
-	// Budget bounds the work that the message may cause.
+	// Budget limits the work that the message may cause; the zero value is no limit by the caller.
 	Budget task.Budget
-	// Quotes is the message this one answers to, 0 for none.
+	// Quotes is the seq of the message that this one replies to, 0 for none.
 	Quotes int64
-	// The first list has the handles of agents with a disclosure that the sender has seen: the
-	// host that receives their text. Share is the sender's choice of the part that goes along.
+	// Told has the handles of agents whose disclosure (the host that receives the text) the sender has confirmed.
+	// Share is the part of the conversation that the sender allows to be sent to those agents.
 	Told  []string
 	Share Share
-	// MustTell refuses a message to an agent elsewhere with a Conflict fault, field "told", unless
-	// the sender has seen the disclosure now or earlier. Pages set it, programs do not.
+	// MustTell refuses a message to an agent on another host with a Conflict fault, field "told", unless the sender
+	// has confirmed the disclosure now or earlier. Pages set it; programs state their consent by the call.
 	MustTell bool
 }
 
@@ -54,8 +54,8 @@ func checkDraft(actor ident.Actor, d Draft) error {
 	return checkBudget(d.Budget, d.Parts)
 }
 
-// Post adds a message to a conversation. The agents it addresses get it as a task each. It returns
-// once the message is on disk; a repeated ClientID returns the first message with Repeat set.
+// Post appends a message to a conversation and submits a task to each agent that it addresses. It returns after the
+// message is stored durably; a repeated ClientID returns the first message with Repeat set.
 func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draft) (Posted, error) {
 	if err := checkWrite(actor); err != nil {
 		return Posted{}, err
@@ -75,7 +75,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 		err = s.storeDisclosures(ctx, actor, told)
 	}
 	if err != nil {
-		// Sent again, it is owed the first answer whatever has changed since.
+		// A retry gets the first result, even if it would be refused now.
 		if said, serr := s.store.Said(ctx, id, actor.ID, d.ClientID); serr == nil {
 			return Posted{Message: said, Repeat: true}, nil
 		}
@@ -96,7 +96,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	return done, nil
 }
 
-// startTasks passes new tasks to readers and to the runtime.
+// startTasks shows new tasks to live readers and submits them to the runtime.
 func (s *Service) startTasks(list []task.Task) {
 	for _, t := range list {
 		s.showWaiting(t)
@@ -106,8 +106,7 @@ func (s *Service) startTasks(list []task.Task) {
 	}
 }
 
-// composePost checks a draft and returns the message to store, with the disclosures that the sender
-// has seen with it.
+// composePost validates a draft and returns its Post and the disclosures that the sender confirms with it.
 func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
 	var quoted *Message
 	if d.Quotes > 0 {

@@ -10,58 +10,56 @@ import (
 	"agentsite/internal/task"
 )
 
-// AgentRef is an agent as conversations know it.
+// AgentRef is the part of an agent's entry in the directory that conversations need.
 type AgentRef struct {
 	ID     string
 	Handle string
 	Title  string
-	// Remote is the host its text goes to, "" when it stays on this portal.
+	// Remote is the host that receives the agent's text, "" if the text stays on this portal.
 	Remote string
-	// Public agents may be talked to by guests.
+	// Public means that guests may talk to the agent.
 	Public bool
-	// Instant agents are those that Config.Instant may answer for.
+	// Instant means that Config.Instant may answer for the agent.
 	Instant bool
 }
 
-// Directory finds people and agents by name, with the actor's rights. Agent and Person answer
-// NotFound for those that the actor may not see.
+// Directory finds people and agents by handle, with the actor's rights. Agent and Person return a
+// NotFound fault for those that the actor may not see.
 type Directory interface {
 	Agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error)
 	Person(ctx context.Context, actor ident.Actor, name string) (Member, error)
-	// Admit checks whether an agent's owner allows a call of size bytes by the actor now, and
-	// counts it.
+	// Admit checks whether an agent's owner allows a call of size bytes by the actor now, and counts the
+	// call; the fault says why not.
 	Admit(ctx context.Context, actor ident.Actor, handle string, size int) error
-	// Hosts returns, by id, the host that receives text for agents outside this portal.
+	// Hosts returns, by agent id, the host that receives the text; agents that keep text on this portal are absent.
 	Hosts(ctx context.Context, agentIDs []string) (map[string]string, error)
 }
 
-// Config holds the portal's choices for conversations.
+// Config is the configuration of a Service; New completes it with defaults.
 type Config struct {
-	// Portal is the portal's part of handles.
+	// Portal is the host part of this portal's handles.
 	Portal string
-	// URL is the portal's address, without a trailing slash: agents elsewhere
-	// fetch large files there.
+	// URL is the portal's address, without a trailing slash. Agents on other hosts fetch large files from it.
 	URL string
-	// FileKey signs the addresses of those files; New makes one when it is
-	// empty.
+	// FileKey is the HMAC key for file addresses given to agents. If it is empty, New makes a random
+	// one, and addresses end with the process.
 	FileKey []byte
-	// Instant answers for agents that need no more than the question; nil
-	// where all are asked by the runtime.
+	// Instant runs instant agents in the request; if nil, the runtime runs all agents.
 	Instant Instant
-	// Hops may be nil; then an agent's name in chains is the portal and its id.
+	// Hops names agents in call chains; if nil, the name is the portal and the agent's id.
 	Hops HopNames
 	Log  *slog.Logger
 }
 
-// HopNames are the names of agents in chains of calls.
+// HopNames gives agents their names in call chains, which detect loops between portals.
 type HopNames interface{ Hop(agentID string) task.Hop }
 
-// plainHops names an agent by the portal and its id.
+// plainHops is the default HopNames: the portal and the agent's id.
 type plainHops struct{ portal string }
 
 func (h plainHops) Hop(agentID string) task.Hop { return task.Hop(h.portal + "/" + agentID) }
 
-// Service is the logic of conversations. Create it with New.
+// Service implements conversations. It is safe for concurrent use; create it with New.
 type Service struct {
 	Files       *Attachments
 	Preferences *Preferences
@@ -74,7 +72,7 @@ type Service struct {
 	limits    *rateLimits
 }
 
-// New returns a service over its ports.
+// New returns a service that uses store, directory and runner as its ports; cfg is completed with defaults.
 func New(store Store, directory Directory, runner task.Runner, cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

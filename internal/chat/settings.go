@@ -13,9 +13,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Change is a requested change of settings; nil leaves a setting as it is. Title and the room's
-// settings are for owners (the title for every member who writes), the last three are the actor's
-// own.
+// Change is a requested change of settings; a nil field stays as it is. Owners may change the conversation's
+// settings, every member who may write its title. The last three fields are the actor's own settings.
 type Change struct {
 	Title   *string
 	Speaks  *Speaks
@@ -33,8 +32,8 @@ func (c Change) ofRoom() bool {
 	return c.Speaks != nil || c.Speaker != nil || c.Past != nil || c.Hops != nil || c.Turns != nil || c.Budget != nil
 }
 
-// Set changes a conversation's settings, or the actor's own: all that is asked
-// for, or nothing where any of it is wrong.
+// Set changes settings of a conversation and of the actor. Either all requested changes are stored or,
+// if one is invalid or forbidden, none.
 func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Change) (Conversation, error) {
 	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
@@ -110,7 +109,8 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 
 func (n Notify) isValid() bool { return n == NotifyAll || n == NotifyMentions || n == NotifyNothing }
 
-// applyChange returns a room's settings after a change, and a description of the change in words.
+// applyChange returns the settings of room after c, and a description of each difference for the
+// transcript; an Invalid fault for values out of range.
 func (s *Service) applyChange(room Conversation, c Change) (set Settings, words []string, err error) {
 	set = room.Settings
 	var check fault.Check
@@ -170,8 +170,8 @@ func (s *Service) applyChange(room Conversation, c Change) (set Settings, words 
 	return set, words, check.Err()
 }
 
-// SetRole makes a person of the conversation its owner, a member or a reader;
-// for owners. A room keeps at least one owner.
+// SetRole gives a person of the conversation the role owner, member or reader; only owners may. A
+// Conflict fault if the last owner would lose that role.
 func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, role string) error {
 	members, me, err := s.readWriters(ctx, actor, id)
 	if err != nil {
@@ -208,7 +208,8 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 		return err
 	}
 	s.live.passMessage(e)
-	if m.Role == RoleOwner { // its word let people in
+	// Join links of a former owner are revoked, because only owners may let people in.
+	if m.Role == RoleOwner {
 		s.dropLinks(ctx, id, func(l Link) bool { return l.Kind == JoinLink && l.Creator.ID == m.ID })
 	}
 	if role == RoleReader {
@@ -217,7 +218,7 @@ func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, ro
 	return nil
 }
 
-// findNamed is the member with a handle.
+// findNamed returns the member with a handle; a NotFound fault without one.
 func (s *Service) findNamed(members []Member, handle string) (Member, error) {
 	h, ok := ident.ParseHandle(handle, s.cfg.Portal)
 	i := slices.IndexFunc(members, func(m Member) bool { return m.Handle == h.String() })
@@ -227,7 +228,7 @@ func (s *Service) findNamed(members []Member, handle string) (Member, error) {
 	return members[i], nil
 }
 
-// Preferences are the notification settings of people.
+// Preferences reads and stores the notification settings of people.
 type Preferences struct {
 	store  preferenceStore
 	limits *rateLimits
@@ -238,7 +239,7 @@ type preferenceStore interface {
 	SetPrefs(ctx context.Context, accountID string, p Prefs) error
 }
 
-// Get returns the actor's notification settings.
+// Get returns the actor's notification settings, or the defaults.
 func (s *Preferences) Get(ctx context.Context, actor ident.Actor) (Prefs, error) {
 	if err := checkRead(actor); err != nil {
 		return Prefs{}, err
@@ -249,10 +250,10 @@ func (s *Preferences) Get(ctx context.Context, actor ident.Actor) (Prefs, error)
 	return s.store.Prefs(ctx, actor.ID)
 }
 
-// minutes is how many a day has.
+// minutes is the number of minutes of a day, the bound of quiet times.
 const minutes = 24 * 60
 
-// Set changes the actor's notification settings.
+// Set stores the actor's notification settings; an Invalid fault for an unknown zone or a time out of range.
 func (s *Preferences) Set(ctx context.Context, actor ident.Actor, p Prefs) error {
 	if err := checkWrite(actor); err != nil {
 		return err

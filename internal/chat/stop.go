@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// stopWhere cancels the selected tasks of a conversation. The change that led to it is stored
-// already, so errors are only logged.
+// stopWhere cancels the unfinished tasks of a conversation that which selects. The change that led to it
+// is stored already, so errors are only logged.
 func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(task.Task) bool) {
 	ctx = context.WithoutCancel(ctx)
 	list, err := s.store.ActiveTasks(ctx, id, "")
@@ -25,14 +25,14 @@ func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(t
 	}
 }
 
-// stopTask ends one task: through the runtime when it runs, else here.
+// stopTask cancels one task: the runtime stops it if it is running there, otherwise its final state is stored here.
 func (s *Service) stopTask(ctx context.Context, t task.Task, reason string) error {
 	if s.runner.Stop(t.ID) {
 		return nil
 	}
 	err := s.EndTask(ctx, t, task.Result{State: task.Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-		return nil // it ended meanwhile
+		return nil // the task has ended, or its conversation is gone
 	}
 	return err
 }

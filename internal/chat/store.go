@@ -7,61 +7,56 @@ import (
 	"agentsite/internal/task"
 )
 
-// Rooms stores conversations and their members. A missing conversation and one without the member
-// give the same fault, NotFound. A method with an event appends it to the transcript in the same
-// transaction.
+// Rooms stores conversations and their members. A conversation that is missing or does not have the member gives a
+// NotFound fault. A method with an event appends the event to the transcript in the same transaction.
 type Rooms interface {
-	// CreateConversation stores the room with its settings and members, its copied messages (of a
-	// branch; they have the seqs and targets of the old conversation and get new ones, in their
-	// order) and its first events.
+	// CreateConversation stores a conversation with its settings, members and first events. said are the
+	// copied messages of a branch: their seqs and targets are those of the old conversation, and the
+	// store assigns new ones in the same order.
 	CreateConversation(ctx context.Context, c Conversation, said, events []Message) error
-	// CreateAsking is CreateConversation and Append in one transaction. A first
-	// that is not nil is noted in it; where the caller's message opened another
-	// conversation before, nothing is stored and the error is an *AskedBefore.
+	// CreateAsking is CreateConversation and Append in one transaction. first, unless nil, is stored with it; if the
+	// caller's message opened another conversation before, nothing is stored and the error is an *AskedBefore.
 	CreateAsking(ctx context.Context, c Conversation, said []Message, p Post, first *FirstAsk) (Posted, error)
-	// CreateAnswered stores a conversation that begins with a question and its answer, in one
-	// transaction: readers find the same rows as after CreateConversation, Append and Finish. It
-	// returns both messages as they are stored.
+	// CreateAnswered stores a conversation that begins with a question and its answer, in one transaction: readers
+	// find the same rows as after CreateConversation, Append and Finish. It returns both messages as they are stored.
 	CreateAnswered(ctx context.Context, a Answered) ([]Message, error)
-	// Room returns a conversation the member (kind, id) is in now, with Mine
-	// and ReadSeq.
+	// Room returns a conversation that the member (kind, id) is in at present, with that member's Mine and ReadSeq.
 	Room(ctx context.Context, id, memberKind, memberID string) (Conversation, error)
 	// Members lists the present members of a conversation, without Remote and ReadSeq; none for a
 	// missing conversation. The caller must not change the list.
 	Members(ctx context.Context, id string) ([]Member, error)
 	// RoomsOf lists a member's conversations, with Mine, Unread and Snippet.
 	RoomsOf(ctx context.Context, memberKind, memberID string, f RoomFilter) ([]Conversation, error)
-	// SettingsOf returns a room's settings and the agent that spoke last by
-	// turns.
+	// SettingsOf returns the settings of a conversation and the id of the agent that answered the last
+	// turn of SpeaksTurns, "" for none.
 	SettingsOf(ctx context.Context, id string) (s Settings, spokeID string, err error)
 	Rename(ctx context.Context, id, title string, event Message) (Message, error)
 	SetRoom(ctx context.Context, id string, s Settings, event Message) (Message, error)
-	// Join adds a member, or a former member again. FromSeq of m is the seq after which they see
-	// messages; -1 means from now on. A link's id counts one use of it, and is a Conflict fault
-	// when it has none left or has ended.
+	// Join adds a member, or restores a former one. m.FromSeq is the seq after which the member sees
+	// messages; -1 is the present end. linkID, unless "", is the join link that is used: it counts a
+	// use, and is a Conflict fault if it has none left or has expired.
 	Join(ctx context.Context, id string, m Member, linkID string, event Message) (Message, error)
 	Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event Message) (Message, error)
 	SetRole(ctx context.Context, id, memberKind, memberID, role string, event Message) (Message, error)
 	// SetMine stores the personal settings of a member: Pinned, Archived, Notify.
 	SetMine(ctx context.Context, id, memberKind, memberID string, m Mine) error
-	// DeleteRoom removes a conversation with all that belongs to it.
+	// DeleteRoom deletes a conversation with its messages, members, links and tasks.
 	DeleteRoom(ctx context.Context, id string) error
-	// MarkRead notes how far a member has read; it never goes back.
+	// MarkRead stores the seq up to which a member has read; a lower seq than the stored one changes nothing.
 	MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error
 }
 
-// Answered is a new conversation with its first question, without files, and
-// the answer to it, which ends the task.
+// Answered is a new conversation that consists of a question without files and its answer, which ends the task.
 type Answered struct {
 	Room             Conversation
 	Question, Answer Message
-	// Task has ended.
+	// Task is in a final state.
 	Task task.Task
-	// First is as with CreateAsking.
+	// First is stored as by CreateAsking; nil for none.
 	First *FirstAsk
 }
 
-// AskedBefore reports that a message opened a conversation before.
+// AskedBefore is the error of a question whose ClientID opened a conversation before.
 type AskedBefore struct{ ConversationID string }
 
 // Error implements error.
@@ -69,114 +64,111 @@ func (e *AskedBefore) Error() string {
 	return "the message opened conversation " + e.ConversationID + " before"
 }
 
-// FirstAsk is the conversation that a caller's message to an agent opened.
+// FirstAsk records the conversation that a caller's ClientID opened with an agent, so that a retry finds it.
 type FirstAsk struct {
 	CallerID, AgentID, ClientID string
 	ConversationID              string
 }
 
-// RoomFilter selects some of a member's conversations: most recently changed
-// first, before the given point. Pinned and Archived select those only;
-// neither those that are not archived, pinned ones among them.
+// RoomFilter selects and pages a member's conversations, most recently changed first. Pinned or Archived select only
+// such conversations; with neither, all that are not archived are listed, including pinned ones.
 type RoomFilter struct {
 	Pinned, Archived bool
 	Before           Point
 	Limit            int
 }
 
-// Point is a place in a list ordered by time and id.
+// Point is a position in a list that is ordered by time and id; the zero value is the start of the list.
 type Point struct {
 	At time.Time
 	ID string
 }
 
-// Post is a message about to be appended, with the work it asks for.
+// Post is a message to append, with the tasks it submits, in one transaction.
 type Post struct {
 	Message Message
 	// MustBeMember makes the append fail as NotFound unless the sender is a
 	// member at that moment, and as Forbidden for a reader.
 	MustBeMember bool
-	// Ask lists agents the message addresses: each gets a task, or its task
-	// that waits for input goes on.
+	// Ask has a task for each agent that the message addresses. If the agent has a task of the same
+	// caller that waits for input, that task is continued instead.
 	Ask []task.Task
-	// Resumes, when set, is the waiting task that must be the one that goes
-	// on: a Conflict fault if it does not wait.
+	// Resumes is the id of the waiting task that must be continued; a Conflict fault if it does not wait
+	// for input. "" is none.
 	Resumes string
-	// Spoke is the agent that answered in turn, in rooms where agents take turns.
+	// Spoke is the id of the agent chosen by SpeaksTurns, stored for the next turn; "" otherwise.
 	Spoke string
-	// Files are hashes of files the message holds. The sender must have sent
-	// them or be able to read them: a NotFound fault.
+	// Files are the hashes of the files in the message. A NotFound fault if the sender neither sent a
+	// file nor may read it.
 	Files []string
-	// Title is given to a conversation that has none.
+	// Title becomes the title of a conversation that has none.
 	Title string
 }
 
-// Posted is the result of an append.
+// Posted is the result of an append to a transcript.
 type Posted struct {
 	Message Message
-	// Repeat is true when the client id was seen before: Message is the first
-	// one and nothing was stored.
+	// Repeat is true when the client id was seen before: Message is the first one and nothing was stored.
 	Repeat bool
-	// Tasks are those that were submitted or continued.
+	// Tasks are the tasks that were submitted or continued.
 	Tasks []task.Task
-	// Held is how many of those asked for were not, because of a bound.
+	// Held is the number of tasks in Ask that were not submitted because of a limit (Ended.Turns, Ended.Budget).
 	Held int
 }
 
-// Ended is the result of a task or its request for input, with the agents that its answer calls.
+// Ended is the final result of a task or its request for input, with the tasks for the agents that the
+// answer mentions.
 type Ended struct {
 	Task    task.Task
 	Message Message
-	Files   []string // hashes of files that the answer or its artifacts hold
-	// Ask are agents that the answer addresses. None of them is asked once Turns answers or Budget
-	// bytes of answers go back to the same root. Each gets a task of its own: a task that waits
-	// for input waits for a person, because an agent cannot answer for one.
+	Files   []string // hashes of the files in the answer and its artifacts
+	// Ask has a task for each agent that the answer mentions. None is submitted once the answers to the
+	// same root message reach Turns in number or Budget in bytes. Tasks that wait for input are not
+	// continued: they wait for a person, and an agent cannot answer for one.
 	Ask           []task.Task
 	Turns, Budget int
 }
 
-// Transcripts appends and reads messages.
+// Transcripts appends and reads messages. The seqs of a conversation are dense and begin at 1.
 type Transcripts interface {
 	// Said finds the message of a sender with a client id; a NotFound fault when there is none.
 	Said(ctx context.Context, conversationID, senderID, clientID string) (Message, error)
-	// Append assigns the next seq and extends the hash chain.
+	// Append stores a message with the next seq and hash, and its tasks, in one transaction.
 	Append(ctx context.Context, p Post) (Posted, error)
-	// Amend appends a message of a kind that amends and applies it to its
-	// target: NotFound when that is absent, Conflict when it was taken away
-	// or, of a reaction, has too many. on is whether a reaction is set or
-	// taken back; where nothing changes, seq 0 is returned.
+	// Amend appends an edit, deletion or reaction and applies it to its target. NotFound if the target
+	// is absent; Conflict if it is deleted or has too many reactions. on sets or removes a reaction; if
+	// that changes nothing, the result has seq 0 and nothing is appended.
 	Amend(ctx context.Context, m Message, on bool) (Message, error)
-	// Ask submits a task for an earlier message; Conflict when the agent works on one for that
-	// message already.
+	// Ask submits a task for a message that is stored already (regenerate); Conflict if the agent has an
+	// unfinished task for it.
 	Ask(ctx context.Context, t task.Task) (task.Task, error)
-	// Finish ends or interrupts a task by its final message, in one
-	// transaction; a Conflict fault when the task has ended before.
+	// Finish stores the final message of a task, or its request for input, in one transaction; a
+	// Conflict fault if the task is in a final state already.
 	Finish(ctx context.Context, e Ended) (Posted, error)
 	// Message returns one message; NotFound when it is absent.
 	Message(ctx context.Context, conversationID string, seq int64) (Message, error)
-	// Edits returns the forms of a message, oldest first: the message with its first parts, then
-	// its edits.
+	// Edits returns the forms of a message, oldest first: the message with its first parts, then its edits.
 	Edits(ctx context.Context, conversationID string, seq int64) ([]Message, error)
-	// Messages returns messages with after < seq < before (0: no bound), in
-	// order: the first limit ones, or the last ones when newest is set.
+	// Messages returns messages with after < seq < before (0: no upper bound), in order: the first limit
+	// ones, or the last ones if newest is set.
 	Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]Message, error)
-	// SearchMessages finds texts by their words in the conversations of a
-	// member, as far as they see them, newest first, before the given point.
+	// SearchMessages finds texts that contain the words of query and that the member sees, newest first,
+	// after the result before (zero: from the newest).
 	SearchMessages(ctx context.Context, memberKind, memberID, query string, before Point, limit int) ([]Found, error)
 }
 
-// Links stores links to conversations.
+// Links stores links to conversations by the hash of their secret.
 type Links interface {
 	PutLink(ctx context.Context, l Link, secretHash string) error
-	// LinkByHash returns a link that has not ended; else a NotFound fault.
+	// LinkByHash returns a link that is not expired or revoked; else a NotFound fault.
 	LinkByHash(ctx context.Context, secretHash string) (Link, error)
 	LinksOf(ctx context.Context, conversationID string) ([]Link, error)
 	DropLink(ctx context.Context, conversationID, id string) error
-	// RoomByLink returns the link's conversation for actors that are not members.
+	// RoomByLink returns the link's conversation without checking membership: the link is the permission.
 	RoomByLink(ctx context.Context, l Link) (Conversation, error)
 }
 
-// People stores the settings of persons and guests.
+// People stores settings and disclosures of persons and guests.
 type People interface {
 	// Disclosures returns the member's disclosures for these agents.
 	Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]Disclosure, error)
@@ -185,24 +177,21 @@ type People interface {
 	SetPrefs(ctx context.Context, accountID string, p Prefs) error
 }
 
-// Tasks finds the work that messages ask for.
+// Tasks finds the tasks of messages.
 type Tasks interface {
 	TaskByID(ctx context.Context, id string) (task.Task, error)
-	// TaskAsked returns the first task that the message seq of a conversation
-	// asked for or was the input of; a NotFound fault when there is none.
+	// TaskAsked returns the first task that the message seq submitted or continued; else a NotFound fault.
 	TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error)
-	// FirstAsked is the conversation that a message opened, as it was noted
-	// then; a NotFound fault without. It is forgotten with the conversation.
+	// FirstAsked returns the conversation recorded by CreateAsking for this caller, agent and ClientID;
+	// a NotFound fault if there is none. The record is deleted with the conversation.
 	FirstAsked(ctx context.Context, a FirstAsk) (conversationID string, err error)
-	// Questions returns the messages that asked for a task or were its input,
-	// by seq, each with the client id its sender gave it.
+	// Questions returns the client ids of the messages that submitted or continued a task, by seq.
 	Questions(ctx context.Context, t task.Task) (map[int64]string, error)
-	// ActiveTasks returns tasks that have not ended, of a conversation or of
-	// a caller; the empty string selects nothing by that side.
+	// ActiveTasks returns the unfinished tasks of a conversation or of a caller; "" leaves out that criterion.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error)
 }
 
-// Store is all that the service keeps.
+// Store is everything that Service and Attachments read and write.
 type Store interface {
 	Rooms
 	Transcripts

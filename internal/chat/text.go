@@ -9,14 +9,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// TitleOf returns the title that a message gives a conversation without one.
+// TitleOf returns the title, at most 60 characters, that a conversation without one gets from its first message.
 func TitleOf(parts []task.Part) string { return snippet(titleText(parts), 60) }
 
-// branchPrefix begins the title of a branch; the title of its origin follows.
+// branchPrefix begins the title of a branch, before the title of the original.
 const branchPrefix = "Branch of "
 
-// NamedAfter reports whether title is one that TitleOf returned, or that of a
-// branch of such a conversation.
+// NamedAfter reports whether title was derived from the message title titleOf (see TitleOf), directly or
+// by one or more branches of that conversation.
 func NamedAfter(title, titleOf string) bool {
 	for titleOf != "" {
 		if title == titleOf {
@@ -26,7 +26,7 @@ func NamedAfter(title, titleOf string) bool {
 			return false
 		}
 		next := snippet(branchPrefix+titleOf, MaxTitleRunes)
-		if next == titleOf { // cut to the same at every further branch
+		if next == titleOf { // Truncation makes every further branch title the same.
 			return false
 		}
 		titleOf = next
@@ -34,7 +34,7 @@ func NamedAfter(title, titleOf string) bool {
 	return false
 }
 
-// titleText is the text of a message without data that only programs read.
+// titleText returns the text that a title is made of: the text parts, else the called tool or the first file name.
 func titleText(parts []task.Part) string {
 	var words []string
 	for _, p := range parts {
@@ -59,7 +59,7 @@ func titleText(parts []task.Part) string {
 	return task.PlainText(parts)
 }
 
-// snippet is the beginning of a text on one line.
+// snippet returns text on one line, cut to the given number of runes with an ellipsis.
 func snippet(text string, runes int) string {
 	text = oneLine(text)
 	if utf8.RuneCountInString(text) <= runes {
@@ -79,7 +79,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// bidi reports whether a character turns the order of those around it.
+// bidi reports whether r is a Unicode control that changes the direction of text; titles are stored
+// without these, because they can disguise text.
 func bidi(r rune) bool {
 	return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069
 }

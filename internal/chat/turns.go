@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// OwnTask is Task for actors with the right to ask: at protocol endpoints where one right covers
-// asking and reading the answers, a token that only reads is not enough.
+// OwnTask is Task for protocol endpoints where one right covers asking and reading answers: a token that
+// may only read is refused.
 func (s *Service) OwnTask(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
 	if err := checkWrite(actor); err != nil {
 		return task.Task{}, err
@@ -18,23 +18,22 @@ func (s *Service) OwnTask(ctx context.Context, actor ident.Actor, id string) (ta
 	return s.Task(ctx, actor, id)
 }
 
-// AskedAs is the id that the caller of a task gave the message it answers. It
-// is for the runtime.
+// AskedAs returns the client id of the message that a task answers, "" if there is none. The runtime passes it on.
 func (s *Service) AskedAs(ctx context.Context, t task.Task) (string, error) {
 	asked, err := s.store.Questions(ctx, t)
 	return asked[t.MessageSeq], err
 }
 
-// Bounds of the shown content of one task: its last messages, which may be large, read in pages.
+// Limits of Turns: the newest messages of a task, read in pages because single messages may be large.
 const (
 	maxTurns      = 200
 	maxTurnsBytes = 4 << 20
 	turnsPage     = 20
 )
 
-// Turns returns the messages of a task that the actor asked for: the questions, which alone have
-// their ClientID, and the agent's answers, in order. Of very many or very long messages they are
-// the last; the newest is always included.
+// Turns returns the messages of a task that the actor asked for, in order: the questions, which alone
+// have a ClientID, and the agent's answers. Beyond maxTurns or maxTurnsBytes the oldest are left out;
+// the newest is always included.
 func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]Message, error) {
 	if err := checkRead(actor); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	before, seen, size := max(t.MessageSeq, t.AnswerSeq)+1, 0, 0
 	for seen < maxTurns {
 		page, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), before, turnsPage, true)
-		if fault.Is(err, fault.NotFound) { // former members read nothing more
+		if fault.Is(err, fault.NotFound) { // A former member of the conversation may not read its messages.
 			return []Message{}, nil
 		}
 		if err != nil {
@@ -83,7 +82,7 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	return out, nil
 }
 
-// weigh is about how many bytes content takes in memory.
+// weigh estimates the bytes of memory that the parts take.
 func weigh(parts []task.Part) int {
 	n := 0
 	for _, p := range parts {
