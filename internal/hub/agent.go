@@ -1,6 +1,6 @@
-// Package hub is the directory of agents: registration, versions, ownership, visibility, liveness
-// and search, and the rights of actors on an agent. It declares the ports it needs (Store, Index,
-// Prober, Sealer) and knows nothing of SQL, HTTP, or the protocols of agents.
+// Package hub is the directory of agents: registration, versions, ownership, visibility, liveness,
+// search, and the rights of actors on an agent. It declares the ports it needs (Store, Index, Probes,
+// Sealer …) and knows nothing of SQL, HTTP, or the protocols of agents.
 package hub
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Kind says how an agent is reached or run.
+// Kind is the way an agent is reached or run: a2a, mcp, openai, link, prompt, builtin or peer.
 type Kind = agentkind.Kind
 
-// The kinds of package agentkind.
+// The kinds of package agentkind, repeated for callers of this package.
 const (
 	Builtin = agentkind.Builtin
 	A2A     = agentkind.A2A
@@ -25,18 +25,18 @@ const (
 	Link    = agentkind.Link
 )
 
-// Visibility is the audience of an agent.
+// Visibility selects the actors that may see an agent.
 type Visibility string
 
-// Public agents are found and used by all actors, unlisted ones by actors that know the handle,
-// private ones by their owner only.
+// Public agents are found in searches and usable by all actors; unlisted ones are usable by all actors,
+// but not found; private ones exist only for their owners and the operator.
 const (
 	Public   Visibility = "public"
 	Unlisted Visibility = "unlisted"
 	Private  Visibility = "private"
 )
 
-// Skill is one thing an agent can do, as on an A2A agent card.
+// Skill is one ability of an agent, as on an A2A agent card.
 type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -45,10 +45,10 @@ type Skill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// Live is the result of a real exchange with an agent.
+// Live is the liveness of an agent: the result of its last real exchange.
 type Live string
 
-// The states of liveness.
+// The states of Live; Unknown until the first exchange.
 const (
 	Alive         Live = "alive"
 	NeedsAuth     Live = "needs_auth"
@@ -57,8 +57,7 @@ const (
 	Unknown       Live = "unknown"
 )
 
-// Liveness is the result of the last exchange with an agent. Reason is a plain sentence for
-// people.
+// Liveness is the result of the last exchange with an agent. Reason is a sentence that pages show to people.
 type Liveness struct {
 	State     Live
 	CheckedAt time.Time
@@ -66,21 +65,19 @@ type Liveness struct {
 	Reason    string
 }
 
-// Agent is a registered agent in its latest version.
+// Agent is a registered agent in one version, usually the latest.
 type Agent struct {
-	ID     string // of an agent of another portal its id in the network
-	Name   string // unique on its portal
-	Portal string // host of its portal; empty: this one
-	// Also are hosts of other portals that list the same agent, which has a
-	// key of its own. Record is the hash of the signed record that it was read
-	// from, and Verified is true when its portal's domain was seen to serve the
-	// key that signed it. They are set of agents of other portals only.
+	ID     string // for agents of another portal: its network id, but see PortalID
+	Name   string // unique within its portal
+	Portal string // host of the agent's portal; empty for this portal
+	// For agents of other portals only: Also are the hosts of further portals that list the same agent, which is
+	// possible if the agent has a key of its own. Record is the hash of the signed record. Verified is true if the
+	// domain of the agent's portal was seen to serve the key that signed the record.
 	Also     []string
 	Record   string
 	Verified bool
-	// PortalID is its portal's id in the network, NetworkID its own there. They
-	// are set where an agent of another portal is called: ID is of its row here
-	// then, see Callable.
+	// PortalID and NetworkID are the network ids of the agent's portal and of the agent. They are set
+	// only by Callable for agents of other portals; ID is then the id of the local row.
 	PortalID, NetworkID string
 	Title               string
 	Description         string
@@ -88,36 +85,35 @@ type Agent struct {
 	Endpoint            string
 	Skills              []Skill
 	Visibility          Visibility
-	OwnerID             string // account; empty for built-in agents
+	OwnerID             string // account id; empty for built-in agents
 	OwnerName           string
-	// CoOwnerIDs are the accounts that may change it too.
+	// CoOwnerIDs are the ids of further accounts that may change the agent.
 	CoOwnerIDs []string
-	Version    int // 1, 2, …
-	// Config is the kind's own settings, without secrets.
+	Version    int // counts from 1
+	// Config holds the settings of the kind as JSON (A2AConfig, MCPConfig …), without secrets.
 	Config json.RawMessage
-	// HasSecret is true when a sealed credential is stored.
+	// HasSecret is true if the store holds a sealed credential for the agent.
 	HasSecret bool
 	// InputModes and OutputModes are media types; empty means text/plain.
 	InputModes  []string
 	OutputModes []string
-	// Languages are BCP 47 tags of the languages it is made for, lower case; empty when the owner
-	// named none.
+	// Languages are BCP 47 tags, in lower case, of the languages that the agent supports; empty if the
+	// owner named none.
 	Languages []string
-	// Icon is the hash of a picture of the agent, see Icons; empty for none.
+	// Icon is the hash of a picture stored with Pictures.Put; empty for none.
 	Icon string
-	// Publisher is the domain the owner publishes it under; empty, or one that
-	// the owner was shown to control.
+	// Publisher is the domain that the owner publishes the agent under; empty for none. The owner has
+	// proved control of the domain.
 	Publisher string
-	// Limits bound its callers, their rates and the sizes of their calls.
+	// Limits restrict callers, call rates and call sizes.
 	Limits Limits
-	// EmbedOrigins are the other sites that may show the chat with it; none
-	// may when it is empty.
+	// EmbedOrigins are the other sites that may embed a chat with the agent; empty for none.
 	EmbedOrigins []string
-	// Proof is whether its owner was shown to be entitled to list it.
+	// Proof is the state of the proof that the lister controls the agent's address.
 	Proof    Proof
 	Status   Status
 	Liveness Liveness
-	// Note describes the change of this version, in its author's text.
+	// Note describes the change that led to this version, written by its author.
 	Note      string
 	Author    string // author of this version; only set in lists of versions
 	CreatedAt time.Time
@@ -128,12 +124,13 @@ type Agent struct {
 type Status struct {
 	State   string // draft, active, deprecated, withdrawn
 	Message string
-	// Held is true when the operator withdrew it: the owner cannot undo that.
+	// Held is true if the operator withdrew the agent: its owner cannot change the status until the
+	// operator releases it.
 	Held bool
 }
 
-// The states of Status. A draft is visible to its owners only; a deprecated agent works and names
-// its replacement; a withdrawn one takes no work.
+// The values of Status.State. A draft is visible to its owners only; a deprecated agent still works and
+// names its replacement; a withdrawn one takes no work.
 const (
 	StatusDraft = "draft"
 	Active      = "active"
@@ -141,59 +138,57 @@ const (
 	Withdrawn   = "withdrawn"
 )
 
-// Limits are an owner's limits for callers. The zero value has only the limits of the portal.
-// Owners are not bound by their own limits.
+// Limits are limits that an owner sets for callers of an agent. The zero value adds none to those of the
+// portal. Owners themselves are not limited.
 type Limits struct {
-	// Callers is "" (all actors that the visibility admits), "accounts" (only actors with an
-	// account) or "listed" (the accounts in Listed).
+	// Callers is "" (every actor that may see the agent), "accounts" (actors with an account) or
+	// "listed" (the accounts in Listed).
 	Callers string   `json:"callers,omitempty"`
-	Listed  []string `json:"listed,omitempty"` // account names, at most 50
-	// PerMinute bounds the calls of one caller, PerDay of all callers
-	// together; 0 means no bound of the owner's.
+	Listed  []string `json:"listed,omitempty"` // account names or handles (name@host, @host), at most 50
+	// PerMinute limits the calls of one caller, PerDay those of all callers together; 0 is no limit.
 	PerMinute int `json:"per_minute,omitempty"`
 	PerDay    int `json:"per_day,omitempty"`
-	// MaxBytes bounds one message to the agent; 0 means the portal's bound.
+	// MaxBytes limits one message to the agent, in bytes; 0 leaves only the portal's limit.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
 // Proof is the state of the proof that the lister of an agent controls its address.
 type Proof struct {
-	// State is "hosted" (the portal runs it, or holds its connection),
-	// "proved", "unproven", or, of an agent of another portal, "claimed" or
-	// "unproven".
+	// State is "hosted" (the portal runs the agent or holds its connection), "proved" or "unproven"; for
+	// an agent of another portal "claimed" or "unproven".
 	State string
-	// Method is "token" (a well-known file) or "card" (a signed agent card) when proved; when
-	// claimed, the claim of its portal: the same values or "hosted".
+	// Method is "token" (a well-known file) or "card" (a signed agent card) if State is proved. If State
+	// is claimed, it is the claim of the agent's portal: these values or "hosted".
 	Method string
-	Origin string // scheme, host and port that was proved
-	// At is when the proof was last seen to hold.
+	Origin string // scheme, host and port for which the proof holds
+	// At is the time at which the proof was last verified.
 	At time.Time
-	// Publisher is the publishing domain as its portal reports it; empty for agents of this
-	// portal, see Agent.Publisher.
+	// Publisher is the publishing domain that the agent's portal reports; empty for agents of this
+	// portal, which have Agent.Publisher.
 	Publisher string
 }
 
-// The states of Proof.
+// The values of Proof.State for agents of this portal.
 const (
 	Hosted   = "hosted"
 	Proved   = "proved"
 	Unproven = "unproven"
-	// Claimed is the state of a proof that another portal reports and that was not checked here.
+	// Claimed is the state of a proof that another portal reports and that this portal has not verified.
 	Claimed = "claimed"
 )
 
-// Signed reports whether the record of this agent is signed by a key that is known to be its
-// portal's. Portals sign their lists, and unsigned records of other portals are never taken in;
-// the open question is whether the key belongs to the host in the handle.
+// Signed reports whether the agent is listed here, or its record is signed by a key that its portal's
+// domain serves. All records of other portals are signed; without the second condition the key may
+// belong to a portal that only claims that host.
 func (a Agent) Signed() bool { return a.Portal == "" || a.Verified }
 
-// Listable reports whether searches may find the agent.
+// Listable reports whether searches may find the agent: it is public and neither a draft nor withdrawn.
 func (a Agent) Listable() bool {
 	return a.Visibility == Public && a.Status.State != StatusDraft && a.Status.State != Withdrawn
 }
 
-// Modalities lists the inputs and outputs of an agent beyond its media types: text, image, audio,
-// video, data, file; in that order.
+// Modalities lists the kinds of content that the agent takes or returns, derived from its media types,
+// in this order: text, image, audio, video, data, file.
 func (a Agent) Modalities() []string {
 	in := append(slices.Clone(a.InputModes), a.OutputModes...)
 	if len(in) == 0 {
@@ -223,7 +218,7 @@ func (a Agent) Modalities() []string {
 	return out
 }
 
-// Handle is name, or name@portal for an agent of another portal.
+// Handle returns name for an agent of this portal, name@host for one of another portal.
 func (a Agent) Handle() string {
 	if a.Portal == "" {
 		return a.Name
@@ -231,7 +226,7 @@ func (a Agent) Handle() string {
 	return a.Name + "@" + a.Portal
 }
 
-// Host is the host of the agent's address, empty when it has none.
+// Host returns the host of the agent's address, empty if it has none.
 func (a Agent) Host() string {
 	u, err := url.Parse(a.Endpoint)
 	if err != nil {

@@ -8,18 +8,17 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Probes has agents probed. Package liveness implements it.
+// Probes probes agents on request; package liveness implements it.
 type Probes interface {
-	// ProbeFirst probes a new version of an agent and waits a moment for the
-	// verdict.
+	// ProbeFirst probes a new version of an agent. It waits a short time for the result and returns the
+	// agent with it, or unchanged.
 	ProbeFirst(ctx context.Context, a Agent) Agent
-	// ProbeNow probes an agent and returns the verdict, or a fault if that takes
-	// too long.
+	// ProbeNow probes an agent and returns the result; an Unavailable fault if that takes too long.
 	ProbeNow(ctx context.Context, a Agent) (Liveness, error)
 }
 
-// checkNow returns an agent with the first verdict on a new version, if it comes
-// within a moment. See agentkind.Spec for the kinds that are not probed.
+// checkNow returns a new version of an agent with the result of its first probe, if that arrives in a
+// short time. Kinds with agentkind.Spec.Unprobed are returned unchanged.
 func (s *Service) checkNow(ctx context.Context, a Agent) Agent {
 	if s.probes == nil || agentkind.Of(a.Kind).Unprobed {
 		return a
@@ -27,8 +26,8 @@ func (s *Service) checkNow(ctx context.Context, a Agent) Agent {
 	return s.probes.ProbeFirst(ctx, a)
 }
 
-// Check probes an agent now, for its owner or the operator, and returns the
-// agent with the verdict.
+// Check probes an agent at once, for its owner or the operator, and returns the agent with the result. A
+// RateLimited fault if one account does so too often.
 func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -38,14 +37,14 @@ func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Ag
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
 	if s.probes == nil || agentkind.Of(a.Kind).Unprobed {
-		return a, nil // they are not probed
+		return a, nil // Agents of this kind are not probed, so the known liveness is returned.
 	}
 	verdict, err := s.probes.ProbeNow(ctx, a)
 	if err != nil {
 		return Agent{}, err
 	}
 	if a, err = s.store.AgentByID(ctx, a.ID); err == nil {
-		a.Liveness = verdict // also when it could not be stored
+		a.Liveness = verdict // The result is shown even if it could not be stored.
 	}
 	return a, err
 }

@@ -18,7 +18,7 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Bounds of the texts of a registration.
+// Limits on the content of a registration.
 const (
 	maxTitle        = 100  // runes
 	maxDescription  = 4000 // runes
@@ -36,11 +36,11 @@ const (
 	maxSecret       = 4000
 
 	maxStatusMessage = 300
-	// MaxAgentsPerOwner bounds how many agents an account registers.
+	// MaxAgentsPerOwner is how many agents one account may own.
 	MaxAgentsPerOwner = 500
 )
 
-// Draft is the requested content of an agent. In an update, nil leaves a field as it is.
+// Draft is the requested content of an agent. In an update, a nil field stays as it is.
 type Draft struct {
 	Name        *string
 	Title       *string
@@ -52,35 +52,35 @@ type Draft struct {
 	InputModes  *[]string
 	OutputModes *[]string
 	Languages   *[]string
-	// Icon is a hash that PutIcon returned; "" removes the picture.
+	// Icon is a hash returned by Pictures.Put; "" removes the picture.
 	Icon      *string
 	Publisher *string
 	Limits    *Limits
-	// EmbedOrigins are all sites that may show the chat; an empty list ends it.
+	// EmbedOrigins replaces the list of sites that may embed the chat; an empty list allows none.
 	EmbedOrigins *[]string
-	// Note describes the change of a new version.
+	// Note describes the change, for the list of versions.
 	Note   string
 	Config map[string]json.RawMessage
 	// Secret replaces the stored credential; "" removes it.
 	Secret *string
-	// Status publishes a draft, deprecates or withdraws the agent, or puts it
-	// back.
+	// Status publishes a draft, deprecates or withdraws the agent, or makes it active again.
 	Status *Status
-	// BaseVersion, when set, is the version the edit was made from.
+	// BaseVersion is the version that the edit is based on: a Conflict fault if it is not the latest; 0
+	// skips the check.
 	BaseVersion int
 }
 
-// rules are the portal's limits for drafts.
+// rules are the settings of the portal that Draft.apply checks a draft against.
 type rules struct {
 	kinds     []Kind
 	addresses AddressPolicy
-	model     string // the portal's own, empty when it has none
+	model     string // the portal's own model; empty if it has none
 }
 
 func (d Draft) noteLine() string { return plaintext.OneLine(d.Note) }
 
-// apply puts the draft over a, cleaning text, and checks every field of the
-// outcome at once.
+// apply copies the fields of the draft to a, cleans text, and checks the complete result: the Invalid
+// fault names all invalid fields at once.
 func (d Draft) apply(a *Agent, rules rules) error {
 	kinds := rules.kinds
 	var c fault.Check
@@ -185,16 +185,16 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	return c.Err()
 }
 
-// encodeSettings is the draft's configuration as JSON.
+// encodeSettings returns the draft's settings as a JSON object.
 func (d Draft) encodeSettings() json.RawMessage {
 	b, err := json.Marshal(d.Config)
 	if err != nil {
-		return nil // its values are JSON already
+		return nil // cannot happen: all values are valid JSON
 	}
 	return b
 }
 
-// onlyStatus reports whether the draft changes nothing but the status.
+// onlyStatus reports whether the status is the only field of the draft that is set.
 func (d Draft) onlyStatus() bool {
 	return d.Status != nil && d.Name == nil && d.Title == nil && d.Description == nil && d.Kind == nil && d.Endpoint == nil &&
 		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil && d.InputModes == nil && d.OutputModes == nil &&
@@ -212,7 +212,7 @@ func checkStatus(s Status) error {
 	return c.Err()
 }
 
-// headerName matches valid names of an HTTP header.
+// headerName reports whether s is a valid HTTP header name (a token, RFC 9110) of at most 100 bytes.
 func headerName(s string) bool {
 	for _, r := range s {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)) {
@@ -222,10 +222,9 @@ func headerName(s string) bool {
 	return len(s) <= 100
 }
 
-// mergeConfig merges the draft's settings over the stored ones and stores those that
-// the kind knows. An unknown name in the draft is refused: it is misspelt, or a
-// setting of another kind. Stored settings may hold unknown names, because an
-// earlier release accepted them.
+// mergeConfig decodes the stored settings, overlaid with those of the draft, into the kind's type. An
+// unknown name in the draft is an error: it is misspelt or belongs to another kind. Unknown names in
+// stored settings are dropped, because earlier releases accepted them.
 func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, into any) {
 	allowed := settingNames(into)
 	names := allowed
@@ -238,7 +237,7 @@ func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, int
 	}
 	merged := make(map[string]json.RawMessage)
 	if len(a.Config) > 0 {
-		_ = json.Unmarshal(a.Config, &merged) // our own JSON
+		_ = json.Unmarshal(a.Config, &merged) // cannot fail: this portal wrote the JSON
 	}
 	for k, v := range with {
 		merged[k] = v
@@ -264,7 +263,7 @@ func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, int
 	a.setConfig(c, into)
 }
 
-// settingNames returns the names of the JSON fields of a kind's settings.
+// settingNames returns the JSON names of the fields of conf, a pointer to a settings type.
 func settingNames(conf any) []string {
 	t := reflect.TypeOf(conf).Elem()
 	var names []string
@@ -275,8 +274,8 @@ func settingNames(conf any) []string {
 	return names
 }
 
-// unknownInside returns an error when the value of a known setting holds a
-// field that its type does not know.
+// unknownInside returns an error if the value of a known setting contains a field that the setting's
+// type does not have.
 func unknownInside(with map[string]json.RawMessage, into any) error {
 	known := make(map[string]json.RawMessage)
 	for _, k := range settingNames(into) {
@@ -293,7 +292,7 @@ func unknownInside(with map[string]json.RawMessage, into any) error {
 	return dec.Decode(reflect.New(reflect.TypeOf(into).Elem()).Interface())
 }
 
-// setConfig stores settings; cleaned values in conf replace the earlier ones.
+// setConfig replaces the stored settings by conf, which holds the checked and cleaned values.
 func (a *Agent) setConfig(c *fault.Check, conf any) {
 	var err error
 	if a.Config, err = json.Marshal(conf); err != nil {
@@ -309,7 +308,8 @@ func kindNames(kinds []Kind) string {
 	return strings.Join(names, ", ")
 }
 
-// checkEndpoint checks the address of an agent of a kind.
+// checkEndpoint checks the address of an agent: its presence according to the kind, its form, and the
+// portal's AddressPolicy.
 func checkEndpoint(c *fault.Check, addresses AddressPolicy, endpoint string, kind Kind) {
 	if endpoint == "" {
 		c.Field(false, "endpoint", "give the agent's address, for example %s", agentkind.Of(kind).Address)
@@ -325,7 +325,7 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	c.Field(len(skills) <= maxSkills, "skills", "list at most %d skills", maxSkills)
 	seen := make(map[string]bool)
 	for i, s := range skills {
-		// To name a field takes longer than to check it, and most are right.
+		// Field names are formatted only on failure: formatting costs more than all checks of a valid skill.
 		check := func(ok bool, field, format string, args ...any) {
 			if !ok {
 				c.Field(false, fmt.Sprintf("skills[%d].%s", i, field), format, args...)
@@ -348,7 +348,8 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	}
 }
 
-// introduceBy is plaintext.FirstSentence of instructions as a draft's settings hold them.
+// introduceBy returns the first sentence of a prompt agent's instructions, used as its description if
+// there is none; instructions is a JSON string.
 func introduceBy(instructions json.RawMessage) string {
 	var text string
 	if json.Unmarshal(instructions, &text) != nil {
@@ -359,14 +360,14 @@ func introduceBy(instructions json.RawMessage) string {
 
 func cleanSkills(in []Skill) []Skill {
 	var out []Skill
-	ids := make(map[string]bool) // those that are written down, and those made
+	ids := make(map[string]bool) // used ids, given and generated
 	for _, s := range in {
 		ids[plaintext.OneLine(s.ID)] = true
 	}
 	for _, s := range in {
 		s.ID, s.Name, s.Description = plaintext.OneLine(s.ID), plaintext.OneLine(s.Name), plaintext.Clean(s.Description)
 		if s.Name == "" && s.ID == "" && s.Description == "" {
-			continue // an empty row of the form
+			continue // The form has empty rows for new skills.
 		}
 		if s.Name == "" {
 			s.Name = s.ID
@@ -380,12 +381,12 @@ func cleanSkills(in []Skill) []Skill {
 	return out
 }
 
-// freeID returns an id made of base that none of ids is, and adds it to them.
+// freeID returns base, or base with a number, so that it is not in ids, and adds the result to ids.
 func freeID(base string, ids map[string]bool) string {
 	if base == "" {
 		base = "skill"
 	}
-	if r := []rune(base); len(r) > maxSkillName-3 { // leave room for the number
+	if r := []rune(base); len(r) > maxSkillName-3 { // leave room for the suffix
 		base = string(r[:maxSkillName-3])
 	}
 	id := base

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Update stores a new version of one of the actor's agents. A draft that
-// changes nothing stores nothing and returns the agent as it is.
+// Update stores a new version of an agent that the actor may change. A draft without changes stores
+// nothing and returns the agent as it is. A Conflict fault if BaseVersion is outdated.
 func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -30,7 +30,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	}
 	next := a
 	if d.onlyStatus() {
-		// Withdrawing must work whatever has become of the rest.
+		// A change of status alone skips the other checks, so that withdrawing works even if stored
+		// content breaks newer rules.
 		next.Status = *d.Status
 		next.Status.Message, next.Status.Held = plaintext.Clean(next.Status.Message), a.Status.Held
 		if err := checkStatus(next.Status); err != nil {
@@ -42,8 +43,8 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if err := s.tools.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
-	// Only the operator can get here with another status of a held agent. A withdrawal by an
-	// operator who is no owner holds the agent.
+	// Only the operator gets here with a changed status of a held agent. If an operator withdraws an
+	// agent of another owner, the agent is held.
 	next.Status.Held = next.Status.State == Withdrawn &&
 		(a.Status.Held || a.Status.State != Withdrawn && !isOwner(actor, a))
 	sealed := KeepSecret(a, &next)
@@ -51,7 +52,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
 		sealed, next.HasSecret = []byte{}, false
 	case d.Secret != nil && *d.Secret != "" && sealed == nil && s.knowsSecret(ctx, a, *d.Secret):
-		// Given again, it changes nothing.
+		// The same credential is no change, so no version is stored.
 	case d.Secret != nil && *d.Secret != "":
 		sealed, next.HasSecret = s.sealer.Seal(*d.Secret, a.ID), true
 	}
@@ -77,12 +78,12 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 		s.cfg.Log.Info("agent published", "agent", next.ID, "name", next.Name)
 	}
 	if sealed == nil && !moved && !published && string(a.Config) == string(next.Config) {
-		return next, nil // the last contact still holds
+		return next, nil // The address is unchanged, so the known liveness stays valid.
 	}
 	return s.checkNow(ctx, next), nil
 }
 
-// knowsSecret reports whether the stored credential of an agent is this one.
+// knowsSecret reports whether secret is the stored credential of the agent; the comparison takes constant time.
 func (s *Service) knowsSecret(ctx context.Context, a Agent, secret string) bool {
 	if !a.HasSecret {
 		return false
@@ -95,7 +96,8 @@ func (s *Service) knowsSecret(ctx context.Context, a Agent, secret string) bool 
 	return err == nil && subtle.ConstantTimeCompare([]byte(stored), []byte(secret)) == 1
 }
 
-// mayStatus refuses changes of status that are not the actor's to make.
+// mayStatus returns a fault if the draft changes the status in a way that the actor may not: a held
+// agent is for the operator, and a published agent cannot become a draft again.
 func (s *Service) mayStatus(actor ident.Actor, a Agent, d Draft) error {
 	if d.Status == nil || d.Status.State == a.Status.State && d.Status.Message == a.Status.Message {
 		return nil
@@ -109,7 +111,8 @@ func (s *Service) mayStatus(actor ident.Actor, a Agent, d Draft) error {
 	return nil
 }
 
-// Delete removes one of the actor's agents. Its name is never given away.
+// Delete removes an agent; its owner or the operator may. The name stays taken for ever, so that it
+// cannot be used to impersonate the agent.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) error {
 	a, err := s.givenAgent(ctx, actor, name)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Elsewhere returns an agent of another portal as the directory shows it: its texts are cleaned
-// and all fields are within the bounds of local registrations. Texts that are too long are cut,
-// invalid entries are left out. The agent is public, so no field is private. An Invalid fault
-// means that nothing is left to show.
+// Elsewhere cleans an agent of another portal for the directory: texts are cleaned and cut to the limits
+// of local registrations, invalid entries are removed, and all private fields are reset. An Invalid
+// fault means that nothing usable remains.
 func Elsewhere(a Agent) (Agent, error) {
 	if err := ident.CheckForm(a.Name); err != nil {
 		return Agent{}, fault.New(fault.Invalid, "name: %s", err)
@@ -22,7 +21,8 @@ func Elsewhere(a Agent) (Agent, error) {
 	a.Visibility, a.Config, a.HasSecret, a.Limits, a.EmbedOrigins, a.OwnerID, a.CoOwnerIDs, a.Publisher,
 		a.Icon = Public, nil, false, Limits{}, nil, "", nil, "", ""
 	a.Note, a.Author, a.Liveness = "", "", Liveness{State: Unknown}
-	if a.Proof.State != Claimed { // a proof counts only when it was checked here
+	// A proof of another portal is only a claim; "proved" is for proofs that this portal verified.
+	if a.Proof.State != Claimed {
 		a.Proof = Proof{State: Unproven, Publisher: a.Proof.Publisher}
 	}
 	if a.Status.State != Deprecated {

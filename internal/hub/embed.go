@@ -10,12 +10,11 @@ import (
 	"agentsite/internal/weborigin"
 )
 
-// maxEmbedOrigins is how many other sites may show the chat with an agent:
-// all of them stand in one header.
+// maxEmbedOrigins is the number of sites that may embed the chat with an agent: one response header lists them all.
 const maxEmbedOrigins = 20
 
-// Embeddable returns an agent that other sites may show a chat of. Readers there are visitors, so
-// the agent has to be public; any other gives the same NotFound fault as a missing one.
+// Embeddable returns an agent whose chat other sites may embed. Visitors of those sites are guests, so
+// the agent must be public; every other agent gives the same NotFound fault as a missing one.
 func (s *Service) Embeddable(ctx context.Context, name string) (Agent, error) {
 	a, err := s.Get(ctx, ident.Actor{Kind: ident.Guest}, name)
 	if fault.Is(err, fault.NotFound) || err == nil &&
@@ -26,8 +25,8 @@ func (s *Service) Embeddable(ctx context.Context, name string) (Agent, error) {
 	return a, err
 }
 
-// cleanOrigins writes origins in the form that browsers use and leaves out duplicates. Invalid
-// ones stay as they are, so that checkOrigins can name them.
+// cleanOrigins returns origins in their canonical form, without duplicates. Invalid ones are kept as
+// they are, so that checkOrigins can name them in its error.
 func cleanOrigins(in []string) []string {
 	out := []string{}
 	for _, s := range in {

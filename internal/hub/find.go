@@ -9,10 +9,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxSuggest is how many suggestions a half-typed query gets.
+// maxSuggest is the number of suggestions for an incomplete query.
 const maxSuggest = 8
 
-// Suggest returns completions of a half-typed query.
+// Suggest returns completions of an incomplete query of at most 200 bytes.
 func (s *Service) Suggest(_ context.Context, actor ident.Actor, text string) ([]Suggestion, error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -25,8 +25,7 @@ func (s *Service) Suggest(_ context.Context, actor ident.Actor, text string) ([]
 	return s.index.Suggest(text, maxSuggest), nil
 }
 
-// History returns the last contacts with an agent the actor may see, oldest
-// first.
+// History returns the last exchanges with an agent that the actor may see, oldest first.
 func (s *Service) History(ctx context.Context, actor ident.Actor, name string) ([]Contact, error) {
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
@@ -35,15 +34,16 @@ func (s *Service) History(ctx context.Context, actor ident.Actor, name string) (
 	return s.HistoryOf(ctx, a)
 }
 
-// HistoryOf is History for an agent that Get returned just now.
+// HistoryOf is History for an agent that the caller got from Get, without another access check.
 func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 	if a.Elsewhere() {
-		return []Contact{}, nil // its own portal keeps them
+		return []Contact{}, nil // The portal of the agent keeps its history.
 	}
 	return s.store.History(ctx, a.ID)
 }
 
-// NameFree reports whether an agent can get a name: no agent of this portal has it or ever had it.
+// NameFree reports whether a new agent can have the name: it is valid, and no agent of this portal has
+// or ever had it. The rate is limited, because the answer reveals private agents.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
 	if err := RequireWriter(actor); err != nil {
 		return false, err
@@ -59,8 +59,8 @@ func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) 
 	return !taken && err == nil, err
 }
 
-// Reread reads the description at the address of a draft of the named agent, with the credential
-// of the draft or the stored one, if it is of the same site.
+// Reread reads the description at the address that the draft gives the named agent. It sends the draft's
+// credential or, if the address has the same origin as the stored one, the stored credential.
 func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d Draft) (Described, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d 
 	return s.readTarget(ctx, actor, t)
 }
 
-// originOf is scheme, host and port of an address.
+// originOf returns scheme, host and port of an address; credentials are bound to it.
 func originOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// MaxIconBytes bounds an uploaded picture.
+	// MaxIconBytes is the largest uploaded picture.
 	MaxIconBytes = 2 << 20
 	// iconSide is the width and height of stored icons, in pixels.
 	iconSide = 128
@@ -24,15 +24,15 @@ func errIcon(text string) error {
 	return fault.Field("icon", text)
 }
 
-// Pictures keeps the icons of agents.
+// Pictures converts, stores and serves the icons of agents.
 type Pictures struct {
 	store   Icons
 	limit   *limit.Keyed  // keyed by account
-	drawing chan struct{} // the place for a picture being drawn
+	drawing chan struct{} // capacity 1: held while a picture is drawn
 }
 
-// Put takes a PNG, JPEG, GIF or WebP picture, redraws it as a small square PNG, so that
-// nothing else of the file survives, and returns its hash for a draft.
+// Put redraws a PNG, JPEG, GIF or WebP picture as a small square PNG, so that no metadata of the file
+// survives, stores it and returns its hash for Draft.Icon.
 func (s *Pictures) Put(ctx context.Context, actor ident.Actor, file io.Reader) (hash string, err error) {
 	if err := RequireWriter(actor); err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func (s *Pictures) Put(ctx context.Context, actor ident.Actor, file io.Reader) (
 	if len(b) > MaxIconBytes {
 		return "", errIcon("use a picture of at most 2 MiB")
 	}
-	// One at a time: a picture takes tens of MiB while it is drawn.
+	// Pictures are drawn one at a time, because each takes tens of MiB.
 	select {
 	case s.drawing <- struct{}{}:
 	case <-ctx.Done():
@@ -65,8 +65,7 @@ func (s *Pictures) Put(ctx context.Context, actor ident.Actor, file io.Reader) (
 	return hash, s.store.PutIcon(ctx, hash, small)
 }
 
-// drawIcon makes the stored form of a picture: cut to a square around its
-// middle and scaled.
+// drawIcon returns the stored form of a picture: a PNG of the centre square, scaled to iconSide.
 func drawIcon(b []byte) ([]byte, error) {
 	small, err := picture.CropSquare(b, iconSide)
 	switch {
@@ -78,7 +77,7 @@ func drawIcon(b []byte) ([]byte, error) {
 	return small, err
 }
 
-// Get returns a stored picture, a PNG.
+// Get returns a stored icon, a PNG; a NotFound fault if there is none.
 func (s *Pictures) Get(ctx context.Context, hash string) ([]byte, error) {
 	if !validIcon(hash) {
 		return nil, fault.New(fault.NotFound, "There is no such picture.")

@@ -14,11 +14,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Imported is the result of an import.
+// Imported counts the outcomes of an import.
 type Imported struct {
-	Agents int // registered
-	// Skipped counts drafts that could not be; Errors says why, for the first
-	// hundred.
+	Agents int
+	// Skipped counts drafts that were not registered; Errors has the reasons for the first maxImportErrors of them.
 	Skipped int
 	Errors  []string
 }
@@ -28,10 +27,9 @@ const (
 	maxImportErrors = 100
 )
 
-// Import registers many agents in the operator's name, as for a move from another directory. next
-// returns io.EOF after the last draft. Each draft is checked as any registration, but without a
-// request to its address, which is probed when it is due. Drafts that cannot be registered are
-// skipped and named. Agents registered before an error of next stay.
+// Import registers many agents with the operator as owner, for a move from another directory. next returns io.EOF
+// after the last draft. Drafts are checked like other registrations, but their addresses are probed later. Invalid
+// drafts and taken names are skipped and reported. If next fails, agents registered before stay.
 func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Draft, error)) (Imported, error) {
 	if err := RequireOperator(actor); err != nil {
 		return Imported{}, err
@@ -57,7 +55,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 			return err
 		}
 		stored := batch
-		if err != nil { // one of them was taken: all over, one by one
+		if err != nil { // A name of the batch is taken: store the agents one by one to find it.
 			stored = nil
 			for i, a := range batch {
 				if one := s.store.CreateAgent(ctx, a, nil); one != nil {
@@ -73,7 +71,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 		mu.Unlock()
 		return nil
 	}
-	// While one batch is stored, the next is read and checked.
+	// One batch is stored while the next is read and checked.
 	batches := errgroup.Group{}
 	batches.SetLimit(2)
 	batch := make([]Agent, 0, importBatch)
@@ -108,7 +106,7 @@ func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Dr
 			skip(n, name, err)
 			continue
 		}
-		a.Publisher = "" // no proof was checked
+		a.Publisher = "" // Import does not check proofs, so no domain is shown as publisher.
 		batch, lines = append(batch, a), append(lines, n)
 		if len(batch) == importBatch {
 			flush()

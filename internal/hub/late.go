@@ -7,12 +7,11 @@ import (
 	"agentsite/internal/ident"
 )
 
-// SearchEach is streaming search: Search without waiting. It calls the callback with the first
-// page of local results, then with the results of each asked portal in the order of their answers,
-// each agent once and in all no more than fit on a page; at last with no results. Each of the
-// later pages has only Results, their Total and the Coverage so far, the last one the Coverage of
-// all. It returns within a second of the first page, or some later when it resolves an agent in
-// the whole network. An error of the callback ends it and is returned.
+// SearchEach is streaming search. It calls tell with the first page of local results, then once for each
+// portal that answers with new results, and at last with an empty page whose Coverage is complete. Later
+// pages have only Results, Total and the Coverage so far; each agent comes once, and together they hold
+// at most q.Limit results. SearchEach returns about a second after the first page, later if it resolves
+// an agent in the DHT. An error of tell ends the search and is returned.
 func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, tell func(Page) error) error {
 	q.Wide = false
 	page, err := s.Search(ctx, actor, q)
@@ -66,13 +65,13 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	return tell(last)
 }
 
-// late makes pages of the answers of other portals.
+// late converts the answers of other portals to pages, for one streaming search.
 type late struct {
 	s    *Service
 	q    Query
-	seen map[string]bool // by id
-	room int             // how many results are still to come at most
-	cut  bool            // there were more
+	seen map[string]bool // ids of the agents already sent
+	room int             // number of results that may still be sent
+	cut  bool            // results beyond room were dropped
 }
 
 func (l *late) nextPage(list []Agent) (Page, error) {

@@ -10,15 +10,15 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Notes of the versions that come from agents' own descriptions.
+// Notes of the versions that are made from an agent's own description.
 const (
 	noteCard  = "Learnt from its card"
 	noteTools = "Learnt from its list of tools"
 )
 
-// LearnCard reads the description of an agent that did not answer when it was registered, because
-// the protocol to use is unknown until then. The description becomes a new version; without an
-// answer nothing changes.
+// LearnCard reads the description of an agent whose protocol is still unknown, because the agent did not
+// answer at registration. Changes are stored as a new version; without an answer the agent stays as it
+// is. Probes call it when an agent answers.
 func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 	switch a.Kind {
 	case A2A:
@@ -37,8 +37,8 @@ func (s *Service) LearnCard(ctx context.Context, a Agent) Agent {
 	return a
 }
 
-// Relearn reads again the parts of an agent that change by themselves, and those
-// that were not known before.
+// Relearn reads the description of an agent again: the tools of an MCP server, which can change at any
+// time, and the card of an A2A agent whose input and output modes are unknown.
 func (s *Service) Relearn(ctx context.Context, a Agent) {
 	switch {
 	case a.Kind == MCP:
@@ -48,7 +48,8 @@ func (s *Service) Relearn(ctx context.Context, a Agent) {
 	}
 }
 
-// rereadAgent reads the agent's address and stores changes as a version.
+// rereadAgent reads the description at the agent's address, with its credential, and stores changes as a
+// version with the given note. It returns the agent as it is afterwards; errors leave it unchanged.
 func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 	if s.reader == nil {
 		return a
@@ -62,7 +63,7 @@ func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 		}
 	}
 	described, err := s.reader.ReadAs(rctx, t)
-	// A stored credential stays with the origin it was given for.
+	// A stored credential is bound to its origin, so a description that moves the agent to another origin is ignored.
 	if err != nil || described.Kind != a.Kind || a.HasSecret && originOf(described.Endpoint) != originOf(a.Endpoint) {
 		return a
 	}
@@ -78,8 +79,8 @@ func (s *Service) rereadAgent(ctx context.Context, a Agent, note string) Agent {
 	return next
 }
 
-// applyDescribed puts an agent's description under its owner's settings. It reports whether that
-// changes anything.
+// applyDescribed returns the agent with its own description merged in; fields set by the owner win. why
+// is the note for the version; ok is false if nothing changes.
 func (s *Service) applyDescribed(a Agent, said Described, note string) (next Agent, why string, ok bool) {
 	next = a
 	var d Draft
@@ -98,11 +99,11 @@ func (s *Service) applyDescribed(a Agent, said Described, note string) (next Age
 		}
 		skills := keptSkills(a.Skills, said.Skills, had.Tools, has.Tools)
 		d.Skills = &skills
-		// The owner says which header; the server does not know.
+		// The owner's header setting is kept, because a server's description has none.
 		if has.AuthHeader = had.AuthHeader; d.setConfig(has) != nil {
 			return a, "", false
 		}
-		// A merge would keep settings that the server no longer has.
+		// Start from empty settings: merging would keep settings that the server has removed.
 		next.Config = nil
 	} else {
 		if json.Unmarshal(said.Config, &d.Config) != nil {
@@ -127,7 +128,7 @@ func (s *Service) applyDescribed(a Agent, said Described, note string) (next Age
 	return next, note, len(Diff(a, next)) > 0
 }
 
-// setConfig makes a draft's settings of a kind's own type.
+// setConfig sets the draft's settings to v, a settings type such as MCPConfig.
 func (d *Draft) setConfig(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -136,8 +137,8 @@ func (d *Draft) setConfig(v any) error {
 	return json.Unmarshal(b, &d.Config)
 }
 
-// toolChanges says in words how a list of tools changed, "" if it did not. The
-// order says nothing.
+// toolChanges describes the difference between two lists of tools for a version note, "" if there is
+// none. Order does not matter.
 func toolChanges(had, has []Tool) string {
 	was, is := toolsByName(had), toolsByName(has)
 	var added, removed, changed []string
@@ -172,25 +173,25 @@ func toolChanges(had, has []Tool) string {
 	return string(note)
 }
 
-// toolsByName holds the descriptions of tools as text that can be compared.
+// toolsByName returns each tool in a normal form (JSON), by name, for comparison.
 func toolsByName(list []Tool) map[string]string {
 	out := make(map[string]string, len(list))
 	for _, t := range list {
-		t.Title, t.Description = plaintext.OneLine(t.Title), plaintext.Clean(t.Description) // as it is stored
-		// The same schema may be written in another order.
+		// the same cleaning as on storing
+		t.Title, t.Description = plaintext.OneLine(t.Title), plaintext.Clean(t.Description)
+		// Encode the schema again, because servers may change the order of its fields.
 		var schema any
 		if json.Unmarshal(t.InputSchema, &schema) == nil {
 			t.InputSchema, _ = json.Marshal(schema)
 		}
-		b, _ := json.Marshal(t) // of our own type
+		b, _ := json.Marshal(t) // cannot fail: all fields are valid JSON
 		out[t.Name] = string(b)
 	}
 	return out
 }
 
-// keptSkills are the skills of a server after its tools changed: those that
-// are no tools and those the owner wrote stay, tools that are gone go, new
-// ones come.
+// keptSkills returns the skills of an MCP agent after its tools changed from had to has: skills of removed tools are
+// removed, skills of new tools are added from said, and all others (including those the owner wrote) stay.
 func keptSkills(have, said []Skill, had, has []Tool) []Skill {
 	was, is := toolsByName(had), toolsByName(has)
 	out := slices.DeleteFunc(slices.Clone(have), func(s Skill) bool {

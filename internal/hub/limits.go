@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// The values of Limits.Callers.
+// The values of Limits.Callers besides "".
 const (
 	AnyCaller      = ""
 	AccountCallers = "accounts"
@@ -26,11 +26,12 @@ const (
 	maxPerMinute = 10_000
 	maxPerDay    = 10_000_000
 	maxBytes     = 1 << 20
-	// portalCallers is how many callers all people of one other portal count as.
+	// portalCallers is how many callers' limits all people of one other portal share, because that
+	// portal can invent any number of people.
 	portalCallers = 10
 )
 
-// String says the limits in words; empty when there are none.
+// String describes the limits for people; empty for the zero value.
 func (l Limits) String() string {
 	var out []string
 	switch l.Callers {
@@ -75,8 +76,8 @@ func (l *Limits) checkLimits(c *fault.Check) {
 	c.Field(l.MaxBytes >= 0 && l.MaxBytes <= maxBytes, "limits.max_bytes", "use 0 (no limit) to %d", maxBytes)
 }
 
-// MayCall explains in a sentence why the agent's owner refuses the actor's calls; nil when they
-// are allowed.
+// MayCall returns a Forbidden fault that says why the agent's owner refuses calls of the actor; nil if
+// calls are allowed. It does not count a call.
 func (a Agent) MayCall(actor ident.Actor) error {
 	if isOwner(actor, a) {
 		return nil
@@ -92,8 +93,8 @@ func (a Agent) MayCall(actor ident.Actor) error {
 	return nil
 }
 
-// listsCaller reports whether the agent's owner named the actor: by the account, or
-// as one of another portal by the handle or all of that portal.
+// listsCaller reports whether Limits.Listed contains the actor: the account name or, for a person of
+// another portal, the handle or @host.
 func (a Agent) listsCaller(actor ident.Actor) bool {
 	if actor.Kind == ident.Portal {
 		_, host, ok := strings.Cut(actor.Name, "@")
@@ -102,8 +103,8 @@ func (a Agent) listsCaller(actor ident.Actor) bool {
 	return actor.IsPerson() && slices.Contains(a.Limits.Listed, actor.Name)
 }
 
-// ofPortal parses name@host, or @host for all accounts there; a host differs from a name by the
-// dot or the port in it.
+// ofPortal parses name@host, or @host for all accounts of a portal. A host is recognized by its dot or
+// port, because account names have neither.
 func ofPortal(s string) (string, bool) {
 	name, host, ok := strings.Cut(s, "@")
 	if !ok || !strings.ContainsAny(host, ".:") || len(host) > 255 || name != "" && ident.CheckForm(name) != nil {
@@ -113,8 +114,8 @@ func ofPortal(s string) (string, bool) {
 	return name + "@" + host, err == nil && u.Host == host && u.User == nil
 }
 
-// Admit applies the limits of an agent's owner to one call of size bytes. It
-// counts the call.
+// Admit checks one call of size bytes against the limits of the agent's owner and counts it; a
+// Forbidden, Invalid or RateLimited fault if the call is refused. Calls of owners are not limited.
 func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, size int) error {
 	a, err := s.Callable(ctx, actor, name)
 	if err != nil || isOwner(actor, a) {
@@ -132,7 +133,8 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 			who = actor.Addr
 		}
 		wait, ok := s.callsBy.AllowRate(a.ID+" "+who, time.Minute/time.Duration(l), l)
-		if ok && actor.Kind == ident.Portal { // which may make up any number of people
+		// A portal can invent any number of people, so all of them share a limit too.
+		if ok && actor.Kind == ident.Portal {
 			all := min(l*portalCallers, maxPerMinute)
 			wait, ok = s.callsBy.AllowRate(a.ID+" "+actor.Addr, time.Minute/time.Duration(all), all)
 		}

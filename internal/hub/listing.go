@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Load puts every listed agent into the index: this portal's own, then those of
-// others that are held.
+// Load fills the index with the listed agents of this portal and the replicated agents of others. It is
+// called once, at the start.
 func (s *Service) Load(ctx context.Context) error {
 	s.edits.begin()
 	var err error
@@ -19,7 +19,7 @@ func (s *Service) Load(ctx context.Context) error {
 	})
 	s.index.Load(next)
 	stop()
-	// The rows that were read may be older than edits made during the read.
+	// Agents that were edited during the read are indexed again, because the rows read may be older.
 	for _, id := range s.edits.end() {
 		s.Reindex(ctx, id)
 	}
@@ -29,8 +29,7 @@ func (s *Service) Load(ctx context.Context) error {
 	return err
 }
 
-// edits remembers, while the index is filled from the store, which agents were
-// changed. The zero value remembers nothing.
+// edits records the ids of agents that are changed while Load reads the store. The zero value records nothing.
 type edits struct {
 	mu  sync.Mutex // guards ids
 	ids map[string]bool
@@ -58,19 +57,19 @@ func (e *edits) end() []string {
 	return ids
 }
 
-// indexAgent puts an agent into the index as it was just stored; unlist takes it out.
+// indexAgent puts an agent into the index in its stored form; unindexAgent removes it.
 func (s *Service) indexAgent(a Agent) {
 	s.edits.note(a.ID)
 	s.index.Put(listForm(a))
 }
 
-// listForm is an agent without the fields that no list shows.
+// listForm returns the agent without Config, which no list shows, to save memory.
 func listForm(a Agent) Agent {
 	a.Config = nil
 	return a
 }
 
-// listAll is list for many agents that are new.
+// listAll is indexAgent for many new agents; it is faster than one call for each.
 func (s *Service) listAll(all []Agent) {
 	for _, a := range all {
 		s.edits.note(a.ID)
@@ -90,8 +89,7 @@ func (s *Service) unindexAgent(id string) {
 	s.index.Remove(id)
 }
 
-// OwnerChanged brings an account's agents in the index up to date after the
-// account was disabled or enabled.
+// OwnerChanged adds or removes an account's agents in the index after the account was enabled or disabled.
 func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled bool) error {
 	agents, err := s.store.AgentsOf(ctx, ownerID)
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 	}
 	for _, a := range agents {
 		if a.OwnerID != ownerID {
-			continue // shared with it: its owner is still there
+			continue // a co-owned agent: its owner's account decides
 		}
 		if disabled {
 			s.unindexAgent(a.ID)
@@ -110,9 +108,8 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 	return nil
 }
 
-// Reindex puts the present form of the agent into the index. It reads the agent again after each
-// Put, because an edit or removal in between has done its own Put or Remove earlier, and the newer
-// form must win.
+// Reindex puts the stored form of an agent into the index. It reads the agent again after each Put: a
+// concurrent edit may have updated the index before this Put, and the newer form must win.
 func (s *Service) Reindex(ctx context.Context, agentID string) {
 	for last := 0; ; {
 		a, err := s.store.AgentByID(ctx, agentID)

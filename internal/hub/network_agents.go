@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// errElsewhere refuses to change an agent of another portal.
+// errElsewhere returns the fault for changing an agent of another portal; it names the portal that can change it.
 func errElsewhere(a Agent, source Source) error {
 	where := a.Portal
 	if source.URL != "" {
@@ -19,42 +19,43 @@ func errElsewhere(a Agent, source Source) error {
 		where)
 }
 
-// errElsewhereOnly says that only its portal keeps the versions of an agent.
+// errElsewhereOnly returns the fault for reading versions of an agent of another portal, which only that
+// portal keeps.
 func errElsewhereOnly(a Agent, source Source) error {
 	return fault.New(fault.NotFound, "What %s was before is kept by its own portal: %s/agents/%s/versions", a.Handle(),
 		source.URL, a.Name)
 }
 
-// Elsewhere is true for agents of other portals: this one keeps no versions,
-// owners or settings of them.
+// Elsewhere reports whether the agent is listed by another portal. This portal keeps no versions, owners
+// or settings of such agents.
 func (a Agent) Elsewhere() bool { return a.Portal != "" }
 
-// findRemote returns an agent of another portal.
+// findRemote returns a replicated agent of another portal; a NotFound fault if federation is off or the
+// agent is unknown.
 func (s *Service) findRemote(ctx context.Context, h ident.Handle) (Agent, error) {
 	if s.network == nil {
 		return Agent{}, errNoAgent(h.String())
 	}
 	a, err := s.network.Find(ctx, h.Name, h.Portal)
 	if err == nil && a.Portal == "" {
-		err = errNoAgent(h.String()) // the local table is never asked for a handle of others
+		// A result of this portal is an error: its own agents have handles without a host here.
+		err = errNoAgent(h.String())
 	}
 	return a, err
 }
 
-// RemoteAgents are the agents of other portals in the same index as the local ones. The holder of
-// the records of other portals fills it; the Service over the same index searches it. It needs no
-// Service, so the code that fills it can be built before one.
+// RemoteAgents reads and changes the agents of other portals in the index that Service searches. It
+// needs no Service, so the replica that fills the index can be built first.
 type RemoteAgents struct {
 	index  Index
-	portal string // the host of this portal
+	portal string // host of this portal
 }
 
-// NewRemoteAgents returns the agents of other portals in an index of the portal
-// at a host.
+// NewRemoteAgents returns the remote part of index; portal is the host of this portal, whose agents it refuses.
 func NewRemoteAgents(index Index, portal string) RemoteAgents { return RemoteAgents{index, portal} }
 
-// Learned returns an agent of another portal by its id in the network, as it
-// is found now.
+// Learned returns the agent of another portal with this network id, in its indexed form; false if it is
+// not in the index.
 func (r RemoteAgents) Learned(id string) (Agent, bool) {
 	if !foreignID(id) {
 		return Agent{}, false
@@ -63,9 +64,8 @@ func (r RemoteAgents) Learned(id string) (Agent, bool) {
 	return a, ok && a.Portal != ""
 }
 
-// LearnedAs returns the agents that are found under a handle of another
-// portal. There are several when portals claim the same host, or one lists two
-// agents of one name.
+// LearnedAs returns the indexed agents with this name and portal host. There are several if portals
+// claim the same host or a portal lists two agents of one name.
 func (r RemoteAgents) LearnedAs(name, portal string) []Agent {
 	if portal == "" {
 		return nil
@@ -73,7 +73,7 @@ func (r RemoteAgents) LearnedAs(name, portal string) []Agent {
 	return r.index.Named(name, portal)
 }
 
-// Builtin returns the built-in agent of this portal that has a name.
+// Builtin returns this portal's built-in agent of that name, if there is one.
 func (r RemoteAgents) Builtin(name string) (Agent, bool) {
 	for _, a := range r.index.Named(name, "") {
 		if a.Kind == Builtin {
@@ -83,7 +83,7 @@ func (r RemoteAgents) Builtin(name string) (Agent, bool) {
 	return Agent{}, false
 }
 
-// LearnedFrom returns the ids of all agents of another portal that are found.
+// LearnedFrom returns the ids of all indexed agents of another portal.
 func (r RemoteAgents) LearnedFrom(portal string) []string {
 	if portal == "" {
 		return nil
@@ -91,8 +91,8 @@ func (r RemoteAgents) LearnedFrom(portal string) []string {
 	return r.index.Of(portal)
 }
 
-// Learn puts agents of other portals, or their new forms, into the index. Invalid agents are left
-// out: a remote agent must not pass for a local one.
+// Learn adds or replaces agents of other portals in the index. Invalid agents and those with this
+// portal's host are dropped, so that a remote agent cannot pass for a local one.
 func (r RemoteAgents) Learn(list []Agent) {
 	if len(list) <= fewLearned {
 		for _, a := range list {
@@ -112,10 +112,10 @@ func (r RemoteAgents) Learn(list []Agent) {
 	})
 }
 
-// fewLearned is up to how many agents are put one by one.
+// fewLearned is the number of agents up to which single puts are cheaper than a bulk load.
 const fewLearned = 64
 
-// LearnAll is Learn for all agents that next returns until it returns false.
+// LearnAll is Learn for a sequence: it takes agents from next until next returns false.
 func (r RemoteAgents) LearnAll(next func() (Agent, bool)) {
 	r.index.Load(func() (Agent, bool) {
 		for {
@@ -130,8 +130,7 @@ func (r RemoteAgents) LearnAll(next func() (Agent, bool)) {
 	})
 }
 
-// Unlearn takes agents of other portals out of the index, by their ids in the
-// network.
+// Unlearn removes agents of other portals from the index, by network id.
 func (r RemoteAgents) Unlearn(ids []string) {
 	for _, id := range ids {
 		if foreignID(id) {
@@ -140,8 +139,8 @@ func (r RemoteAgents) Unlearn(ids []string) {
 	}
 }
 
-// prepareAgent returns an agent of another portal as the directory shows it, see Elsewhere, with
-// its known liveness.
+// prepareAgent returns an agent of another portal in the form for the index: cleaned by Elsewhere, with
+// its known liveness. false if the agent is invalid or claims to be of this portal.
 func (r RemoteAgents) prepareAgent(a Agent) (Agent, bool) {
 	if a.Portal == "" || strings.EqualFold(a.Portal, r.portal) || !foreignID(a.ID) {
 		return Agent{}, false
@@ -155,14 +154,14 @@ func (r RemoteAgents) prepareAgent(a Agent) (Agent, bool) {
 	return a, err == nil
 }
 
-// foreignID reports whether an id can be that of an agent elsewhere: a portal's
-// id, a slash and more, or the id of an agent with its own key. Ids of this
-// portal's are much shorter.
+// foreignID reports whether id has the form of a network id: the portal's id, a slash and a name, or the
+// id of an agent with a key of its own. Local ids are much shorter.
 func foreignID(id string) bool {
 	return len(id) >= 54 && (strings.HasPrefix(id, "p1") || strings.HasPrefix(id, "a1"))
 }
 
-// Source says where an agent that the actor may see comes from.
+// Source returns the portal that lists an agent and the evidence for it. The caller has checked that the
+// actor may see the agent.
 func (s *Service) Source(a Agent) Source {
 	if a.Portal == "" || s.network == nil {
 		return Source{Portal: s.cfg.Portal, URL: s.cfg.URL, Verified: a.Portal == ""}
@@ -170,7 +169,7 @@ func (s *Service) Source(a Agent) Source {
 	return s.network.Source(a)
 }
 
-// Portals are the other portals with agents in searches, by host.
+// Portals lists the other portals with agents in the index, ordered by host.
 func (s *Service) Portals() []Source {
 	if s.network == nil {
 		return nil
@@ -178,7 +177,7 @@ func (s *Service) Portals() []Source {
 	return s.network.Portals()
 }
 
-// Evidence returns the evidence that an agent is listed by its portal, see Network.
+// Evidence returns the signed records that prove an agent's listing; see Network.Record.
 func (s *Service) Evidence(ctx context.Context, a Agent, prove bool) (Evidence, error) {
 	if s.network == nil {
 		return Evidence{}, fault.New(fault.NotFound, "This portal signs nothing: it is alone.")
@@ -186,7 +185,7 @@ func (s *Service) Evidence(ctx context.Context, a Agent, prove bool) (Evidence, 
 	return s.network.Record(ctx, a, prove)
 }
 
-// Coverage says how much of the network a search looks through.
+// Coverage returns how much of the network a search with q covers.
 func (s *Service) Coverage(q Query) federation.Coverage {
 	portals := q.Portals
 	if q.Scope == ScopePortal {

@@ -15,42 +15,42 @@ import (
 type Notice struct {
 	ID        string
 	AccountID string
-	Kind      string // one of the constants below
-	Subject   string // the agent's name
-	Text      string // one or two sentences
-	Href      string // a path of this portal
+	Kind      string // one of the Notice constants below
+	Subject   string // name of the agent or other subject
+	Text      string // one or two sentences for people
+	Href      string // path of a page of this portal
 	CreatedAt time.Time
-	ReadAt    time.Time // zero: unread
+	ReadAt    time.Time // zero if unread
 }
 
-// The kinds of notices.
+// The values of Notice.Kind.
 const (
-	NoticeDown     = "down"     // an agent stopped answering
-	NoticeUp       = "up"       // and answers again
+	NoticeDown     = "down"     // an agent stopped answering probes
+	NoticeUp       = "up"       // an agent answers again
 	NoticeOffer    = "offer"    // an owner offers an agent
-	NoticeTaken    = "taken"    // an offer was accepted
+	NoticeTaken    = "taken"    // an offer was accepted or declined
 	NoticeShared   = "shared"   // the account became a co-owner
-	NoticeUnshared = "unshared" // and took it back
-	NoticeReport   = "report"   // a complaint arrived
-	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
-	NoticeProof    = "proof"    // a proof ended
-	NoticePeer     = "peer"     // another portal lies, moved, or many vanished
-	NoticeWebhook  = "webhook"  // a webhook was stopped, because it took nothing for long
+	NoticeUnshared = "unshared" // the account is no longer a co-owner
+	NoticeReport   = "report"   // a report about an agent arrived or was closed
+	NoticeHeld     = "held"     // the operator withdrew or released an agent
+	NoticeProof    = "proof"    // a proof of an address or domain ended
+	NoticePeer     = "peer"     // another portal misbehaved, moved, or many vanished
+	NoticeWebhook  = "webhook"  // a webhook was stopped after failing for long
 )
 
-// maxNotices is how many notices a page shows.
+// maxNotices is how many notices a list returns.
 const maxNotices = 100
 
-// Notifier stores notifications of accounts.
+// Notifier stores notices for accounts and passes them to a NoticeQueue.
 type Notifier struct {
 	store noticeStore
 	queue NoticeQueue
 	log   *slog.Logger
 }
 
-// NoticeQueue mails notices or shows them in another way.
+// NoticeQueue delivers notices outside the pages, for example by mail.
 type NoticeQueue interface {
-	// QueueNotice takes a notice that was stored for accounts. It must not block.
+	// QueueNotice takes a notice that was stored for the accounts. It must not block.
 	QueueNotice(n Notice, accounts []string)
 }
 
@@ -59,7 +59,7 @@ type noticeStore interface {
 	CoOwners(ctx context.Context, agentID string) ([]Owner, error)
 }
 
-// List lists the actor's notifications, newest first.
+// List returns the actor's newest notices, newest first, at most maxNotices.
 func (s *Notifier) List(ctx context.Context, actor ident.Actor) ([]Notice, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Notifier) List(ctx context.Context, actor ident.Actor) ([]Notice, error
 	return s.store.Notices(ctx, actor.ID, maxNotices)
 }
 
-// CountUnread counts the notices the actor has not seen.
+// CountUnread returns the number of unread notices; 0 for actors that have none or may not read them.
 func (s *Notifier) CountUnread(ctx context.Context, actor ident.Actor) (int, error) {
 	if !actor.IsPerson() || !actor.May(ident.AgentsRead) {
 		return 0, nil
@@ -75,7 +75,7 @@ func (s *Notifier) CountUnread(ctx context.Context, actor ident.Actor) (int, err
 	return s.store.Unread(ctx, actor.ID)
 }
 
-// MarkRead marks the actor's notices up to one of them as seen.
+// MarkRead marks the actor's notices up to and including upTo, a notice id, as read.
 func (s *Notifier) MarkRead(ctx context.Context, actor ident.Actor, upTo string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Notifier) MarkRead(ctx context.Context, actor ident.Actor, upTo string)
 	return s.store.MarkNotices(ctx, actor.ID, upTo)
 }
 
-// requireAccount demands a person with a credential that covers the scope.
+// requireAccount returns a fault unless the actor has an account and a credential with the scope.
 func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in first.")
@@ -97,10 +97,11 @@ func requireAccount(actor ident.Actor, scope ident.Scope) error {
 	return nil
 }
 
-// Notify stores a notice for accounts. Errors are logged, because no caller waits for it.
+// Notify stores a notice for each account and queues it for delivery. Errors are only logged, because a
+// notice must not fail the action that caused it.
 func (s *Notifier) Notify(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
-	// Agents published by a domain alone belong to no account.
+	// Agents published by a domain alone have no owner account.
 	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
 		return
 	}
@@ -115,7 +116,7 @@ func (s *Notifier) Notify(ctx context.Context, accounts []string, n Notice) {
 	}
 }
 
-// NotifyOwners stores a notice for the owner and co-owners of an agent.
+// NotifyOwners is Notify for the owner and the co-owners of an agent.
 func (s *Notifier) NotifyOwners(ctx context.Context, a Agent, n Notice) {
 	to := []string{a.OwnerID}
 	list, err := s.store.CoOwners(ctx, a.ID)

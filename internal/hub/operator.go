@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// RequireOperator demands an operator whose credential covers the scope admin.
+// RequireOperator returns a fault unless the actor is an operator whose credential has the scope admin.
 func RequireOperator(actor ident.Actor) error {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
@@ -16,7 +16,7 @@ func RequireOperator(actor ident.Actor) error {
 	return nil
 }
 
-// RequireWriter demands an account with a credential that may register agents.
+// RequireWriter returns a fault unless the actor has an account and a credential that may register agents.
 func RequireWriter(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
@@ -27,8 +27,8 @@ func RequireWriter(actor ident.Actor) error {
 	return nil
 }
 
-// Each calls yield for every agent of the portal, listed or not, in the order
-// of registration, until yield returns false. It is for the operator.
+// Each calls yield for every agent of this portal, including hidden ones, in the order of registration,
+// until yield returns false. Only the operator may call it.
 func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent) bool) error {
 	if err := RequireOperator(actor); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent)
 	return s.store.AllAgents(ctx, yield)
 }
 
-// Hold withdraws an agent in the operator's name, or releases it. Its owner cannot undo that, and
-// is notified.
+// Hold withdraws an agent on behalf of the operator, or releases it (hold false). The owner cannot undo
+// a hold and gets a notice with the reason.
 func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold bool, reason string) (Agent, error) {
 	if err := RequireOperator(actor); err != nil {
 		return Agent{}, err
@@ -54,7 +54,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 		return Agent{}, fault.New(fault.Forbidden, "%s belongs to the portal itself.", a.Name)
 	}
 	if !hold && !a.Status.Held {
-		return a, nil // the owner's own status stays
+		return a, nil // The agent is not held, so a status set by its owner stays.
 	}
 	base := a.Version
 	a.Status = Status{State: Active}

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxCoOwners bounds how many accounts share an agent.
+// maxCoOwners is how many co-owners an agent may have.
 const maxCoOwners = 20
 
 // isOwner reports whether the actor is the agent's owner or a co-owner.
@@ -16,7 +16,8 @@ func isOwner(actor ident.Actor, a Agent) bool {
 	return actor.IsPerson() && actor.ID != "" && (a.OwnerID == actor.ID || slices.Contains(a.CoOwnerIDs, actor.ID))
 }
 
-// canSee reports whether the agent is there for the actor.
+// canSee reports whether the actor may see the agent: drafts and private agents are visible to their
+// owners and the operator only.
 func canSee(actor ident.Actor, a Agent) bool {
 	if a.Visibility != Private && a.Status.State != StatusDraft {
 		return true
@@ -24,21 +25,23 @@ func canSee(actor ident.Actor, a Agent) bool {
 	return isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
 }
 
-// OwnedBy reports whether the actor is the agent's owner or a co-owner, and so may see its usage.
+// OwnedBy reports whether the actor is the agent's owner or a co-owner; these may see its usage.
 func (a Agent) OwnedBy(actor ident.Actor) bool { return isOwner(actor, a) }
 
-// MayEdit reports whether the actor may change the agent.
+// MayEdit reports whether the actor may change the agent: owners and the operator may, for agents of
+// this portal that are not built in.
 func (a Agent) MayEdit(actor ident.Actor) bool {
 	return a.Kind != Builtin && a.Portal == "" && actor.IsPerson() && actor.May(ident.AgentsWrite) &&
 		(isOwner(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
 }
 
-// MayGive reports whether the actor may remove the agent, give it away and choose its co-owners.
+// MayGive reports whether the actor may remove the agent, transfer it and choose its co-owners: the
+// owner and the operator may, co-owners may not.
 func (a Agent) MayGive(actor ident.Actor) bool {
 	return a.MayEdit(actor) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
 }
 
-// ownedAgent returns an agent the actor may change.
+// ownedAgent returns an agent that the actor may change; a Forbidden fault for other visible agents.
 func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
@@ -56,7 +59,7 @@ func (s *Service) ownedAgent(ctx context.Context, actor ident.Actor, name string
 	return a, nil
 }
 
-// givenAgent returns an agent the actor may give away.
+// givenAgent returns an agent for which MayGive allows the actor; else a Forbidden fault.
 func (s *Service) givenAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err == nil && !a.MayGive(actor) {
@@ -65,7 +68,7 @@ func (s *Service) givenAgent(ctx context.Context, actor ident.Actor, name string
 	return a, err
 }
 
-// findAccount finds an account of this portal by name or handle.
+// findAccount returns the account of this portal with a name or handle; a NotFound fault if there is none.
 func (s *Service) findAccount(ctx context.Context, name string) (Owner, error) {
 	none := func() error {
 		text := "there is nobody of that name on this portal"
@@ -82,7 +85,7 @@ func (s *Service) findAccount(ctx context.Context, name string) (Owner, error) {
 	return o, err
 }
 
-// CoOwners lists the co-owners of an agent, for its owners.
+// CoOwners lists the co-owners of an agent; only owners and the operator may call it.
 func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) ([]Owner, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -91,8 +94,8 @@ func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) 
 	return s.store.CoOwners(ctx, a.ID)
 }
 
-// mayTell limits the rate of actions that leave a notice with another account or reveal that an
-// account exists.
+// mayTell counts an action that sends a notice to another account or reveals that an account exists; a
+// RateLimited fault if the actor does so too often.
 func (s *Service) mayTell(actor ident.Actor) error {
 	if wait, ok := s.shares.Allow(actor.ID); !ok {
 		return fault.Limited(wait, "You shared or offered much in a short time. Wait a moment.")
@@ -100,8 +103,8 @@ func (s *Service) mayTell(actor ident.Actor) error {
 	return nil
 }
 
-// AddCoOwner lets another account change the agent, see how it is used and
-// call it while it is private. Only the owner may remove it or give it away.
+// AddCoOwner allows another account to change the agent, see its usage and call it while it is private.
+// Removing and transferring stay with the owner.
 func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
 	a, err := s.givenAgent(ctx, actor, name)
 	if err == nil {
@@ -129,13 +132,13 @@ func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who s
 	return nil
 }
 
-// RemoveCoOwner takes that back; a co-owner may also leave.
+// RemoveCoOwner ends the rights of a co-owner; a co-owner may also remove itself.
 func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
 		return err
 	}
-	// By the list and not by the account, which may be disabled.
+	// The name is searched in the list of co-owners, because findAccount does not return disabled accounts.
 	list, err := s.store.CoOwners(ctx, a.ID)
 	if err != nil {
 		return err
@@ -161,8 +164,8 @@ func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, wh
 	return nil
 }
 
-// Offer offers the agent to another account, which becomes its owner by
-// accepting; "" takes the offer back. An offer replaces the one before.
+// Offer offers the agent to another account, which becomes its owner when it accepts. A new offer
+// replaces the earlier one; "" withdraws it.
 func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string) error {
 	a, err := s.givenAgent(ctx, actor, name)
 	if err != nil {
@@ -190,7 +193,7 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 	return nil
 }
 
-// Offers lists the agents offered to the actor.
+// Offers lists the agents that are offered to the actor.
 func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -198,8 +201,7 @@ func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error
 	return s.store.Offers(ctx, actor.ID)
 }
 
-// Offered returns the account that an agent is offered to, for its owners; ok is false without an
-// offer.
+// Offered returns the account that an agent is offered to; ok is false without an offer. Only owners may call it.
 func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (o Owner, ok bool, err error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -208,8 +210,8 @@ func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (
 	return s.store.OfferOf(ctx, a.ID)
 }
 
-// Answer accepts or declines an offer to the actor. The former owner stays as co-owner only if the
-// new one adds them.
+// Answer accepts or declines an offer to the actor. On acceptance the former owner loses all rights; the
+// new owner may add them as co-owner.
 func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, accept bool) error {
 	if err := RequireWriter(actor); err != nil {
 		return err
@@ -244,10 +246,10 @@ func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, ac
 	return nil
 }
 
-// afterTransfer ends the rights that came from the former owner: the domain it was published
-// under, the proof of its address, and tools that the new owner's rights would open.
+// afterTransfer removes from a transferred agent whatever rested on the former owner: the publishing
+// domain, the proof of its address, and tools that only the former owner may use. Errors are logged.
 func (s *Service) afterTransfer(ctx context.Context, agentID string, former ident.Actor) {
-	for range 3 { // an edit may come in between
+	for range 3 { // A concurrent edit causes a version conflict, after which the agent is read again.
 		a, err := s.store.AgentByID(ctx, agentID)
 		if err != nil {
 			break

@@ -13,38 +13,36 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Peer is the kind of agents of other portals that are called from here. Their kind at home does
-// not matter to callers, because the request goes to their portal.
+// Peer is the kind of rows for agents of other portals that are called from here. Their real kind does
+// not matter, because the call goes to their portal.
 const Peer Kind = "peer"
 
-// Asked stores which agents of other portals were asked from here, so that
-// conversations and tasks can refer to them. They are in no list and no count.
+// Asked stores rows for agents of other portals that were called from here, so that conversations and
+// tasks can refer to them. No list or count includes these rows.
 type Asked interface {
-	// KeepElsewhere stores an agent as Callable returns it, or updates its stored form. AgentByID
-	// finds it from then on.
+	// KeepElsewhere inserts or updates the row of an agent as Callable returned it. AgentByID finds the
+	// row afterwards.
 	KeepElsewhere(ctx context.Context, a Agent) error
-	// ElsewhereBy returns the agent that was last asked by a handle; a NotFound
-	// fault when none was.
+	// ElsewhereBy returns the most recently called agent with this name and host; a NotFound fault if there is none.
 	ElsewhereBy(ctx context.Context, name, host string) (Agent, error)
 }
 
-// Ways knows where other portals are and whether people here may use them.
+// Ways finds the addresses of other portals and applies the operator's policy about calling them.
 type Ways interface {
-	// Way returns the present origin of a portal, by its id in the network. A Forbidden fault
-	// means that people here may not use agents there, an Unavailable one that its origin is
-	// unknown.
+	// Way returns the current origin of a portal, by its network id. A Forbidden fault means that the
+	// policy does not allow calls to the portal, an Unavailable fault that its origin is unknown.
 	Way(ctx context.Context, portalID string) (origin string, err error)
 }
 
-// elsewhereID is the id here of an agent of another portal: always the same for
-// the same two ids in the network. It has the form of all other ids.
+// elsewhereID derives the local id of an agent of another portal from the network ids of the portal and
+// the agent. The result is stable and has the form of other local ids (a ULID).
 func elsewhereID(portalID, networkID string) string {
 	sum := sha256.Sum256([]byte("agentsite/elsewhere/1\n" + portalID + "\n" + networkID))
 	return ulid.ULID(sum[:16]).String()
 }
 
-// portalOf is the id of an agent's portal in the network, which the ids of
-// agents without a key of their own begin with.
+// portalOf returns the network id of the agent's portal. Agent ids begin with it, unless the agent has a
+// key of its own.
 func (s *Service) portalOf(a Agent) string {
 	if id, _, ok := strings.Cut(a.ID, "/"); ok {
 		return id
@@ -52,9 +50,9 @@ func (s *Service) portalOf(a Agent) string {
 	return s.network.Source(a).ID
 }
 
-// callableElsewhere returns an agent of another portal that the actor may call. Its ID is the
-// local one, NetworkID the one in the network. Actors of another portal are refused: they ask from
-// their own portal.
+// callableElsewhere returns an agent of another portal that the actor may call, with ID set to the local
+// id and NetworkID to the network id. Actors of other portals get a NotFound fault, because they must
+// call from their own portal.
 func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h ident.Handle) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -76,7 +74,9 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	if portal == "" || a.Portal == "" {
 		return Agent{}, errNoAgent(h.String())
 	}
-	if a.Kind == Builtin { // conversations go on with the agent that they began with: it had a record once
+	// A built-in agent has no record of its own any more. If it was called before, its earlier network
+	// id is kept, so that conversations stay with the same local row.
+	if a.Kind == Builtin {
 		was, err := s.store.ElsewhereBy(ctx, h.Name, a.Portal)
 		if err == nil && was.PortalID == portal {
 			a.ID = was.NetworkID
@@ -93,14 +93,14 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	}
 	a.PortalID, a.NetworkID = portal, a.ID
 	a.ID = elsewhereID(portal, a.NetworkID)
-	// Limits and owners do not apply here: the other portal authorizes the call.
+	// Local owners and limits do not apply: the other portal authorizes the call.
 	a.Kind, a.OwnerID, a.CoOwnerIDs, a.Limits, a.Config, a.HasSecret, a.EmbedOrigins = Peer, "", nil, Limits{}, nil,
 		false, nil
 	return a, nil
 }
 
-// findMoved finds an agent by the handle it was asked by before its portal moved
-// to another address; absent is the answer for all others.
+// findMoved finds an agent whose portal has moved to another host, by the old handle under which it was
+// called before. absent is the error to return in all other cases.
 func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (Agent, error) {
 	was, err := s.store.ElsewhereBy(ctx, h.Name, h.Portal)
 	if fault.Is(err, fault.NotFound) {
@@ -119,7 +119,7 @@ func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (
 	}
 	a, err := s.network.Find(ctx, h.Name, u.Host)
 	if err == nil && a.Kind == Builtin && s.portalOf(a) == was.PortalID {
-		a.ID = was.NetworkID // it has no record, so the id that is known stays
+		a.ID = was.NetworkID // A built-in agent has no record, so its earlier network id is kept.
 	}
 	if err == nil && (a.ID != was.NetworkID || s.portalOf(a) != was.PortalID) {
 		return Agent{}, absent
@@ -127,8 +127,8 @@ func (s *Service) findMoved(ctx context.Context, h ident.Handle, absent error) (
 	return a, err
 }
 
-// Met stores the row of an agent that Callable returned before it is called, so that tasks can
-// refer to it.
+// Met stores the row of an agent of another portal that Callable returned, so that tasks can refer to
+// it. It must be called before the task is stored; for local agents it does nothing.
 func (s *Service) Met(ctx context.Context, a Agent) error {
 	if a.Kind != Peer {
 		return nil
@@ -143,7 +143,7 @@ func (s *Service) Met(ctx context.Context, a Agent) error {
 	return s.store.KeepElsewhere(ctx, a)
 }
 
-// openElsewhere fills in where an agent of another portal is asked now.
+// openElsewhere sets the endpoint and settings of an agent of another portal to its portal's current A2A address.
 func (s *Service) openElsewhere(ctx context.Context, a Agent) (Agent, error) {
 	if s.ways == nil {
 		return a, fault.New(fault.Unavailable, "This portal does not ask other portals.")

@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Target is an endpoint to be reached: the values of the form or the registration, with the secret
-// opened for this one use.
+// Target is an endpoint to contact: values of a form or a registration, with the decrypted secret for this one use.
 type Target struct {
 	Kind     Kind
 	Endpoint string
@@ -14,18 +13,17 @@ type Target struct {
 	Secret   string
 }
 
-// Reader reads the description at an address, for registration by URL.
+// Reader reads the description that an agent serves at its address.
 type Reader interface {
-	// Read fetches the agent card at or below the address. It returns an Invalid fault that
-	// describes the unexpected answer.
+	// Read fetches the agent card at or below the address. An Invalid fault describes an unexpected answer.
 	Read(ctx context.Context, address string) (Described, error)
-	// ReadAs reads an agent of a known kind, with its credential.
+	// ReadAs reads the description of an agent of a known kind, with its credential.
 	ReadAs(ctx context.Context, t Target) (Described, error)
 }
 
-// Described is an agent as its own card describes it, cut to our bounds.
+// Described is the description that an agent serves, cut to the limits of a registration.
 type Described struct {
-	Name        string // a proposal that CheckName accepts
+	Name        string // proposed name, valid for CheckName
 	Title       string
 	Description string
 	Kind        Kind
@@ -34,90 +32,83 @@ type Described struct {
 	Skills      []Skill
 	InputModes  []string
 	OutputModes []string
-	// Models are the models of a server of kind openai, at most 50.
+	// Models are the models that a server of kind openai offers, at most 50.
 	Models []string
 }
 
-// OpenAIConfig is Agent.Config of kind openai.
+// OpenAIConfig is Agent.Config of kind openai: an OpenAI-compatible API at Agent.Endpoint.
 type OpenAIConfig struct {
 	Model string `json:"model"`
-	// Instructions is an optional system message sent first.
+	// Instructions is an optional system message that precedes every conversation.
 	Instructions string `json:"instructions,omitempty"`
 }
 
 // A2AConfig is Agent.Config of kind a2a: the protocol bindings of the card.
 type A2AConfig struct {
-	// CardURL is where the card was read.
+	// CardURL is the address that the card was read from.
 	CardURL string `json:"card_url,omitempty"`
 	// Binding is JSONRPC or HTTP+JSON; Version is 1.0 or 0.3.
 	Binding string `json:"binding,omitempty"`
 	Version string `json:"version,omitempty"`
 	Tenant  string `json:"tenant,omitempty"`
-	// Streaming is true when the card offers it.
+	// Streaming is true if the card declares streaming.
 	Streaming bool `json:"streaming,omitempty"`
-	// AuthHeader names the header the secret goes into; empty means
-	// "Authorization: Bearer".
+	// AuthHeader is the request header for the secret; empty means "Authorization: Bearer".
 	AuthHeader string `json:"auth_header,omitempty"`
 }
 
 // MCPConfig is Agent.Config of kind mcp: the protocol of the server and its tools, as last read.
 type MCPConfig struct {
-	// Version is the protocol version that was agreed on, for example
-	// 2026-07-28; empty until the server was reached.
+	// Version is the negotiated protocol version, for example 2026-07-28; empty until the server was reached.
 	Version string `json:"version,omitempty"`
-	// Server is the name and version the server gives itself.
+	// Server is the server's name and version as it reports them.
 	Server string `json:"server,omitempty"`
-	// Instructions is the server's text about its use, cut.
+	// Instructions is the server's own text about its use, cut to the limit.
 	Instructions string `json:"instructions,omitempty"`
-	// Tools are the server's tools; each is also a skill of the agent, with the tool's name as the
-	// skill's id.
+	// Tools are the server's tools; each is also a skill of the agent, with the tool's name as the skill's id.
 	Tools []Tool `json:"tools,omitempty"`
-	// AuthHeader names the header the secret goes into; empty means
-	// "Authorization: Bearer".
+	// AuthHeader is the request header for the secret; empty means "Authorization: Bearer".
 	AuthHeader string `json:"auth_header,omitempty"`
 }
 
-// Tool is one tool of an MCP server, cut to our bounds.
+// Tool is one tool of an MCP server, cut to the limits of a registration.
 type Tool struct {
 	Name        string `json:"name"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// InputSchema is the JSON Schema (2020-12) of its arguments, an object.
+	// InputSchema is the JSON Schema (2020-12) of the arguments, an object.
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
-	// ReadOnly is true when the server says that the tool changes nothing.
+	// ReadOnly is true if the server declares that the tool changes nothing. The claim is not verified.
 	ReadOnly bool `json:"read_only,omitempty"`
 }
 
-// PromptConfig is Agent.Config of kind prompt. The model is the portal's own
-// where Agent.Endpoint is empty, else the one behind that address (an
-// OpenAI-compatible base), with the agent's secret as its key.
+// PromptConfig is Agent.Config of kind prompt. If Agent.Endpoint is empty, the portal's own model is
+// used; otherwise the OpenAI-compatible API at that base URL, with the agent's secret as key.
 type PromptConfig struct {
 	Instructions string `json:"instructions"`
-	// Model is the model's name; empty means the portal's default, and is
-	// allowed only on the portal's own model.
+	// Model is the name of the model; empty selects the portal's default and is allowed only for the
+	// portal's own model.
 	Model string `json:"model,omitempty"`
-	// Examples are exchanges shown to the model before every conversation.
+	// Examples are exchanges that precede every conversation in the prompt.
 	Examples []Exchange `json:"examples,omitempty"`
-	// Tools are the names of mcp agents of this portal with tools it may use, at most 8.
+	// Tools are the names of at most 8 MCP agents of this portal whose tools the agent may use.
 	Tools []string `json:"tools,omitempty"`
-	// Unasked lets it use tools that may change something without asking the
-	// person first.
+	// Unasked allows calls of tools that may change something without a confirmation by the person.
 	Unasked bool `json:"unasked,omitempty"`
-	// Temperature is 0 to 2; nil leaves it to the model.
+	// Temperature is 0 to 2; nil selects the model's default.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// MaxTokens bounds one answer; 0 means the portal's bound.
+	// MaxTokens limits one answer; 0 selects the portal's limit.
 	MaxTokens int `json:"max_tokens,omitempty"`
 }
 
-// Exchange is one question with its answer.
+// Exchange is one example question with its answer, at most 4000 characters each.
 type Exchange struct {
 	User  string `json:"user"`
 	Agent string `json:"agent"`
 }
 
-// LinkConfig is Agent.Config of kind link: the description that the program sent when it last
-// connected.
+// LinkConfig is Agent.Config of kind link: the description that the program sent when it last connected.
 type LinkConfig struct {
-	// Client is the name and version of the program that dials, cut.
+	// Client is the name and version of the connected program, cut to the limit.
 	Client string `json:"client,omitempty"`
 }

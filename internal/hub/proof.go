@@ -18,35 +18,34 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// The methods of a Proof.
+// The values of Proof.Method for agents of this portal.
 const (
-	// ProofToken: the address serves the owner's token at ProofPath.
+	// ProofToken: the origin serves the owner's token at ProofPath.
 	ProofToken = "token"
-	// ProofCard: its agent card is signed by a key of the same origin.
+	// ProofCard: the agent card is signed by a key that the origin serves.
 	ProofCard = "card"
 )
 
-// ProofPath is where an origin names the accounts that may list its agents, one token a line.
+// ProofPath is the path of the file in which an origin lists the owner tokens of the accounts that may
+// list its agents, one a line.
 const ProofPath = "/.well-known/agentsite-owner"
 
-// maxDomains bounds the domains of an account.
+// maxDomains is the number of domains that an account may prove.
 const maxDomains = 20
 
-// domainEvery is how often a proved domain is looked at again; five failures
-// in a row end it.
+// domainEvery is the interval in which a proved domain is checked again; five failures in a row remove it.
 const domainEvery = 24 * time.Hour
 
-// Witness looks for proofs at an origin. It returns errors as Invalid or Unavailable faults that
-// describe the unexpected answer.
+// Witness verifies proofs at an origin. Errors are Invalid or Unavailable faults that describe the unexpected answer.
 type Witness interface {
-	// HasToken reports whether the origin serves the token at ProofPath.
+	// HasToken returns nil if the origin serves the token at ProofPath.
 	HasToken(ctx context.Context, origin, token string) error
-	// SignedCard checks that the card at an A2A agent's address is signed by a key its origin
-	// serves, and names the listed address. It returns the content of the card.
+	// SignedCard checks that the card at an A2A agent's address is signed by a key that its origin
+	// serves and names the address itself. It returns the content of the card.
 	SignedCard(ctx context.Context, t Target) (Described, error)
 }
 
-// FirstProof is the proof state of an agent of a kind before its address was checked.
+// FirstProof returns the proof state of a new agent of kind k, before its address was checked.
 func FirstProof(k Kind) Proof {
 	if agentkind.Of(k).Hosted {
 		return Proof{State: Hosted}
@@ -54,7 +53,7 @@ func FirstProof(k Kind) Proof {
 	return Proof{State: Unproven}
 }
 
-// OwnerProofs looks for the proofs that accounts control the addresses of their agents and domains.
+// OwnerProofs verifies that accounts control the addresses of their agents and their publishing domains.
 type OwnerProofs struct {
 	store     proofStore
 	agents    proofAgents
@@ -63,7 +62,7 @@ type OwnerProofs struct {
 	addresses AddressPolicy
 	notice    *Notifier
 	limit     *limit.Keyed // keyed by account
-	loopback  bool         // the portal itself is on this machine only
+	loopback  bool         // the portal runs on loopback, so http is allowed for proofs
 	log       *slog.Logger
 }
 
@@ -73,15 +72,15 @@ type proofStore interface {
 	AgentsOf(ctx context.Context, ownerID string) ([]Agent, error)
 }
 
-// proofAgents finds and changes the agents that proofs are about.
+// proofAgents are the methods of Service that OwnerProofs needs.
 type proofAgents interface {
 	ownedAgents
 	saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error)
 	Reindex(ctx context.Context, agentID string)
 }
 
-// OwnerToken is the token that the actor puts at ProofPath of an origin to show the right to list
-// its agents.
+// OwnerToken returns the token that the actor publishes at ProofPath of an origin to prove control of
+// it; "" for actors without an account.
 func (s *OwnerProofs) OwnerToken(actor ident.Actor) string {
 	if !actor.IsPerson() {
 		return ""
@@ -93,8 +92,8 @@ func (s *OwnerProofs) ownerToken(accountID string) string {
 	return "agentsite-owner=" + s.sealer.Mark("owner", accountID)
 }
 
-// Prove looks for a proof that the agent's owner may list its address, and stores the result. A
-// failure keeps an earlier proof, and its error describes the expected proof.
+// Prove verifies that the agent's owner controls its address and stores the result. On failure an
+// earlier proof stays, and the error describes the expected proof.
 func (s *OwnerProofs) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -113,7 +112,8 @@ func (s *OwnerProofs) Prove(ctx context.Context, actor ident.Actor, name string)
 	return s.store.AgentByID(ctx, a.ID)
 }
 
-// ProveAgain looks for the proof of an agent and stores it.
+// ProveAgain verifies the proof of an agent and stores the result: first the owner token, then for A2A
+// agents the signed card. It is also called for periodic checks.
 func (s *OwnerProofs) ProveAgain(ctx context.Context, a Agent) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -141,9 +141,8 @@ func (s *OwnerProofs) ProveAgain(ctx context.Context, a Agent) error {
 	return s.store.SetProof(ctx, a.ID, a.OwnerID, p)
 }
 
-// matchesCard reports whether a listing agrees with a signed card: the card proves that its site
-// published these words, not that the lister owns them. Skills may be left out, but none added or
-// changed.
+// matchesCard reports whether the agent's listing has the content of a signed card. The card proves that its site
+// published this content, not that the lister owns the site. The listing may omit skills, but not add or change any.
 func matchesCard(a Agent, card Described) bool {
 	if a.Title != plaintext.OneLine(card.Title) || a.Description != plaintext.Clean(card.Description) {
 		return false
@@ -160,7 +159,7 @@ func matchesCard(a Agent, card Described) bool {
 	return true
 }
 
-// Domains lists the domains that the actor was proved to control.
+// Domains lists the domains whose control the actor has proved.
 func (s *OwnerProofs) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
 		return nil, err
@@ -168,14 +167,14 @@ func (s *OwnerProofs) Domains(ctx context.Context, actor ident.Actor) ([]Domain,
 	return s.store.Domains(ctx, actor.ID)
 }
 
-// controlsDomain reports whether an account was shown to control a domain.
+// controlsDomain reports whether the account has a valid proof for the domain.
 func (s *OwnerProofs) controlsDomain(ctx context.Context, accountID, domain string) bool {
 	list, err := s.store.Domains(ctx, accountID)
 	return err == nil && slices.ContainsFunc(list, func(d Domain) bool { return d.Domain == domain })
 }
 
-// ProveDomain looks for the actor's token at a domain. A proved domain is a
-// namespace: the actor may publish agents under it.
+// ProveDomain verifies that a domain serves the actor's owner token, and stores the domain. The actor
+// may then publish agents under it.
 func (s *OwnerProofs) ProveDomain(ctx context.Context, actor ident.Actor, domain string) error {
 	if err := RequireWriter(actor); err != nil {
 		return err
@@ -203,8 +202,8 @@ func (s *OwnerProofs) ProveDomain(ctx context.Context, actor ident.Actor, domain
 	return s.store.SetDomain(ctx, actor.ID, domain, true)
 }
 
-// parseDomain checks a domain as it was typed and returns it with its origin: https, or http on a
-// portal that is itself on loopback.
+// parseDomain validates a domain entered by a person and returns it with its origin: https, or http if
+// this portal runs on loopback.
 func (s *OwnerProofs) parseDomain(typed string) (domain, at string, err error) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	bad := func(text string) (string, string, error) {
@@ -230,8 +229,7 @@ func (s *OwnerProofs) parseDomain(typed string) (domain, at string, err error) {
 	return u.Host, u.Scheme + "://" + u.Host, nil
 }
 
-// RemoveDomain forgets one of the actor's domains, and takes it off the
-// agents published under it.
+// RemoveDomain deletes the proof of one of the actor's domains and clears it as publisher of the actor's agents.
 func (s *OwnerProofs) RemoveDomain(ctx context.Context, actor ident.Actor, domain string) error {
 	if err := RequireWriter(actor); err != nil {
 		return err
@@ -243,7 +241,7 @@ func (s *OwnerProofs) RemoveDomain(ctx context.Context, actor ident.Actor, domai
 	return nil
 }
 
-// removePublisher takes a domain that is no longer proved off an account's agents.
+// removePublisher clears a domain that is no longer proved as publisher of the account's agents. Errors are logged.
 func (s *OwnerProofs) removePublisher(ctx context.Context, accountID, domain string) {
 	list, err := s.store.AgentsOf(ctx, accountID)
 	if err != nil {
@@ -254,7 +252,7 @@ func (s *OwnerProofs) removePublisher(ctx context.Context, accountID, domain str
 		if a.OwnerID != accountID || a.Publisher != domain {
 			continue
 		}
-		// The list may leave out fields that a version holds.
+		// Lists may omit fields such as Config, so the agent is read again before it is stored.
 		if a, err = s.store.AgentByID(ctx, a.ID); err != nil || a.Publisher != domain {
 			continue
 		}
@@ -266,7 +264,8 @@ func (s *OwnerProofs) removePublisher(ctx context.Context, accountID, domain str
 	}
 }
 
-// RecheckDomains looks again at domains that were proved a while ago.
+// RecheckDomains verifies up to 8 domains whose last check is older than domainEvery. It is called
+// periodically; errors are logged.
 func (s *OwnerProofs) RecheckDomains(ctx context.Context) {
 	list, err := s.store.StaleDomains(ctx, clock.Now().Add(-domainEvery), 8)
 	if err != nil {

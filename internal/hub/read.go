@@ -14,8 +14,8 @@ func errNoAgent(name string) error {
 	return fault.New(fault.NotFound, "There is no agent %.80q here. Search for it, or check the spelling.", name)
 }
 
-// Get returns an agent the actor may see, by name or handle. One of another
-// portal is as it was learnt: see Agent.Elsewhere.
+// Get returns an agent that the actor may see, by name or handle; else a NotFound fault. For an agent of
+// another portal it returns the replicated form.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -40,8 +40,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agen
 	return a, nil
 }
 
-// Listed returns an agent by name that Search may find, whoever asks: its
-// owner sees no more of it here than others.
+// Listed returns an agent by name if Search may find it; else a NotFound fault. Owners get no private view here.
 func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if !actor.May(ident.AgentsRead) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -53,8 +52,9 @@ func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (A
 	return a, err
 }
 
-// Callable returns an agent the actor may give work to, of this portal or, by
-// its handle or id in the network, of another one: see Met and Anywhere for those.
+// Callable returns an agent that the actor may call, of this portal or, by handle or network id, of
+// another one. An unknown agent of another portal is resolved as by Anywhere. Met must be called before
+// a task for the agent is stored.
 func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if foreignID(name) && !strings.Contains(name, "@") {
 		a, err := s.Anywhere(ctx, actor, name)
@@ -80,8 +80,8 @@ func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) 
 	return a, nil
 }
 
-// Addressed returns the agent that a protocol endpoint's URL names: of this portal as Get does, of
-// another one as Callable does.
+// Addressed returns the agent named by the URL of a protocol endpoint: an agent of this portal as Get
+// does, one of another portal as Callable does.
 func (s *Service) Addressed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" {
 		return s.Callable(ctx, actor, name)
@@ -89,9 +89,8 @@ func (s *Service) Addressed(ctx context.Context, actor ident.Actor, name string)
 	return s.Get(ctx, actor, name)
 }
 
-// Open returns an agent with its opened credential, for the one call about to
-// be made. It is for the runtime, which checked nothing yet: it refuses
-// agents that take no work any more.
+// Open returns an agent with its decrypted credential, for one call. The runtime calls it with an id and
+// has checked nothing yet, so withdrawn agents are a Conflict fault.
 func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, error) {
 	a, err := s.store.AgentByID(ctx, agentID)
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, erro
 	if err != nil {
 		return Agent{}, "", err
 	}
-	// Read again: a credential belongs to the address it was given for, and
-	// the agent may have been edited between the two reads.
+	// The credential belongs to the address it was given for. If the agent was edited between the two
+	// reads, they may not fit together.
 	if now, err := s.store.AgentByID(ctx, agentID); err != nil {
 		return Agent{}, "", err
 	} else if now.Version != a.Version {
@@ -122,7 +121,7 @@ func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, erro
 	return a, secret, err
 }
 
-// Mine lists the actor's agents.
+// Mine lists the agents that the actor owns or co-owns.
 func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) {
 	if !actor.IsPerson() {
 		return nil, fault.New(fault.Unauthenticated, "Sign in to see your agents.")
@@ -133,11 +132,10 @@ func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) 
 	return s.store.AgentsOf(ctx, actor.ID)
 }
 
-// maxCursor bounds a cursor in bytes. The cursor of a long text holds the match of each of its
-// words.
+// maxCursor is the largest accepted cursor, in bytes: a cursor contains the match of each word of the query.
 const maxCursor = 16 << 10
 
-// Search finds public agents.
+// Search finds public agents in the index and, with q.Wide, at other portals.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page, error) {
 	if !actor.May(ident.AgentsRead) {
 		return Page{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -191,24 +189,24 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	return page, nil
 }
 
-// defaultLimit is how many results a page has.
+// defaultLimit is the number of results of a page if Query.Limit is 0.
 const defaultLimit = 20
 
-// localPortal is this portal in Query.Portals.
+// localPortal stands for this portal in Query.Portals.
 const localPortal = "local"
 
-// State changes whenever results of Search may have changed: the same state gives the same pages.
-// Read it before Search.
+// State returns a number that changes whenever results of Search may have changed. Read it before Search
+// to use it as a cache key.
 func (s *Service) State() uint64 { return s.index.State() }
 
-// Count is the number of agents that searches find, those of other portals
-// among them.
+// Count returns the number of agents in the index, including those of other portals.
 func (s *Service) Count() int { return s.index.Len() }
 
-// Own is the number of this portal's agents that searches find.
+// Own returns the number of this portal's agents in the index.
 func (s *Service) Own() int { return s.index.Count("") }
 
-// Read describes the agent found at an address, for a form to be filled.
+// Read describes the agent at an address, to fill the registration form. The rate of an actor is
+// limited, because each call is an outgoing request.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Described{}, err
@@ -216,7 +214,7 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (
 	return s.readTarget(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})
 }
 
-// readTimeout is how long a person waits for the card of an address.
+// readTimeout is the longest wait for the description at an address while a person waits.
 const readTimeout = 12 * time.Second
 
 func (s *Service) readTarget(ctx context.Context, actor ident.Actor, t Target) (Described, error) {

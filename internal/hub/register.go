@@ -13,13 +13,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// ApplyDraft puts a draft over an agent and checks the result, including the rules that need the
-// store.
+// ApplyDraft applies a draft to a and checks the result, including the rules that need the store: proved
+// domain, existing accounts.
 func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	published := a.Publisher
 	err := d.apply(a, s.draftRules())
-	// An agent without an owner keeps the domain that published it, and gets
-	// no other.
+	// An agent without an owner keeps the domain that published it, and cannot get another.
 	kept := a.OwnerID == "" && a.Publisher == published
 	if err == nil && a.Publisher != "" && !kept && !s.Proofs.controlsDomain(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
@@ -28,7 +27,7 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	if err == nil && d.Limits != nil {
 		for _, name := range a.Limits.Listed {
 			if strings.Contains(name, "@") {
-				continue // people of another portal, whose accounts are unknown here
+				continue // An account of another portal cannot be checked here.
 			}
 			if _, lerr := s.store.Account(ctx, name); fault.Is(lerr, fault.NotFound) {
 				text := "there is nobody called " + name + " on this portal"
@@ -45,9 +44,8 @@ func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	return err
 }
 
-// Publish registers an agent of the actor. A draft with nothing but the
-// endpoint of an A2A agent is filled from its card. An endpoint that does not
-// answer is registered all the same, as unreachable.
+// Publish registers an agent with the actor as owner. A draft with only the endpoint of an A2A agent is
+// completed from its agent card. An endpoint that does not answer is registered as unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Agent{}, err
@@ -88,16 +86,16 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	return s.checkNow(ctx, a), nil
 }
 
-// consultAddress fills a draft from the description at its address: required for a draft with
-// nothing but the endpoint; for an A2A agent used if the agent answers, because the card names the
-// protocol binding.
+// consultAddress completes a draft from the description at its address. The description is required if
+// the draft has only an endpoint. For an A2A agent it is also used if it arrives in time, because the
+// card names the protocol binding.
 func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
 	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
 		return d, nil
 	}
 	must := d.Name == nil || d.Kind == nil
 	if !must {
-		// The address itself must supply these fields for these kinds.
+		// Some kinds need a setting that only the address can supply.
 		need := agentkind.Of(*d.Kind).Supplied
 		if _, stated := d.Config[need]; need == "" || stated {
 			return d, nil
@@ -134,11 +132,10 @@ func (s *Service) consultAddress(ctx context.Context, actor ident.Actor, d Draft
 	return d, nil
 }
 
-// consultWait is how long a registration that says everything itself waits
-// for the agent's card.
+// consultWait is the longest wait for the agent's description if the draft is complete without it.
 const consultWait = 3 * time.Second
 
-// fillDraft puts a description under a draft: fields of the draft win.
+// fillDraft returns the draft completed with the description; fields that the draft sets win.
 func (in Described) fillDraft(d Draft) Draft {
 	str := func(p **string, v string) {
 		if *p == nil && v != "" {
@@ -161,13 +158,13 @@ func (in Described) fillDraft(d Draft) Draft {
 	}
 	list(&d.InputModes, in.InputModes)
 	list(&d.OutputModes, in.OutputModes)
-	// The tools of an MCP server are its skills.
+	// Tools of an MCP server are listed as its skills.
 	if d.Skills == nil || in.Kind == MCP && len(*d.Skills) == 0 {
 		d.Skills = &in.Skills
 	}
 	config := make(map[string]json.RawMessage)
 	if len(in.Config) > 0 {
-		_ = json.Unmarshal(in.Config, &config) // our own JSON
+		_ = json.Unmarshal(in.Config, &config) // cannot fail: this portal wrote the JSON
 	}
 	for k, v := range d.Config {
 		config[k] = v
@@ -176,8 +173,8 @@ func (in Described) fillDraft(d Draft) Draft {
 	return d
 }
 
-// EnsureBuiltin registers an agent of the portal itself, or brings it up to
-// date after an upgrade. Built-in agents are alive while the portal is.
+// EnsureBuiltin registers a built-in agent of the portal, or updates it after an upgrade. It is called
+// at each start. Built-in agents are always alive.
 func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	now := clock.Now()
 	live := Liveness{State: Alive, CheckedAt: now, Reason: "Runs on this portal."}
@@ -188,7 +185,8 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 			return err
 		}
 		err := s.store.CreateAgent(ctx, a, nil)
-		if fault.Is(err, fault.Conflict) { // an account, or an agent that is gone
+		// The name is taken by an account's agent or was used by a deleted one.
+		if fault.Is(err, fault.Conflict) {
 			s.cfg.Log.Warn("the name of a built-in agent is taken; it stays off", "name", a.Name)
 			return nil
 		}
@@ -212,8 +210,8 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
 }
 
-// RetireBuiltin hides a built-in agent that an earlier start had and this one
-// has not. Its name stays its own: it may come back.
+// RetireBuiltin hides a built-in agent that this release or configuration no longer has. Its name stays
+// reserved, so that the agent can return.
 func (s *Service) RetireBuiltin(ctx context.Context, name string) error {
 	have, err := s.store.AgentByName(ctx, name)
 	if fault.Is(err, fault.NotFound) || err == nil && (have.Kind != Builtin || have.Visibility == Private) {

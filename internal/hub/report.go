@@ -14,33 +14,33 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Report is a complaint about an agent.
+// Report is a complaint about an agent, for the operators.
 type Report struct {
 	ID             string
 	AgentID        string
 	AgentName      string
-	ReporterKind   string // guest, person, operator
+	ReporterKind   string // guest, person or operator
 	ReporterID     string
 	ReporterHandle string
 	Reason         string // one of ReportReasons
 	Text           string
 	CreatedAt      time.Time
-	ClosedAt       time.Time // zero: open
-	ClosedBy       string    // account name of the operator
+	ClosedAt       time.Time // zero while open
+	ClosedBy       string    // account name of the operator who closed it
 	Outcome        string
 }
 
-// ReportReasons lists the reasons of a report.
+// ReportReasons are the allowed reasons of a report, in the order of the form.
 var ReportReasons = []string{"broken", "misleading", "harmful", "spam", "impersonation", "other"}
 
 const maxReportText = 1000
 
-// Complaints takes reports about agents and closes them.
+// Complaints stores reports about agents, notifies the operators, and closes reports.
 type Complaints struct {
 	store  complaintStore
 	agents visibleAgents
 	notice *Notifier
-	limit  *limit.Keyed // keyed by actor, of visitors by address
+	limit  *limit.Keyed // keyed by actor id, for visitors by network address
 	log    *slog.Logger
 }
 
@@ -49,13 +49,14 @@ type complaintStore interface {
 	Operators(ctx context.Context) ([]string, error)
 }
 
-// visibleAgents finds the agents that an actor may see.
+// visibleAgents are the methods of Service that Complaints needs.
 type visibleAgents interface {
 	Get(ctx context.Context, actor ident.Actor, name string) (Agent, error)
 	Source(a Agent) Source
 }
 
-// Submit sends the operators a complaint about an agent the actor may see.
+// Submit stores a complaint about an agent that the actor may see, and notifies the operators. The rate
+// of an actor is limited.
 func (s *Complaints) Submit(ctx context.Context, actor ident.Actor, name, reason, text string) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Log in to report an agent, or talk to it first as a visitor.")
@@ -106,8 +107,7 @@ func (s *Complaints) Submit(ctx context.Context, actor ident.Actor, name, reason
 	return nil
 }
 
-// List lists complaints, for the operator: open ones oldest first, or
-// closed ones newest first.
+// List lists at most 100 reports for the operator: open ones oldest first, or closed ones newest first.
 func (s *Complaints) List(ctx context.Context, actor ident.Actor, open bool) ([]Report, error) {
 	if err := RequireOperator(actor); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Complaints) List(ctx context.Context, actor ident.Actor, open bool) ([]
 	return s.store.Reports(ctx, open, "", 100)
 }
 
-// Close closes a complaint with a sentence about its outcome.
+// Close closes a report for the operator; outcome is a sentence that the reporter, unless a guest, gets in a notice.
 func (s *Complaints) Close(ctx context.Context, actor ident.Actor, id, outcome string) error {
 	if err := RequireOperator(actor); err != nil {
 		return err

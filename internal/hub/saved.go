@@ -12,17 +12,16 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Saved is a search that an account stored.
+// Saved is a stored search that counts newly registered matches.
 type Saved struct {
 	ID        string
 	AccountID string
 	Title     string
-	// Query is the search as the address of the browse page has it, encoded.
+	// Query is the encoded query string of the browse page.
 	Query     string
 	SeenAt    time.Time
 	CreatedAt time.Time
-	// New is how many agents that it finds were registered since SeenAt; only
-	// set in lists.
+	// New is the number of matching agents registered after SeenAt; only set in lists.
 	New int
 }
 
@@ -31,11 +30,11 @@ const (
 	maxSavedQuery = 1000
 )
 
-// SavedSearches keeps searches of accounts.
+// SavedSearches stores the saved searches of accounts; each account has access to its own only.
 type SavedSearches struct{ store Searches }
 
-// Save keeps a search of the actor's. query is the encoded query of the
-// browse page; cursor and limit in it are dropped.
+// Save stores a search for the actor. query is the encoded query string of the browse page; its
+// parameters cursor and limit are dropped.
 func (s *SavedSearches) Save(ctx context.Context, actor ident.Actor, title, query string) (Saved, error) {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return Saved{}, err
@@ -75,8 +74,8 @@ func (s *SavedSearches) Save(ctx context.Context, actor ident.Actor, title, quer
 	return one, s.store.SaveSearch(ctx, one)
 }
 
-// List lists the actor's searches. count returns the number of agents of a search
-// registered since a time; the caller supplies it, because only the page knows its parameters.
+// List lists the actor's saved searches. count returns the number of agents that match a search and were
+// registered after a time; the caller supplies it, because only the page knows the query parameters.
 func (s *SavedSearches) List(ctx context.Context, actor ident.Actor,
 	count func(query string, since time.Time) int) ([]Saved, error) {
 	if err := requireAccount(actor, ident.AgentsRead); err != nil {
@@ -89,7 +88,7 @@ func (s *SavedSearches) List(ctx context.Context, actor ident.Actor,
 	return list, err
 }
 
-// MarkSeen notes that the actor has seen the results of a search.
+// MarkSeen sets SeenAt of a saved search to now.
 func (s *SavedSearches) MarkSeen(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (s *SavedSearches) MarkSeen(ctx context.Context, actor ident.Actor, id stri
 	return s.store.SeenSearch(ctx, actor.ID, id, clock.Now())
 }
 
-// Delete removes one of the actor's searches.
+// Delete deletes one of the actor's saved searches.
 func (s *SavedSearches) Delete(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requireAccount(actor, ident.AgentsWrite); err != nil {
 		return err

@@ -6,8 +6,7 @@ import (
 	"agentsite/internal/federation"
 )
 
-// Query asks the index for agents. Filters of one kind are alternatives,
-// filters of different kinds must all hold.
+// Query selects agents in the index. Values of one filter are alternatives; different filters must all match.
 type Query struct {
 	// Text is the query as typed: words, prefixes, "phrases", -exclusions. Empty text lists
 	// everything in the order of Sort.
@@ -15,68 +14,66 @@ type Query struct {
 	Kinds  []string
 	Tags   []string
 	Skills []string
-	// Portals are hosts; "" or "local" is this portal.
+	// Portals are hosts of portals; "" or "local" is this portal.
 	Portals []string
-	// Scope is "" (everything that is known) or ScopePortal (this portal's own).
+	// Scope is "" (all agents in the index) or ScopePortal (this portal's own agents).
 	Scope string
-	// Live restricts to agents in that state of liveness.
+	// Live selects agents by liveness state.
 	Live []string
 	// Languages are BCP 47 tags; "de" also means "de-ch".
 	Languages []string
-	// Modalities are those of Agent.Modalities.
+	// Modalities selects agents by the values of Agent.Modalities.
 	Modalities []string
-	// Signed is "true" or "false", see Agent.Signed.
+	// Signed is "true" or "false" and selects by Agent.Signed.
 	Signed []string
-	// Proofs are states of Agent.Proof.
+	// Proofs selects agents by Proof.State.
 	Proofs []string
-	// Publishers are the domains agents are published under.
+	// Publishers selects agents by publishing domain.
 	Publishers []string
-	// CreatedAfter and UpdatedAfter leave out agents registered, or last changed, at or before
-	// that time; the zero time leaves out nothing.
+	// CreatedAfter and UpdatedAfter select agents registered, or last changed, after that time; zero selects all.
 	CreatedAfter, UpdatedAfter time.Time
-	// CountMatches counts every facet over the results alone. Without it a
-	// facet is counted as if nothing were asked of it, for pages that offer
-	// its other values.
+	// CountMatches counts every facet over the matches only. Without it, the count of a facet ignores
+	// the filter on that facet itself, for pages that offer its other values.
 	CountMatches bool
-	// Bare returns only agents, scores and the total: no facets, suggestions or explanations.
+	// Bare leaves out facets, suggestions and explanations, for callers that need only agents, scores and the total.
 	Bare bool
-	// Sort is "" (relevance where there is text, else name) or one of Sorts.
+	// Sort is one of Sorts; "" is relevance if there is text, else name.
 	Sort string
-	// Wide adds a remote search of portals that are not fully held here, if there is a query: it
-	// takes as long as Wider does. It affects the first page only.
+	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
+	// to a second longer. Only the first page has remote results.
 	Wide bool
-	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
+	// Limit is 1 to 100; 0 is the default of 20. Cursor is the NextCursor of the previous page, "" for
+	// the first page.
 	Limit  int
 	Cursor string
 }
 
-// Result is one found agent, with why it was found.
+// Result is one found agent with the reasons for the match.
 type Result struct {
 	Agent Agent
-	// Score is the text relevance, 0 for a listing; trust never enters it.
+	// Score is the text relevance, 0 without text. Trust in portals does not influence it.
 	Score float64
-	// Matched names the fields in which words of the query were found.
+	// Matched names the fields that contain words of the query.
 	Matched []string
-	// Why lists the matches of query words, best first, at most 8; empty for a listing.
+	// Why lists the matches of the query's words, best first, at most 8; empty without text.
 	Why []Match
 }
 
-// Match is one word of a query found in an agent.
+// Match is one word of a query that matched a word of an agent.
 type Match struct {
-	Word  string // as typed
-	Found string // the word in the agent
+	Word  string
+	Found string // word of the agent that matched
 	How   string // exact, form (another ending), prefix, typo or phrase
 	Field string // name, title, skills, tags, examples, description
 }
 
-// The scopes of a search.
+// The values of Query.Scope.
 const (
 	ScopePortal     = "portal"
 	ScopeFederation = "federation"
 )
 
-// The orders a search can have. Newest is by registration, updated by last
-// change; both newest first.
+// The orders of a search. SortNewest orders by registration, SortUpdated by last change; both newest first.
 const (
 	SortRelevance = "relevance"
 	SortName      = "name"
@@ -84,76 +81,73 @@ const (
 	SortUpdated   = "updated"
 )
 
-// Sorts lists the orders a search can have.
+// Sorts lists the values of Query.Sort.
 var Sorts = []string{SortRelevance, SortName, SortNewest, SortUpdated}
 
-// Suggestion is something a half-typed query may be meant for.
+// Suggestion is one completion of an incomplete query.
 type Suggestion struct {
 	Kind string // agent, tag or skill
-	Text string // text to show: a title, a tag, a skill's name
-	// Handle is the agent's, for kind agent.
+	Text string // text to show: a title, a tag or the name of a skill
+	// Handle is the agent's handle if Kind is agent.
 	Handle string
-	Count  int // agents that have it, for tags and skills
+	Count  int // number of matching agents, for tags and skills only
 }
 
-// FacetCount is one value of a facet and how many of all matches have it.
+// FacetCount is one value of a facet and the number of matches that have it.
 type FacetCount struct {
 	Value string `json:"value"`
 	Count int    `json:"count"`
 }
 
-// MaxFacetValues bounds the values of a facet with free values (tag, skill, publisher) and of
-// portals: the most frequent ones stay.
+// MaxFacetValues is the number of values of an open facet (tag, skill, publisher, portal) in a result;
+// the most frequent ones are kept.
 const MaxFacetValues = 30
 
-// MaxNamed bounds the agents of one handle that are read.
+// MaxNamed is how many agents with the same handle Named returns; a bound against hostile portals.
 const MaxNamed = 8
 
-// Page is one page of results with the counts over all matches.
+// Page is one page of results with counts over all matches.
 type Page struct {
 	Results []Result
 	Total   int
-	// Facets are by name: kind, tag, skill, portal, language, modality, live,
-	// signed, proof, publisher.
+	// Facets is keyed by facet name: kind, tag, skill, portal, language, modality, live, signed, proof, publisher.
 	Facets     map[string][]FacetCount
 	NextCursor string
-	// Suggestions are other spellings worth a try when nothing was found.
+	// Suggestions are alternative spellings, given if nothing was found.
 	Suggestions []string
-	// Coverage is how much of the network was looked through.
+	// Coverage is how much of the network the search covered.
 	Coverage federation.Coverage
 }
 
-// Index finds agents by words. It holds only agents that may be listed. It is
-// safe for concurrent use; a Search started after Put returned sees the agent.
+// Index finds agents by words and filters. It holds only listable agents. It is safe for concurrent use;
+// a Search that starts after Put returned sees the agent.
 type Index interface {
 	// Put adds the agent or replaces its earlier form, by ID.
 	Put(a Agent)
-	// Load puts all agents that next returns until it returns false, faster
-	// than one by one, and lets searches in between; next is called by one
-	// goroutine at a time.
+	// Load puts all agents that next returns until it returns false. It is faster than single Puts, and
+	// searches continue meanwhile. next is never called concurrently.
 	Load(next func() (Agent, bool))
-	// Remove forgets the agent; removing an unknown id does nothing.
+	// Remove removes the agent with an id; an unknown id does nothing.
 	Remove(id string)
-	// Get returns the agent with an id, and whether there is one.
+	// Get returns the agent with an id; false if it is not in the index.
 	Get(id string) (Agent, bool)
-	// Named returns the agents of a name on a portal (its host, "" for this one), at most
-	// MaxNamed, in order of id. Several portals may claim the same host.
+	// Named returns the agents with a name on a portal (host, "" for this portal), at most MaxNamed,
+	// ordered by id. There can be several, because portals may claim the same host.
 	Named(name, portal string) []Agent
-	// Of returns the ids of all agents that a portal lists, Count how many they
-	// are.
+	// Of returns the ids of all agents that a portal lists; Count returns their number.
 	Of(portal string) []string
 	Count(portal string) int
-	// Search returns an Invalid fault for a malformed cursor.
+	// Search returns one page of matches; an Invalid fault for a malformed cursor.
 	Search(q Query) (Page, error)
-	// Beside is Search in a few agents that are not held, with scores as if they
-	// stood among those that are.
+	// Beside is Search in a few agents that are not in the index. Scores are computed as if they were,
+	// so that both results can be merged.
 	Beside(few []Agent, q Query) (Page, error)
-	// Suggest returns completions of a half-typed text, best first, at most n: agents with a word
-	// of the name or title that begins so, then tags and skills. It costs no more than a search.
+	// Suggest returns at most n completions of an incomplete text, best first: agents with a word of the
+	// name or title that begins with it, then tags and skills. It costs no more than a search.
 	Suggest(text string, n int) []Suggestion
-	// Len is the number of agents held.
+	// Len returns the number of agents in the index.
 	Len() int
-	// State changes whenever a Search may find or show something else than
-	// before; when an agent was last checked, and how fast, does not count.
+	// State returns a number that changes whenever a Search may return another result. The time and
+	// duration of an agent's last probe do not count.
 	State() uint64
 }

@@ -9,19 +9,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Seeker looks in the whole network for agents of portals that are not known
-// here.
+// Seeker resolves agents of portals that are unknown here, through the DHT.
 type Seeker interface {
-	// Seek resolves an agent by its handle, name@host, or by its id in the network. A NotFound
-	// fault means that no portal has it, a RateLimited one that the actor's lookups are used up,
-	// an Unavailable one that it is not known yet. It takes some seconds at most; results that
-	// arrive later serve the next call.
+	// Seek resolves an agent by its handle, name@host, or its network id. A NotFound fault means that no
+	// portal lists it, a RateLimited fault that the actor has used up its lookups, an Unavailable fault
+	// that no answer arrived in time. It takes a few seconds at most; later answers serve the next call.
 	Seek(ctx context.Context, actor ident.Actor, what string) (Agent, error)
 }
 
-// Anywhere is Get that resolves an unknown agent of another portal in the whole network, which may
-// take some seconds. It takes network ids besides handles. It is for requests for this very agent;
-// code that only mentions one uses Get.
+// Anywhere is Get that resolves unknown agents of other portals in the whole network, which may take seconds, and
+// that also accepts network ids. It is for requests for one agent; code that handles mentions uses Get.
 func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if foreignID(name) && !strings.Contains(name, "@") {
 		if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
@@ -39,8 +36,8 @@ func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) 
 	return a, err
 }
 
-// resolveRemote resolves an agent that is unknown here; absent is the error of the local lookup.
-// Actors of another portal are refused: they ask from their own portal.
+// resolveRemote resolves an agent that is unknown here; absent is the error of the local lookup and is returned if
+// resolving is not possible. Actors of other portals are refused, because they must use their own portal.
 func (s *Service) resolveRemote(ctx context.Context, actor ident.Actor, what string, absent error) (Agent, error) {
 	if s.seeker == nil || actor.Kind == ident.Portal {
 		return Agent{}, absent
@@ -52,9 +49,8 @@ func (s *Service) resolveRemote(ctx context.Context, actor ident.Actor, what str
 	return a, err
 }
 
-// exactMatch returns the agent that a text means which is a whole handle or an id in
-// the network, if nothing else is asked: nil if it is none, or not known. Wide
-// queries look for it anywhere.
+// exactMatch returns the agent if the query is exactly a handle (name@host) or a network id and has no filters; nil
+// for other queries or if the agent is not found. With q.Wide an unknown agent is resolved in the network.
 func (s *Service) exactMatch(ctx context.Context, actor ident.Actor, q Query) *Agent {
 	text, ok := q.handleText()
 	if !ok {
@@ -73,7 +69,7 @@ func (s *Service) exactMatch(ctx context.Context, actor ident.Actor, q Query) *A
 	}
 	a, err := s.Anywhere(ctx, actor, text)
 	if err != nil || a.Portal == "" {
-		return nil // of this portal's own the index has those that are found
+		return nil // Agents of this portal come from the index only, which respects their visibility.
 	}
 	if a, ok = s.prepareAgent(a); !ok {
 		return nil
@@ -81,8 +77,8 @@ func (s *Service) exactMatch(ctx context.Context, actor ident.Actor, q Query) *A
 	return &a
 }
 
-// handleText returns the text of a query if it is a whole handle, or an id in the
-// network, and nothing else is asked.
+// handleText returns the text of a query that is exactly a handle with a host, or a network id, and has
+// no filters; false for other queries.
 func (q Query) handleText() (string, bool) {
 	text := strings.TrimSpace(q.Text)
 	if q.Cursor != "" || q.Scope == ScopePortal || len(text) > 300 ||
@@ -95,8 +91,8 @@ func (q Query) handleText() (string, bool) {
 	return text, host != "" && ident.CheckForm(strings.ToLower(name)) == nil || host == "" && foreignID(text)
 }
 
-// resolveAsync starts to resolve the agent that a query names, and returns a function that waits
-// for the result.
+// resolveAsync starts exactMatch for a query and returns a function that waits for its result. The
+// function must be called once.
 func (s *Service) resolveAsync(ctx context.Context, actor ident.Actor, q Query) func() *Agent {
 	if !s.Seeks(q) {
 		q.Wide = false
@@ -107,8 +103,8 @@ func (s *Service) resolveAsync(ctx context.Context, actor ident.Actor, q Query) 
 	return func() *Agent { return <-found }
 }
 
-// Seeks reports whether a query means one agent of another portal that is not
-// known here: if it is Wide, it looks for that in the whole network.
+// Seeks reports whether a query with q.Wide would be resolved in the network: its text is the handle or
+// network id of an agent of another portal that is not in the index.
 func (s *Service) Seeks(q Query) bool {
 	if s.seeker == nil {
 		return false
@@ -126,7 +122,8 @@ func (s *Service) Seeks(q Query) bool {
 	return foreignID(text) || ok && h.Portal != ""
 }
 
-// putFirst puts an agent before all others of a page of so many at most.
+// putFirst makes a the first result of the page, without a duplicate, and keeps at most limit results. A
+// nil agent changes nothing.
 func (p *Page) putFirst(a *Agent, limit int) {
 	if a == nil {
 		return

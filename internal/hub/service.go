@@ -8,27 +8,27 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Config holds the portal's choices for its directory.
+// Config is the configuration of a Service, fixed at the start.
 type Config struct {
-	// Portal is the host (and port, if not the default) of the portal's URL.
+	// Portal is the host of the portal's URL, with the port unless it is the default.
 	Portal string
-	// URL is the portal's address, without a trailing slash.
+	// URL is the portal's address, without a trailing slash, for links to its pages.
 	URL string
-	// Kinds are the kinds people may register, in the order forms show them.
+	// Kinds are the kinds that people may register, in the order of the forms.
 	Kinds []Kind
-	// Loopback is true when the portal itself is on this machine only.
+	// Loopback is true if the portal is reachable on this machine only.
 	Loopback bool
-	// Model is the portal's own model, empty when it has none; ModelHost is
-	// where it runs, empty when that is this very machine.
+	// Model is the name of the portal's own model, empty if it has none. ModelHost is the host that runs
+	// it, empty for this machine.
 	Model, ModelHost string
 	Log              *slog.Logger
 }
 
-// Service is the directory of one portal. Create it with New and fill the
-// index with Load.
+// Service implements the directory of one portal. It is safe for concurrent use. Create it with New and
+// fill the index with Load.
 type Service struct {
 	RemoteAgents
-	// Parts of the directory with ports of their own.
+	// Parts of the directory with their own narrow stores.
 	Notices    *Notifier
 	Searches   *SavedSearches
 	Complaints *Complaints
@@ -53,60 +53,59 @@ type Service struct {
 	addresses   AddressPolicy
 	connections Connections
 
-	// reads bounds the fetches of addresses for one actor, tries the trial calls of unpublished
-	// agents.
+	// reads limits the fetches of addresses for one actor, tries the trial calls of unpublished agents.
 	reads, tries *limit.Keyed
-	stores       *limit.Keyed  // keyed by account
-	looks        *limit.Keyed  // at names
-	trying       chan struct{} // the places of tries under way
+	stores       *limit.Keyed  // stored versions, keyed by account
+	looks        *limit.Keyed  // NameFree calls, keyed by account
+	trying       chan struct{} // semaphore of concurrent trial calls
 	callsBy      *limit.Keyed  // calls, keyed by agent and actor
 	callsOn      limit.Daily
-	// shares bounds an account's new co-owners and offers, because each leaves a notice.
+	// shares limits the new co-owners and offers of an account, because each sends a notice.
 	shares *limit.Keyed
 	edits  edits
 }
 
-// Ports are the parts of other packages that the service needs.
+// Ports are the implementations of the interfaces that a Service uses.
 type Ports struct {
 	Store Store
 	Index Index
-	// Probes may be nil; then no agent is probed.
+	// Probes probes agents; nil disables probing.
 	Probes  Probes
 	Reader  Reader
 	Witness Witness
 	Trier   Trier
 	Sealer  Sealer
-	// Network and Ways lead to other portals; nil where there are none.
+	// Network and Ways give access to other portals; nil if federation is off.
 	Network Network
 	Ways    Ways
-	// Wider is the remote search of portals that are not held here; nil for none.
+	// Wider is the remote search of portals that are not fully replicated here; nil for none.
 	Wider Wider
-	// Seeker finds agents of portals that are not known here; nil for none.
+	// Seeker resolves agents of unknown portals; nil disables that.
 	Seeker Seeker
-	// Addresses may be nil if no agent with an address is registered.
+	// Addresses may be nil if no agent with an address can be registered.
 	Addresses AddressPolicy
-	// Connections may be nil if no agent dials in.
+	// Connections may be nil if kind link is not available.
 	Connections Connections
-	// NoticeQueue may be nil; then notices are only stored.
+	// NoticeQueue delivers notices; nil leaves them on the pages only.
 	NoticeQueue NoticeQueue
-	// Reports may be nil; then only the liveness of this portal's own probes is known.
+	// Reports are the liveness reports of other portals; nil leaves only the results of this portal's probes.
 	Reports LivenessReports
 }
 
-// AddressPolicy decides which addresses may be called.
+// AddressPolicy decides which addresses the portal may call.
 type AddressPolicy interface {
-	// CheckURL returns an error, worded for a form, if an address may not be called. It does not look the host up.
+	// CheckURL returns an error, worded for a form, if an address may not be called. It does not resolve the host.
 	CheckURL(address string) error
 }
 
-// Connections are the connections of programs that act as agents.
+// Connections closes the connections of programs that act as agents (kind link).
 type Connections interface {
-	// Drop ends the connections of an agent after the right to act as it may have changed: it was given away, shared
-	// no longer, withdrawn or removed. It must not block for long.
+	// Drop closes the connections of an agent after the right to act for it may have changed: it was
+	// transferred, no longer shared, withdrawn or removed. It must not block for long.
 	Drop(agentID string)
 }
 
-// New returns a service over its ports.
+// New returns a service with the given ports; Load fills its index.
 func New(ports Ports, cfg Config) *Service {
 	s := &Service{
 		RemoteAgents: NewRemoteAgents(ports.Index, cfg.Portal),
@@ -134,19 +133,19 @@ func New(ports Ports, cfg Config) *Service {
 	return s
 }
 
-// draftRules returns the limits for drafts.
+// draftRules returns the rules that drafts are checked against.
 func (s *Service) draftRules() rules {
 	return rules{kinds: s.cfg.Kinds, addresses: s.addresses, model: s.cfg.Model}
 }
 
-// Kinds lists the kinds people may register.
+// Kinds returns a copy of the kinds that people may register.
 func (s *Service) Kinds() []Kind { return slices.Clone(s.cfg.Kinds) }
 
-// Model is the portal's own model, empty when it has none.
+// Model returns the name of the portal's own model, empty if it has none.
 func (s *Service) Model() string { return s.cfg.Model }
 
-// TextGoesTo returns the final receiver of text to an agent: a host, or a description of one,
-// empty when it stays on this portal.
+// TextGoesTo returns the host, or a description of the program, that receives text sent to an agent;
+// empty if the text stays on this portal. Pages disclose it.
 func (s *Service) TextGoesTo(a Agent) string {
 	switch {
 	case a.Portal != "":
@@ -161,10 +160,10 @@ func (s *Service) TextGoesTo(a Agent) string {
 	return ""
 }
 
-// Portal is the portal's part of handles.
+// Portal returns the host part of this portal's handles.
 func (s *Service) Portal() string { return s.cfg.Portal }
 
-// dropConnections ends the connections of an agent, see Connections.
+// dropConnections closes the connections of an agent; see Connections.Drop.
 func (s *Service) dropConnections(agentID string) {
 	if s.connections != nil {
 		s.connections.Drop(agentID)

@@ -14,7 +14,8 @@ import (
 	"agentsite/internal/plaintext"
 )
 
-// Bounds of the settings of kinds and of an agent's inputs and outputs.
+// Limits on the settings of kinds and on an agent's inputs and outputs; characters where noted, else
+// numbers of entries.
 const (
 	maxTools           = 64
 	maxToolName        = 128
@@ -33,13 +34,13 @@ const (
 	maxConfigCharacter = 300
 )
 
-// settings are what Agent.Config holds for a kind.
+// settings is implemented by the settings type of each kind, the content of Agent.Config.
 type settings interface {
-	// checkSettings cleans and checks the settings of a, and checks its address.
+	// checkSettings cleans the settings, and reports invalid settings and an invalid address of a to c.
 	checkSettings(c *fault.Check, a *Agent, rules rules)
 }
 
-// newSettings returns empty settings of a kind, and whether agents of the kind have settings.
+// newSettings returns a pointer to empty settings of a kind; false for kinds without settings.
 func newSettings(k Kind) (settings, bool) {
 	switch k {
 	case A2A:
@@ -167,8 +168,7 @@ func mediaType(s string) bool {
 	return ok && kind != "" && sub != "" && len(s) <= maxMediaType && !strings.ContainsAny(s, " ,<>\"'")
 }
 
-// languageTag reports whether a text is a BCP 47 tag that is written down
-// well.
+// languageTag reports whether s is a well-formed BCP 47 tag of at most 35 bytes.
 func languageTag(s string) bool {
 	_, err := language.Parse(s)
 	return err == nil && len(s) <= 35

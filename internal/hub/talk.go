@@ -8,8 +8,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Talkable returns an agent the actor may talk to: Callable, and for visitors
-// a public one.
+// Talkable is Callable for conversations: visitors may talk to public agents only.
 func (s *Service) Talkable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.Callable(ctx, actor, name)
 	if err == nil && actor.Kind == ident.Guest && a.Visibility != Public {
@@ -18,9 +17,8 @@ func (s *Service) Talkable(ctx context.Context, actor ident.Actor, name string) 
 	return a, err
 }
 
-// TalkableList returns agents of this portal the actor may talk to, at most limit: those that
-// are alive first, in each part the actor's own before the public ones, and
-// these by name.
+// TalkableList returns at most limit agents of this portal that the actor may talk to. Alive agents come
+// first; within each group the actor's own precede public ones, which are ordered by name.
 func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int) ([]Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
@@ -35,7 +33,7 @@ func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int
 	}
 	var out []Agent
 	seen := make(map[string]bool)
-	add := func(list []Agent, states []string) { // nil: in any state
+	add := func(list []Agent, states []string) { // nil states: in any state
 		for _, a := range list {
 			if len(out) < limit && !seen[a.ID] && (states == nil || slices.Contains(states, string(a.Liveness.State))) {
 				seen[a.ID] = true
@@ -64,5 +62,5 @@ func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int
 	return out, nil
 }
 
-// talkPage is how many agents are looked up at once.
+// talkPage is how many public agents one search of TalkableList reads.
 const talkPage = 100

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// promptTools are the agents that a prompt agent may use tools of, by name.
+// promptTools returns the names of the MCP agents whose tools a prompt agent may use; nil for other kinds.
 func promptTools(a Agent) []string {
 	var conf PromptConfig
 	if a.Kind != Prompt || json.Unmarshal(a.Config, &conf) != nil {
@@ -19,17 +19,16 @@ func promptTools(a Agent) []string {
 	return conf.Tools
 }
 
-// toolRights decides which agents a prompt agent may use as tools.
+// toolRights checks which agents a prompt agent may use as tools.
 type toolRights struct{ agents callableAgents }
 
-// callableAgents finds the agents that an actor may give work to.
+// callableAgents is the method of Service that toolRights needs.
 type callableAgents interface {
 	Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error)
 }
 
-// mayUse refuses an edit that would let its author use, through an agent,
-// tools that are its owner's and not theirs: a prompt agent uses tools in the
-// right of its owner, whoever wrote its instructions.
+// mayUse returns a Forbidden fault if an edit would give its author access to tools that only the owner
+// may use. A prompt agent calls its tools with the rights of its owner, whoever wrote its instructions.
 func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next Agent) error {
 	tools := promptTools(next)
 	if len(tools) == 0 || actor.IsPerson() && actor.ID == next.OwnerID {
@@ -48,7 +47,7 @@ func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next 
 		if ok {
 			continue
 		}
-		// An unresolved name that was there before may stay.
+		// A name that does not resolve for the owner either may stay if it was there before.
 		if slices.Contains(had, name) {
 			if ok, err = t.canCall(ctx, owner, name); err != nil {
 				return err
@@ -62,7 +61,8 @@ func (t toolRights) mayUse(ctx context.Context, actor ident.Actor, before, next 
 	return nil
 }
 
-// canCall reports whether the actor may give work to an agent.
+// canCall reports whether Service.Callable allows the actor to call an agent; a NotFound, Forbidden or
+// Conflict fault counts as false.
 func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string) (bool, error) {
 	_, err := t.agents.Callable(ctx, actor, name)
 	switch {
@@ -74,9 +74,8 @@ func (t toolRights) canCall(ctx context.Context, actor ident.Actor, name string)
 	return false, err
 }
 
-// givenTools removes the tools that the former owner could not use from an agent that is given
-// away: the next owner's right must not open them for instructions of another author. changed is
-// false when all may stay.
+// givenTools removes from a transferred agent the tools that the former owner could not use. Otherwise instructions
+// written by the former owner would run with the rights of the new one. changed is false if nothing was removed.
 func (t toolRights) givenTools(ctx context.Context, former ident.Actor,
 	a Agent) (config json.RawMessage, changed bool, err error) {
 	tools := promptTools(a)

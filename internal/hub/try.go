@@ -10,16 +10,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Trier lets an agent answer once, outside of any conversation: nothing is stored.
+// Trier runs an agent once outside of conversations, without storing anything.
 type Trier interface {
 	Try(ctx context.Context, actor ident.Actor, a Agent, secret, text string) (Tried, error)
 }
 
-// Tried is the result of a try.
+// Tried is the result of a trial call; nothing of it is stored.
 type Tried struct {
-	State string // of a task: completed, failed, input_required …
+	State string // a task state: completed, failed, input_required …
 	Text  string
-	// Reason says why State is not completed.
+	// Reason explains a State other than completed.
 	Reason string
 	Took   time.Duration
 }
@@ -27,19 +27,18 @@ type Tried struct {
 const (
 	maxTry     = 4000 // characters
 	tryTimeout = 50 * time.Second
-	// maxTrying bounds the concurrent tries of all actors.
+	// maxTrying is the number of concurrent trial calls on this portal.
 	maxTrying = 64
 )
 
-// Try lets a draft answer before it is published, or an agent of the actor's
-// as it would be after an edit. The credential of the draft is used; when it
-// has none, the stored one is, if the address is of the same site.
+// Try calls a draft before it is published or, with a name, the actor's agent with the draft applied.
+// The draft's credential is used or, if it has none and the address has the same origin, the stored one.
 func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Draft, text string) (Tried, error) {
 	a, secret, err := s.applyUnsaved(ctx, actor, name, d)
 	if err != nil {
 		return Tried{}, err
 	}
-	if !isOwner(actor, a) { // the operator tries it with their own rights
+	if !isOwner(actor, a) { // An operator who is no owner tries the agent with their own rights to tools.
 		if err := s.tools.mayUse(ctx, actor, Agent{}, a); err != nil {
 			return Tried{}, err
 		}
@@ -72,14 +71,14 @@ func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Dra
 	return t, err
 }
 
-// Preview returns the agent as it would be if the draft were published, or
-// the edit of the named agent saved; every field is checked.
+// Preview returns the agent as it would be after publishing the draft or, with a name, after editing
+// that agent. Every field is checked; nothing is stored.
 func (s *Service) Preview(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
 	a, _, err := s.applyUnsaved(ctx, actor, name, d)
 	return a, err
 }
 
-// applyUnsaved applies a draft without storing anything.
+// applyUnsaved applies a draft without storing anything. It returns the agent and the credential to use for it.
 func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
 	if err := RequireWriter(actor); err != nil {
 		return Agent{}, "", err
@@ -97,7 +96,7 @@ func (s *Service) applyUnsaved(ctx context.Context, actor ident.Actor, name stri
 		before = a.Endpoint
 		was = a
 	}
-	if name == "" { // an edited agent was read when it was registered
+	if name == "" { // The description of an existing agent was read at its registration.
 		var err error
 		if d, err = s.consultAddress(ctx, actor, d); err != nil {
 			return Agent{}, "", err

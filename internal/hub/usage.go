@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Day is how an agent was used on one day, UTC.
+// Day is the usage of an agent on one day (UTC).
 type Day struct {
 	Day       time.Time
 	Calls     int
@@ -19,63 +19,62 @@ type Day struct {
 	Failed    int
 	Canceled  int
 	Guests    int
-	// Took is the time of all ended calls together.
+	// Took is the total duration of all ended calls.
 	Took time.Duration
 }
 
-// CallRecord is one call as the agent's owner sees it: of others' calls kind,
-// face, state and timing, never the text.
+// CallRecord is one call as the agent's owner sees it. Calls of others show only kind, protocol
+// endpoint, state and timing, never text.
 type CallRecord struct {
 	TaskID string
-	// Own is true when the viewing owner made the call; then it may have traces.
+	// Own is true if the viewing owner made the call; only then can there be traces.
 	Own        bool
 	CallerKind string // guest, person, operator, agent
 	Face       string
 	State      string
-	// Reason explains a failure, in the portal's words; empty for others' calls when it may quote
-	// their text.
+	// Reason explains a failure, in the portal's words; empty for calls of others if it may quote their text.
 	Reason string
 	At     time.Time
-	// Took is zero while it has not ended.
+	// Took is zero until the call has ended.
 	Took time.Duration
 }
 
-// Trace is one message of a call as it went over the wire, secrets removed.
+// Trace is one message of a call as it was sent over the wire, with secrets removed.
 type Trace struct {
 	At   time.Time
-	Sent bool // by the portal
+	Sent bool // true: sent by the portal, false: received
 	Head string
-	Body string // cut
-	Size int64  // before it was cut
+	Body string // cut to the stored size
+	Size int64  // bytes before the cut
 }
 
-// Usage is the public usage of an agent.
+// Usage is the part of an agent's usage that all actors may see.
 type Usage struct {
-	Calls int // ever, as far as remembered
+	Calls int // calls on all stored days
 	Week  int // in the last seven days
 }
 
-// Stats is how an agent is used, for its owners.
+// Stats is the usage of an agent as its owners see it.
 type Stats struct {
-	Days  []Day // the last 30, oldest first, without those that saw nothing
+	Days  []Day // the last 30 days, oldest first; days without calls are absent
 	Calls []CallRecord
-	// P50 and P95 are of the last calls that were completed.
+	// P50 and P95 are percentiles of the duration of the completed ones among Calls.
 	P50, P95 time.Duration
 }
 
-// UsageRecords shows how agents are used.
+// UsageRecords reads usage, call records and traces of agents with the rights of owners.
 type UsageRecords struct {
 	store  Uses
 	agents ownedAgents
 	log    *slog.Logger
 }
 
-// ownedAgents finds the agents that an actor may change.
+// ownedAgents is the method of Service that UsageRecords needs.
 type ownedAgents interface {
 	ownedAgent(ctx context.Context, actor ident.Actor, name string) (Agent, error)
 }
 
-// Count counts the calls of an agent the actor may see.
+// Count returns the public usage of an agent. The caller has checked that the actor may see the agent.
 func (s *UsageRecords) Count(ctx context.Context, a Agent) (Usage, error) {
 	now := clock.Now().UTC()
 	days, err := s.store.Days(ctx, a.ID, time.Time{})
@@ -89,10 +88,10 @@ func (s *UsageRecords) Count(ctx context.Context, a Agent) (Usage, error) {
 	return u, err
 }
 
-// maxCalls is how many calls an owner looks back on.
+// maxCalls is how many call records an owner sees.
 const maxCalls = 200
 
-// Stats shows an agent's owners how it is used.
+// Stats returns the usage of an agent; only its owners and the operator may read it.
 func (s *UsageRecords) Stats(ctx context.Context, actor ident.Actor, name string) (Stats, error) {
 	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *UsageRecords) Stats(ctx context.Context, actor ident.Actor, name string
 	return out, nil
 }
 
-// Traces shows an owner the wire traffic of one of their own calls.
+// Traces returns the wire traffic of a call; only the owner who made the call may read it.
 func (s *UsageRecords) Traces(ctx context.Context, actor ident.Actor, name, taskID string) ([]Trace, error) {
 	a, err := s.agents.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -128,15 +127,14 @@ func (s *UsageRecords) Traces(ctx context.Context, actor ident.Actor, name, task
 	if !ident.ValidID(taskID) {
 		return nil, fault.New(fault.NotFound, "There is no such call.")
 	}
-	// Text of a co-owner or a former owner is theirs, and the operator, with access to every
-	// agent, reads no text.
+	// The text of a call belongs to its caller: co-owners, former owners and the operator do not read it.
 	if !isOwner(actor, a) {
 		return nil, fault.New(fault.Forbidden, "Only an owner of %s may read what its calls said.", a.Name)
 	}
 	return s.store.Traces(ctx, a.ID, taskID, actor.ID)
 }
 
-// AddTraces stores the wire traffic of an owner's call, for the runtime. Errors are logged.
+// AddTraces stores the wire traffic of an owner's call. The runtime calls it; errors are logged.
 func (s *UsageRecords) AddTraces(ctx context.Context, agentID, taskID string, list []Trace) {
 	if len(list) == 0 {
 		return

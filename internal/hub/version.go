@@ -14,17 +14,18 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxAgentBytes bounds one version of an agent, as JSON.
+// maxAgentBytes is the largest content of one version of an agent.
 const maxAgentBytes = 192 << 10
 
-// The stored versions of an account are limited by rate: a version costs one, and one for each 4
-// KiB; the bucket holds 2,000 and gains one a second.
+// The stored versions of an account are limited by a token bucket: a version costs one token and one for
+// each 4 KiB; the bucket holds 2,000 and gains one a second. Versions are never deleted.
 const (
 	storeCost  = 4 << 10
 	storeBurst = 2000
 )
 
-// mayStore counts an account's permanent additions to the database.
+// mayStore counts a version to be stored; an Invalid fault if it is too large, a RateLimited fault if
+// the account's bucket is empty.
 func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 	size := len(a.Description) + len(a.Endpoint) + len(a.Config)
 	for _, o := range a.EmbedOrigins {
@@ -48,14 +49,14 @@ func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 	return nil
 }
 
-// AllowStore charges an account or a site for bytes that are stored for ever. If
-// it stored too much of late, wait is the time until it may store again.
+// AllowStore charges an account or a site (key) for bytes that are stored permanently. If ok is false,
+// wait is the time until it may store again.
 func (s *Service) AllowStore(key string, bytes int) (wait time.Duration, ok bool) {
 	return s.stores.AllowN(key, 1+bytes/storeCost)
 }
 
-// AfterChange updates the index after the MCP registry changed an agent, and
-// probes the agent; if it was withdrawn, rights to act as it may have ended.
+// AfterChange reacts to a change of an agent by the MCP registry: the index is updated, the agent is
+// probed, and connections to a withdrawn agent are closed.
 func (s *Service) AfterChange(ctx context.Context, a Agent) {
 	s.Reindex(ctx, a.ID)
 	if a.Status.State == Withdrawn {
@@ -65,10 +66,11 @@ func (s *Service) AfterChange(ctx context.Context, a Agent) {
 	s.checkNow(ctx, a)
 }
 
-// maxNote bounds the note of a version, in characters.
+// maxNote is the longest note of a version, in characters.
 const maxNote = 300
 
-// saveVersion stores a as the version after base and lists it. note describes the change.
+// saveVersion stores a as the version after base and updates the index. sealed is as for
+// Agents.UpdateAgent; note describes the change.
 func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte,
 	note string) (Agent, error) {
 	if err := s.mayStore(actor, a); err != nil {
@@ -82,14 +84,14 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 	if err := s.store.UpdateAgent(ctx, a, base, sealed, actor); err != nil {
 		return Agent{}, err
 	}
-	// A signed card proves its own content only.
+	// A signed card proves only its own content, so the proof ends if the listing no longer matches.
 	if before.Proof.Method == ProofCard && !matchesCard(a,
 		Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
 		if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
 			s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
 		}
 	}
-	// Consequences of the change, such as an ended proof, are known to the store.
+	// The store may have changed more than a, for example ended a proof, so the row is read again.
 	if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
 		a = now
 	}
@@ -97,12 +99,11 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 	return a, nil
 }
 
-// versionsPage is how many versions a list shows at once.
 const versionsPage = 50
 
-// Versions lists the versions of an agent, newest first, for actors that may see it: those before
-// a number, 0 for the latest. next is the number to go on before, 0 at the end. Versions of its
-// time as private or draft are for its owners.
+// Versions lists the versions of an agent, newest first, with numbers below before (0: from the latest).
+// next is the value of before for the next page, 0 at the end. Versions that were private or drafts are
+// visible to owners and the operator only.
 func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string,
 	before int) (list []Agent, next int, err error) {
 	a, err := s.Get(ctx, actor, name)
@@ -121,7 +122,8 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string,
 	return s.shownVersions(actor, a, list), next, nil
 }
 
-// shownVersions leaves out the versions that the actor may not see.
+// shownVersions removes the versions that the actor may not see: private ones and drafts, unless the
+// actor may change the agent.
 func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
 	if !a.MayEdit(actor) && !isOwner(actor, a) {
 		list = slices.DeleteFunc(list, func(v Agent) bool {
@@ -135,8 +137,7 @@ func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agen
 	return list
 }
 
-// VersionOf returns an agent as it was in a version, 0 for the latest, and
-// the version before it, if there was one that the actor may see.
+// VersionOf returns a version of an agent (0: the latest) and the version before it, if the actor may see that one.
 func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 	version int) (at Agent, before *Agent, err error) {
 	a, err := s.Get(ctx, actor, name)
@@ -163,9 +164,9 @@ func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 	return list[0], before, nil
 }
 
-// Rollback makes an earlier version the latest: a new version with the content of the old one.
-// Name, status and owners stay, and so do the sites that may embed it: a removed site must not
-// come back unasked. A stored credential stays only if the address is of the same site.
+// Rollback stores the content of an earlier version as a new version. Name, status, owners and embedding
+// sites stay as they are, because a removed site must not return unnoticed. The stored credential stays
+// only if the address has the same origin.
 func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, version, base int) (Agent, error) {
 	a, err := s.ownedAgent(ctx, actor, name)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	} else if next.Publisher != "" && !s.Proofs.controlsDomain(ctx, a.OwnerID, next.Publisher) {
 		next.Publisher = ""
 	}
-	// The old content may break present rules.
+	// Content of an old version may break newer rules.
 	if err := (Draft{}).apply(&next, s.draftRules()); err != nil {
 		return Agent{}, err
 	}
@@ -207,8 +208,9 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	return s.checkNow(ctx, next), nil
 }
 
-// KeepSecret drops the stored credential when the address moves to another site, because it
-// belongs to the origin it was given for. It returns the sealed argument of saveVersion.
+// KeepSecret drops the stored credential from next if its address has another origin than before,
+// because a credential is bound to its origin. The result is the sealed argument of saveVersion: nil
+// keeps the stored credential.
 func KeepSecret(before Agent, next *Agent) []byte {
 	if !before.HasSecret || originOf(before.Endpoint) == originOf(next.Endpoint) {
 		return nil
@@ -222,16 +224,16 @@ func errStale(had, now int) error {
 		had, now)
 }
 
-// EmbedField is the Field of a Change of Agent.EmbedOrigins.
+// EmbedField is Change.Field for a change of Agent.EmbedOrigins.
 const EmbedField = "Sites that may show it"
 
-// Change is one difference between two versions.
+// Change is one difference between two versions, as text for people.
 type Change struct {
-	Field         string // as people call it
+	Field         string // name of the field as shown to people
 	Before, After string
 }
 
-// Diff lists the differences between two versions of an agent, in the order of its page.
+// Diff lists the differences between two versions of an agent, in the order of the agent's page.
 func Diff(before, after Agent) []Change {
 	var out []Change
 	add := func(field, b, a string) {
@@ -288,7 +290,7 @@ func skillText(list []Skill, id string) string {
 	return ""
 }
 
-// settingsText is the configuration as text, by name.
+// settingsText returns the settings of an agent as text, by name, for comparison and display.
 func settingsText(a Agent) map[string]string {
 	var raw map[string]json.RawMessage
 	if len(a.Config) == 0 || json.Unmarshal(a.Config, &raw) != nil {

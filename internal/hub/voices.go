@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Voice is a liveness report: the result of one portal's own exchanges with an agent.
+// Voice is the liveness report of one portal: the result of its own exchanges with an agent.
 type Voice struct {
-	// Portal is the host of the portal that says it.
 	Portal string
 	State  Live
 	At     time.Time
 	// Called is true for the result of a real task, false for a probe.
 	Called bool
-	// Role is the role of the reporting portal: RoleHere, RoleHome, RolePinned, RoleProved, or
-	// empty for a portal that does not count.
+	// Role is the role of the reporting portal: RoleHere, RoleHome, RolePinned, RoleProved, or "" for a
+	// portal whose report is shown but not counted.
 	Role string
 }
 
-// Roles of a Voice: this portal, the agent's own, one that an operator
-// believes, one that was seen to hold its domain.
+// Roles of a reporting portal: this portal; the agent's own portal; a portal that the operator trusts; a
+// portal whose domain was seen to serve its key.
 const (
 	RoleHere   = "here"
 	RoleHome   = "home"
@@ -27,20 +26,21 @@ const (
 	RoleProved = "proved"
 )
 
-// LivenessReports are the liveness reports of portals.
+// LivenessReports combines the liveness reports of portals.
 type LivenessReports interface {
-	// Reports returns the liveness of an agent and the reports about it, those that count most first.
+	// Reports returns the combined liveness of an agent and the reports about it, those with the most weight first.
 	Reports(a Agent) (Liveness, []Voice)
-	// RemoteCalled takes the outcome of a call to an agent of another portal. It must not block.
+	// RemoteCalled records the outcome of a call to an agent of another portal; reached is false if that
+	// portal did not answer. It must not block.
 	RemoteCalled(a Agent, reached bool)
 }
 
-// maxVoices is how many voices are shown of an agent.
+// maxVoices is how many reports about an agent are returned.
 const maxVoices = 20
 
-// Voices returns the liveness reports of portals about an agent that the actor may see, those that
-// count most first, at most 20, and the combined liveness; for a local agent that is this portal's
-// own result. Unlisted agents have none, because they are never reported to other portals.
+// Voices returns the combined liveness of an agent and at most maxVoices reports about it, those with
+// the most weight first. For a local agent the liveness is this portal's own result. Agents that are not
+// listable have no reports, because they are never reported to other portals.
 func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 	if s.reports == nil || a.Portal == "" && !a.Listable() {
 		return a.Liveness, nil
@@ -52,8 +52,8 @@ func (s *Service) Voices(a Agent) (Liveness, []Voice) {
 	return l, list[:min(len(list), maxVoices)]
 }
 
-// CalledElsewhere notes the outcome of a task for an agent of another portal: whether that portal
-// brought an answer or was not reached.
+// CalledElsewhere records the outcome of a task for an agent of another portal: reached is false if that
+// portal did not answer. Local agents are ignored. The runtime calls it.
 func (s *Service) CalledElsewhere(ctx context.Context, agentID string, reached bool) {
 	if s.reports == nil {
 		return

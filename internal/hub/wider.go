@@ -8,45 +8,44 @@ import (
 	"agentsite/internal/federation"
 )
 
-// Wider asks other portals for agents that are not held here.
+// Wider is the remote search: it asks other portals for agents that are not replicated here.
 type Wider interface {
-	// Ask returns the results of portals that are not fully held here for a query, each proved to
-	// be listed by its portal, in no order; and the numbers of asked and answering portals, with
-	// the names of the silent ones. It returns within a second, and at once without portals to
-	// ask.
+	// Ask sends a query to portals that are not fully replicated here. It returns their results in no
+	// order, each verified against its portal's head, and how many portals were asked and answered, with
+	// the names of silent ones. It returns within a second, and at once if there is no portal to ask.
 	Ask(ctx context.Context, q Query) ([]Agent, federation.Coverage)
-	// AskEach is Ask that does not wait for all: it calls heard with the results of each portal as
-	// soon as they are verified, one call after the other, and with the number of answers so far.
-	// An agent that several portals list comes as often.
+	// AskEach is Ask for streaming search: it calls heard with the verified results of each portal as
+	// they arrive, never concurrently, and with the number of answers so far. An agent that several
+	// portals list is passed several times.
 	AskEach(ctx context.Context, q Query, heard func([]Agent, federation.Coverage)) federation.Coverage
-	// Asks is how many portals Ask asks at most. It is cheap.
+	// Asks returns the greatest number of portals that Ask would ask. It is cheap.
 	Asks(q Query) int
 }
 
-// maxSilent is how many silent portals an answer names.
+// maxSilent is how many silent portals Coverage.Silent names.
 const maxSilent = 100
 
-// Asks is how many other portals a search that is Wide asks at most; 0 when it
-// does not wait for any.
+// Asks returns how many other portals a search with q.Wide would ask at most; 0 if it asks none.
 func (s *Service) Asks(q Query) int {
 	if q.Wide = true; !s.asksOthers(q) {
 		return 0
 	}
 	n := s.wider.Asks(q)
 	if s.Seeks(q) {
-		n = max(n, 1) // its own, if it has one
+		n = max(n, 1) // a query for one unknown agent asks at least that agent's portal
 	}
 	return n
 }
 
-// asksOthers reports whether others are asked for a query.
+// asksOthers reports whether a remote search is made for a query: it needs a criterion, and only the
+// first page has one.
 func (s *Service) asksOthers(q Query) bool {
 	return q.Wide && s.wider != nil && q.Cursor == "" && q.Scope != ScopePortal &&
 		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
 }
 
-// addRemote adds the results of other portals to the first page. The page keeps its size: local
-// results that do not fit are on the next one.
+// addRemote merges the results of other portals into the first page. The page keeps its size: local
+// results that no longer fit are on the next page.
 func (s *Service) addRemote(ctx context.Context, q Query, page Page) (Page, error) {
 	few, asked := s.wider.Ask(ctx, q)
 	page.Coverage = withAsked(page.Coverage, asked)
@@ -61,7 +60,9 @@ func (s *Service) addRemote(ctx context.Context, q Query, page Page) (Page, erro
 				here++
 			}
 		}
-		here = max(here, 1) // or there would be no next page
+		// At least one local result stays on the page, because without one the index returns no cursor
+		// for the next page.
+		here = max(here, 1)
 		shorter := q
 		shorter.Limit = here
 		coverage := page.Coverage
@@ -84,7 +85,7 @@ func (s *Service) addRemote(ctx context.Context, q Query, page Page) (Page, erro
 	return page, nil
 }
 
-// searchOverlay searches in agents that were heard of just now and are not held.
+// searchOverlay searches in agents that other portals just returned and that are not in the index.
 func (s *Service) searchOverlay(few []Agent, q Query) (Page, error) {
 	var fresh []Agent
 	for _, a := range few {
@@ -95,26 +96,27 @@ func (s *Service) searchOverlay(few []Agent, q Query) (Page, error) {
 			fresh = append(fresh, a)
 		}
 	}
-	if len(fresh) == 0 { // nearly always: the asked portals are held, or there are none
+	if len(fresh) == 0 { // The usual case: all returned agents are in the index, or there are none.
 		return Page{}, nil
 	}
 	q.Limit = 100
 	return s.index.Beside(fresh, q)
 }
 
-// withAsked adds the asked portals to the coverage of the local search.
+// withAsked returns c, the coverage of the local search, extended by the portals of a remote search.
 func withAsked(c, asked federation.Coverage) federation.Coverage {
 	c.Asked += asked.Asked
 	c.Answered += asked.Answered
 	c.Named += asked.Named
-	c.Silent = append(slices.Clip(c.Silent), asked.Silent...) // a list, though there are none
+	// Clip makes the append copy, because c.Silent is shared.
+	c.Silent = append(slices.Clip(c.Silent), asked.Silent...)
 	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
 	c.Indexes += asked.Indexes
 	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
 	return c
 }
 
-// mergeResults puts two lists, each in the order of a query, into one.
+// mergeResults merges two lists that are both in the order of the query.
 func mergeResults(a, b []Result, q Query) []Result {
 	out := make([]Result, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -127,8 +129,8 @@ func mergeResults(a, b []Result, q Query) []Result {
 	return append(append(out, a...), b...)
 }
 
-// precedes reports whether one result comes before another in the order of a
-// query. Of relevance those that answer come first on a page.
+// precedes reports whether a comes before b in the order of the query. By relevance, alive agents come
+// before all others.
 func precedes(a, b *Result, q Query) bool {
 	switch q.Sort {
 	case SortName:
@@ -147,7 +149,7 @@ func precedes(a, b *Result, q Query) bool {
 	return q.Text == "" && strings.Compare(a.Agent.Name, b.Agent.Name) < 0
 }
 
-// addCounts adds the counts of one facet, the values of b after those of a.
+// addCounts adds the counts of the facet b to a; values that only b has are appended, up to MaxFacetValues.
 func addCounts(a, b []FacetCount) []FacetCount {
 	a = slices.Clone(a)
 	for _, f := range b {
