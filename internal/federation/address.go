@@ -2,8 +2,8 @@ package federation
 
 import "net/url"
 
-// HostOf is the part of handles that means the portal at an origin: host, and
-// port if it is not the scheme's own.
+// HostOf returns the host of an origin as it stands in handles: with the port, unless it is the default
+// of the scheme.
 func HostOf(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {

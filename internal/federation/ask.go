@@ -15,29 +15,29 @@ import (
 const (
 	asksAtOnce = 8
 	askTimeout = 5 * time.Second
-	// askEvery is how often a portal is asked how it is, when nothing else was
-	// heard of it; askShare spreads that when there are many, so that there are
-	// never more than two requests a second. Members of the pool that gossips look
-	// at each other in turn, at one in five seconds, and one that does not answer is
-	// missed and asked then: memberShare is longer than the longest turn, so that a
-	// question beside it is rare, up to memberMost.
+	// askEvery is the interval of status requests to a portal from which nothing else was received. With
+	// many portals it grows by askShare for each, so that there are at most two requests a second. A
+	// portal that a gossip member sees alive is asked less often (memberShare for each portal, at most
+	// memberMost): each member checks the others in turn, one in five seconds, and a portal that it
+	// misses is asked at once. memberShare is longer than such a turn, so that both rarely ask.
 	askEvery    = 10 * time.Second
 	askShare    = 500 * time.Millisecond
 	memberShare = 12 * time.Second
 	memberMost  = 30 * time.Minute
-	// watchEvery and watchShare replace the two above while a page shows the network.
+	// watchEvery and watchShare replace askEvery and askShare while a page shows the network.
 	watchEvery = 3 * time.Second
 	watchShare = 150 * time.Millisecond
 	watchFor   = 15 * time.Second
-	// Portals with this many failures are asked less often.
+	// After maxEager failures in a row a portal is asked every maxBackOff.
 	maxEager   = 30
 	maxBackOff = 5 * time.Minute
-	// firstBackOff doubles with each time.
+	// firstBackOff is the wait after the first failures of an address that another portal reported; it
+	// doubles with each failure.
 	firstBackOff = 20 * time.Second
 	maxStatus    = 16 << 10
 )
 
-// Watch notes that a page shows the network now.
+// Watch notes that a page shows the network: for watchFor, portals are asked more often.
 func (p *Peers) Watch() {
 	now := time.Now()
 	p.mu.Lock()
@@ -46,7 +46,7 @@ func (p *Peers) Watch() {
 	p.wakeRun()
 }
 
-// asks are the questions under way.
+// asks are the running status requests, at most asksAtOnce.
 type asks struct {
 	p     *Peers
 	wg    sync.WaitGroup
@@ -57,7 +57,7 @@ func newAsks(p *Peers) *asks { return &asks{p: p, slots: make(chan struct{}, ask
 
 func (a *asks) waitAll() { a.wg.Wait() }
 
-// startDue asks the portals that are due, as many as there are free slots.
+// startDue starts status requests to the portals that are due, as long as there are free slots.
 func (a *asks) startDue(ctx context.Context) {
 	p := a.p
 	if p.cfg.Caller == nil && p.cfg.Greet == nil {
@@ -87,7 +87,7 @@ func (a *asks) startDue(ctx context.Context) {
 	}
 }
 
-// askInterval is how often a portal is asked how it is. The caller holds mu.
+// askInterval returns the interval of status requests to the portal of e. The caller holds mu.
 func (p *Peers) askInterval(e *entry) time.Duration {
 	if p.cfg.Gossip != nil && e.ID != "" && e.Failures == 0 {
 		if g := p.cfg.Gossip(); g != nil && g.Alive(e.ID) {
@@ -97,32 +97,34 @@ func (p *Peers) askInterval(e *entry) time.Duration {
 	return p.quietInterval()
 }
 
-// quietInterval is the interval of asking portals that no gossip member reports on. The caller holds mu.
+// quietInterval returns the interval of status requests to portals that no gossip member sees. The caller holds mu.
 func (p *Peers) quietInterval() time.Duration {
 	return max(askEvery, time.Duration(len(p.entries))*askShare)
 }
 
-// worthAsking reports whether a portal is asked at all. The caller holds mu.
+// worthAsking reports whether status requests are sent to the portal of e: not if it is denied,
+// unreachable by its tier, or without an address. The caller holds mu.
 func (p *Peers) worthAsking(e *entry, now time.Time) bool {
 	d := p.decideLocked(&e.Facts, "", now)
-	if e.isAddress() { // it is unknown which portal is there, so vouchers are unknown too
+	if e.isAddress() { // The portal at an address is unknown until it answers, so only a deny rule can apply.
 		return p.cfg.Greet != nil && d.State != Denied
 	}
 	return p.cfg.Caller != nil && e.Tier != record.TierLeaf && e.URL != "" && (d.In || d.Show)
 }
 
-// askPortal asks one portal and records the result.
+// askPortal sends one status request, or a handshake to an address, and records the result. f is a copy
+// of the facts of e, taken under mu.
 func (p *Peers) askPortal(ctx context.Context, e *entry, f Facts) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var err error
-	if f.isAddress() { // if the address answered, Learned has dropped this entry
+	if f.isAddress() { // On success, Learned replaces this entry by one for the portal.
 		_, err = p.cfg.Greet(ctx, f.URL)
 	} else {
 		err = p.askStatus(ctx, f)
 	}
 	if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
-		err = nil // this portal stops
+		err = nil // a shutdown of this portal is no failure of the other
 	}
 	now := clock.Now()
 	p.mu.Lock()
@@ -133,20 +135,21 @@ func (p *Peers) askPortal(ctx context.Context, e *entry, f Facts) {
 		return
 	}
 	if p.entries[e.Key()] != e {
-		return // forgotten meanwhile
+		return // the entry was removed during the request
 	}
 	if e.recordFailure(err, now); e.Failures >= maxEager {
 		e.next = now.Add(maxBackOff)
-		// only other portals claim that a portal is there
+		// An address that only another portal reported may be made up, so the wait grows.
 	} else if f.isAddress() && e.From != "" && e.Failures > silentAfter {
 		e.next = now.Add(min(firstBackOff<<min(e.Failures-silentAfter-1, 10), maxBackOff))
-	} else if e.Failures >= silentAfter { // it may only be starting again
+	} else if e.Failures >= silentAfter {
+		// Below silentAfter recordFailure has set an early retry, because the portal may just be restarting.
 		e.next = now.Add(p.askInterval(e))
 	}
 	p.markDirty(e, now)
 }
 
-// askStatus asks a portal how it is.
+// askStatus requests the status of a portal and passes the result to Seen or returns the error.
 func (p *Peers) askStatus(ctx context.Context, f Facts) error {
 	a, err := p.cfg.Caller.Do(ctx, f.URL, f.ID, http.MethodGet, "/peering/v1/status", nil, maxStatus)
 	if err != nil {

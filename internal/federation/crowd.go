@@ -7,12 +7,11 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxOfSite bounds the portals and addresses of one site (see SiteOf) that are known at the same
-// time, because names below one domain cost nothing. Portals that have an operator's rule, and
-// sites whose domain the policy allows, are not bounded.
+// maxOfSite is the number of known portals and addresses of one site (see SiteOf), because host names below one
+// domain cost nothing. Portals with an operator's rule, and sites whose domain the policy allows, are exempt.
 const maxOfSite = 100
 
-// addPlace notes where an entry is; the caller holds mu.
+// addPlace sets the URL, host and site of an entry and counts it for its site; the caller holds mu.
 func (p *Peers) addPlace(e *entry, url string) {
 	p.removePlace(e)
 	e.URL, e.at = url, HostOf(url)
@@ -20,7 +19,7 @@ func (p *Peers) addPlace(e *entry, url string) {
 	p.sites[e.site]++
 }
 
-// removePlace notes that an entry is nowhere any more; the caller holds mu.
+// removePlace removes the host and site of an entry and its count; the caller holds mu.
 func (p *Peers) removePlace(e *entry) {
 	if e.site == "" {
 		return
@@ -31,8 +30,8 @@ func (p *Peers) removePlace(e *entry) {
 	e.site = ""
 }
 
-// makeRoom lets others go when there are too many of a site, or in all, and reports
-// whether e stays, which has just come or moved. The caller holds mu.
+// makeRoom drops entries while the site of e, or the whole table, has too many. It returns false if e,
+// which was just added or moved, was dropped itself. The caller holds mu.
 func (p *Peers) makeRoom(e *entry, now time.Time) bool {
 	site := e.site
 	if p.sites[site] > maxOfSite && !p.allowedSite(site) {
@@ -47,8 +46,8 @@ func (p *Peers) makeRoom(e *entry, now time.Time) bool {
 	if len(p.entries) <= p.cfg.Most {
 		return true
 	}
-	// Entries are dropped in this order: not seen at their claimed address; sharing a site with
-	// most others; away with no agents listed.
+	// Entries are dropped in this order: those whose domain is not proved; those of the site with the
+	// most entries; inactive ones without agents.
 	worst := p.findWorst(now, func(o *entry) bool { return o != e && !o.isProved(now) })
 	if worst == nil {
 		most := ""
@@ -68,23 +67,23 @@ func (p *Peers) makeRoom(e *entry, now time.Time) bool {
 		}
 	}
 	if worst == nil {
-		worst = e // no entry can be dropped
+		worst = e // no other entry may be dropped
 	}
 	p.noticeCrowd(worst.site, now)
 	p.dropEntry(worst.Key())
 	return worst != e
 }
 
-// allowedSite reports whether an operator let in all of a site; the caller holds
-// mu.
+// allowedSite reports whether the policy allows the domain of a site, which exempts it from maxOfSite;
+// the caller holds mu.
 func (p *Peers) allowedSite(site string) bool {
 	_, allows := p.policy.matchDomain(site)
 	return allows
 }
 
-// findWorst returns which of some entries to drop first, nil when all have an operator's rule: entries
-// not seen at their address, then entries with no agents here, then entries that are away; of
-// equal ones, the one that is away for longest. The caller holds mu.
+// findWorst returns the entry to drop first among those that of selects, nil if none may be dropped.
+// Entries with an operator's rule and wanted ones are never returned. The order is: domain not proved,
+// then no agents here, then inactive; within these, inactive for the longest time. The caller holds mu.
 func (p *Peers) findWorst(now time.Time, of func(*entry) bool) (worst *entry) {
 	for _, e := range p.entries {
 		if e.Rule == (Rule{}) && !(e.isAddress() && e.From == "") && !p.isWanted(e, now) && of(e) &&
@@ -96,13 +95,13 @@ func (p *Peers) findWorst(now time.Time, of func(*entry) bool) (worst *entry) {
 }
 
 const (
-	// wantedFor is how long a portal that a visitor looked for is not dropped.
+	// wantedFor is how long a portal that a visitor looked up is protected from being dropped.
 	wantedFor = time.Hour
 	maxWanted = 1000
 )
 
-// Wanted notes that a visitor looks for a portal. For wantedFor the portal is not dropped when
-// there are too many.
+// Wanted protects a portal that a visitor looks up from being dropped for wantedFor, so that invented
+// portals cannot displace it.
 func (p *Peers) Wanted(portal record.PortalID) {
 	now := clock.Now()
 	p.mu.Lock()
@@ -119,14 +118,14 @@ func (p *Peers) Wanted(portal record.PortalID) {
 	}
 }
 
-// isWanted reports whether a visitor looked for the portal within wantedFor; the caller holds mu.
+// isWanted reports whether a visitor looked up the portal within wantedFor; the caller holds mu.
 func (p *Peers) isWanted(e *entry, now time.Time) bool {
 	at, ok := p.wanted[e.ID]
 	return ok && e.ID != "" && now.Sub(at) <= wantedFor
 }
 
-// wantedFirst returns the portal, other than one, that was wanted earliest, nil if all have an
-// operator's rule. The caller holds mu.
+// wantedFirst returns the entry, except but, that was looked up earliest and has no operator's rule; nil
+// if there is none. The caller holds mu.
 func (p *Peers) wantedFirst(but *entry) (first *entry) {
 	for id, at := range p.wanted {
 		if o := p.entries[string(id)]; o != nil && o != but && o.Rule == (Rule{}) &&

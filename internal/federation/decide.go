@@ -56,13 +56,12 @@ func (p *Peers) Imports(a *record.Agent) bool {
 	return p.policy.importsAgent(a)
 }
 
-// unprovedShare is the part of a limit, as a divisor, that is left for portals
-// that did not prove their address.
+// unprovedShare divides the request rate of portals that did not prove their address.
 const unprovedShare = 10
 
-// decideLocked is Decide for the portal in f; origin is another address that is claimed for it. The
-// order of the checks is the precedence: the operator's closed mode for all portals, the rule for
-// this portal, its proved faults, the policy. The caller holds mu.
+// decideLocked returns the decision for the portal of f; origin is a further address claimed for it, or
+// "". The order of the checks is the precedence: maintenance mode, the operator's deny rule, quarantine,
+// denied keys, denied and allowed domains, followed lists, admission mode. The caller holds mu.
 func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	pol := &p.policy
 	d := Decision{State: Active, MaxAgents: pol.MaxAgents, MaxBytes: pol.MaxBytes, PerSecond: pol.PerSecond}
@@ -96,7 +95,7 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 		return kept(Quarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
 	for _, k := range f.Keys {
-		// records signed by a denied key are refused, even if other keys of the portal are allowed
+		// Records signed by a denied key are refused, so the portal has to publish a card without that key.
 		if slices.Contains(pol.DenyKeys, k) {
 			return kept(Pending, "Its card lists the key "+string(k)+
 				", which is shut out here. It waits for a card without that key.")
@@ -105,19 +104,22 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	allowed := f.Rule.isAdmitted()
 	for _, o := range [...]string{f.URL, origin} {
 		if len(pol.DenyDomains)+len(pol.AllowDomains) == 0 {
-			break // this is asked of each contact that the DHT names
+			// the loop is only for domain lists; Decide is called for each contact in the DHT and must be cheap
+			break
 		}
 		entry, allows := pol.matchDomain(originHostname(o))
 		switch {
 		case entry == "" || f.Rule.isAdmitted():
 		case !allows:
 			return kept(Denied, "Portals of "+entry+" are shut out here.")
-		case o == f.URL && (f.isProved(now) || f.Known.IsZero()): // a name is anybody's to claim
+		case o == f.URL && (f.isProved(now) || f.Known.IsZero()):
+			// An allowed domain counts only if it is proved, because any portal can claim any host.
 			allowed = true
 		}
 	}
 	if why := p.listVerdict(f, now); why != "" && !allowed {
-		d.Keep = true // the followed list may change, and the operator may stop following it, so the records are kept
+		// The records are kept: the followed list may change, or the operator may stop following it.
+		d.Keep = true
 		return kept(Denied, why)
 	}
 	switch {
@@ -147,19 +149,17 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	return d
 }
 
-// provedFor is how long a domain counts as proved after it was seen to serve
-// the portal's card. It is asked every 24 hours, and may miss one day. A limit
-// is needed because domains change hands.
+// provedFor is how long a proof of a domain counts after the domain was seen to serve the portal's card.
+// The proof is checked every 24 hours and may fail once. It expires because domains change hands.
 const provedFor = 50 * time.Hour
 
-// isProved reports whether the domain of the portal counts as proved.
+// isProved reports whether the proof of the portal's domain is recent enough.
 func (f *Facts) isProved(now time.Time) bool { return now.Sub(f.Proved) < provedFor }
 
-// Proven reports whether the domain of the portal counts as proved, so that
-// the portal may be called by its host.
+// Proven reports whether the proof of the portal's domain is recent enough to address the portal by its host.
 func (p Peer) Proven(now time.Time) bool { return now.Sub(p.Proved) < provedFor }
 
-// originHostname is the name in an origin, without the port.
+// originHostname returns the host name of an origin, without the port; "" for an invalid origin.
 func originHostname(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -168,7 +168,7 @@ func originHostname(origin string) string {
 	return u.Hostname()
 }
 
-// countVouchers counts the pinned portals that vouch for one. The caller holds mu.
+// countVouchers counts the pinned portals that vouch for the portal id. The caller holds mu.
 func (p *Peers) countVouchers(id record.PortalID, now time.Time) (n int) {
 	for by, w := range p.words[id] {
 		if e := p.entries[string(by)]; e != nil && e.Rule.Stand == Pin && !e.Quarantined && w.Verdict == record.Vouch &&

@@ -9,101 +9,96 @@ import (
 	"agentsite/internal/record"
 )
 
-// DHTStore keeps this portal's knowledge of the DHT over a restart: its nodes, and the records it
-// stores for others. It can be lost, as all of the Replica. It is safe for concurrent use.
+// DHTStore keeps the DHT routing table and the records stored for others across restarts. Its content
+// can be lost like the rest of the Replica's database. It is safe for concurrent use.
 type DHTStore interface {
-	// DHTNodes returns the nodes that were kept, in their order; KeepDHTNodes
-	// replaces them.
+	// DHTNodes returns the stored nodes in the order of KeepDHTNodes, which replaces them all.
 	DHTNodes(ctx context.Context) ([]DHTNode, error)
 	KeepDHTNodes(ctx context.Context, all []DHTNode) error
-	// DHTRecords calls yield with the stored records that have not expired, until it returns
-	// false; yield may be slow. KeepDHTRecords adds some, each replacing the one with its key and
-	// publisher, and deletes expired ones.
+	// DHTRecords calls yield with the unexpired records until it returns false; yield may be slow. KeepDHTRecords
+	// adds records, each replacing the one with the same key and publisher, and deletes expired ones.
 	DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error
 	KeepDHTRecords(ctx context.Context, more []DHTRecord) error
-	// ForgetDHT deletes all records of a publisher, and its node.
+	// ForgetDHT deletes all records of a publisher and its node, when an operator denies the portal.
 	ForgetDHT(ctx context.Context, publisher record.Hash) error
 }
 
-// DHTNode is a node of the DHT and its signed address record, which is empty if it never signed
-// one.
+// DHTNode is a node of the routing table with its signed address record; the record is empty if the node
+// never sent one.
 type DHTNode struct {
 	ID   record.Hash
 	Node []byte
 }
 
-// DHTRecord is a value that is kept for others.
+// DHTRecord is a record that this node stores for others.
 type DHTRecord struct {
 	Key, Publisher record.Hash
-	Expires        int64 // Unix ms
+	Expires        int64 // milliseconds since 1970
 	Value          []byte
 }
 
-// DHT is this portal's place in the DHT of its network. It is safe for
-// concurrent use.
+// DHT is this portal's node in the DHT of its network. It is safe for concurrent use.
 type DHT interface {
 	Standing() DHTStanding
-	// Ask looks up a portal by its id (p1…) or address (https://…), the portals that list an agent
-	// by the agent's network id (p1…/…, a1…) or handle, or else the portals with a capability. It
-	// takes a few seconds at most. If no portal is named, the answer has no Portals.
+	// Ask looks up one of: a portal by its id (p1…) or address (https://…); the portals that list an
+	// agent, by its network id (p1…/…, a1…) or handle; the portals with a capability. It takes a few
+	// seconds at most. The answer has no Portals if nothing was found.
 	Ask(ctx context.Context, what string) (DHTAnswer, error)
 }
 
-// DHTStanding is how a portal stands in the DHT.
+// DHTStanding is the state of this portal's DHT node; counts are since the start.
 type DHTStanding struct {
-	// Nodes are those in its table, by how many bits their ids share with its
-	// own in Buckets; Size is how many there are, a guess.
+	// Nodes is the number of nodes in the routing table; Buckets counts them by the number of id bits
+	// they share with this node. Size is an estimate of the number of nodes in the network.
 	Nodes   int   `json:"nodes"`
 	Buckets []int `json:"buckets"`
 	Size    int   `json:"size"`
-	// Keys counts the keys that this node republishes every RoundS seconds; Held counts the
-	// records it keeps for others.
+	// Keys counts the keys that this node republishes every RoundS seconds; Held and Bytes measure the
+	// records it stores for others.
 	Keys   int     `json:"keys"`
 	RoundS float64 `json:"round_s"`
 	Held   int     `json:"held"`
 	Bytes  int64   `json:"held_bytes"`
-	// Found and Missed are lookups since the start by whether they found
-	// something, Second those of them that took a second path. RPCs and Hops
-	// are means.
+	// Found and Missed count lookups by result, Second those that needed a second path. RPCs and Hops
+	// are means of a lookup.
 	Found  int64   `json:"found"`
 	Missed int64   `json:"missed"`
 	Second int64   `json:"second_path"`
 	RPCs   float64 `json:"rpcs"`
 	Hops   float64 `json:"hops"`
-	// Sent counts requests to others, Failed those without an answer in time, Late those that took
-	// so long that another node was asked too.
+	// Sent counts requests, Failed those without an answer in time, Late those so slow that another node
+	// was asked as well.
 	Sent   int64 `json:"sent"`
 	Failed int64 `json:"failed"`
 	Late   int64 `json:"late"`
-	// Refused counts, by reason, the records that were not stored here and the address claims of
-	// others that did not hold.
+	// Refused counts, by reason, records that were not stored and address records that were invalid.
 	Refused map[string]int64 `json:"refused"`
 }
 
-// DHTAnswer is the result of a lookup.
+// DHTAnswer is the result of DHT.Ask, in the JSON form of the API.
 type DHTAnswer struct {
 	What    string      `json:"what"` // portal, host, agent or capability
 	Name    string      `json:"name"`
 	Portals []DHTPortal `json:"portals"`
-	// RPCs, Hops and Paths are the cost of the lookup, TookMS its duration in milliseconds.
+	// RPCs, Hops and Paths are the cost of the lookup; TookMS is its duration in milliseconds.
 	RPCs   int     `json:"rpcs"`
 	Hops   int     `json:"hops"`
 	Paths  int     `json:"paths"`
 	TookMS float64 `json:"took_ms"`
-	// Holders is how many other portals gave it, of three at most that were needed.
-	// Own is true where this portal sees to the key itself.
+	// Holders is how many other nodes returned the result; a lookup ends after three. Own is true if
+	// this node stores the key itself.
 	Holders int  `json:"holders"`
 	Own     bool `json:"own"`
-	// Nearest are the portals nearest to the key that answered.
+	// Nearest are the answering nodes nearest to the key.
 	Nearest []record.PortalID `json:"nearest"`
 }
 
-// DHTPortal is a portal that a lookup names, by a record that the portal signed.
+// DHTPortal is a portal in the result of a lookup, from a record that the portal signed.
 type DHTPortal struct {
 	ID     record.PortalID `json:"id"`
 	URL    string          `json:"url"`
 	Name   string          `json:"name"`
-	Agents int64           `json:"agents"` // that it has under the key
+	Agents int64           `json:"agents"` // number of the portal's agents under the key
 	Said   string          `json:"said_at"`
 }
 
@@ -111,7 +106,7 @@ func noDHT() error {
 	return fault.New(fault.Unavailable, "The DHT can be asked while the portal runs, and is in a network.")
 }
 
-// DHTStanding returns how this portal stands in the DHT, for its operator.
+// DHTStanding returns the state of this portal's DHT node; for operators.
 func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, error) {
 	if err := checkOperator(actor); err != nil {
 		return DHTStanding{}, err
@@ -126,7 +121,7 @@ func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, 
 	return d.Standing(), nil
 }
 
-// AskDHT looks for something in the DHT, for the operator.
+// AskDHT runs DHT.Ask for an operator; a NotFound fault if the DHT is off.
 func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHTAnswer, error) {
 	if err := checkOperator(actor); err != nil {
 		return DHTAnswer{}, err
@@ -140,5 +135,5 @@ func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHT
 	return p.cfg.DHT().Ask(ctx, what)
 }
 
-// maxLookedFor bounds the query, in bytes.
+// maxLookedFor is the longest query of AskDHT, in bytes.
 const maxLookedFor = 200

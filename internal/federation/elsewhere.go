@@ -8,23 +8,22 @@ import (
 	"agentsite/internal/record"
 )
 
-// Elsewhere is a card of this portal that its root key signed and that is newer
-// than all that this portal signed: a copy of the portal runs somewhere, or its
-// folder is an older one. Others look for the portal where that card says, and
-// refuse the card that is used here.
+// Elsewhere describes a card with this portal's id that its root key signed and that is newer than all cards signed
+// here. Then a copy of the portal runs somewhere, or this data folder is an old backup. Other portals use the newest
+// card: they look for the portal at its address and refuse the card used here.
 type Elsewhere struct {
 	Origin string
-	Since  time.Time // when the card was signed, as it says
+	Since  time.Time // time at which the card was signed, as it states
 }
 
-// String is a sentence for operators.
+// String describes the situation in a sentence for operators.
 func (e Elsewhere) String() string {
 	return fmt.Sprintf("Somewhere else somebody signs as this portal (at %s, since %s). Other portals look for it there, and refuse the older card that is used here.", e.Origin, e.Since.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Saw reads a card of this portal that another portal holds. If it is newer than all cards signed
-// here, that is remembered until a newer one is signed here, and logged once for each such card.
-// Other input is ignored.
+// Saw checks a card that another portal holds of this one. If it is newer than all cards signed here,
+// Elsewhere returns it until a newer one is signed here, and a warning is logged once for each such
+// card. Other input is ignored.
 func (s *Self) Saw(wire []byte) {
 	c, err := record.OpenCard(s.cfg.Network, wire, clock.Now())
 	if err != nil || c.Portal != s.id {
@@ -40,8 +39,7 @@ func (s *Self) Saw(wire []byte) {
 		"origin", c.Origin, "since", clock.FromMilli(c.Issued))
 }
 
-// Elsewhere returns where another program signs as this portal; not ok when no such place is
-// known.
+// Elsewhere returns the place at which another program signs as this portal; ok is false if none is known.
 func (s *Self) Elsewhere() (e Elsewhere, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +53,8 @@ func (s *Self) elsewhereLocked() (e Elsewhere, ok bool) {
 	return Elsewhere{s.foreign.Origin, clock.FromMilli(s.foreign.Issued)}, true
 }
 
-// newestLocked is the newest version of a card of this portal that is known of,
-// whoever signed it; the caller holds mu.
+// newestLocked returns the newest known version of this portal's card, whether it was signed here or
+// elsewhere; the caller holds mu.
 func (s *Self) newestLocked() record.Version {
 	if s.foreign != nil && s.foreign.Version().Compare(s.last) > 0 {
 		return s.foreign.Version()
@@ -64,8 +62,7 @@ func (s *Self) newestLocked() record.Version {
 	return s.last
 }
 
-// Elsewhere returns where another program signs as this portal; not ok when no such place is
-// known.
+// Elsewhere returns the place at which another program signs as this portal; ok is false if none is known.
 func (p *Peers) Elsewhere() (e Elsewhere, ok bool) {
 	if p.cfg.Elsewhere == nil {
 		return e, false

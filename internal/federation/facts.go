@@ -6,35 +6,37 @@ import (
 	"agentsite/internal/record"
 )
 
-// Facts are the stored facts about a portal. Its State follows from them, the rule and the policy.
+// Facts are the stored facts about another portal. Its State follows from them, its rule and the policy.
 type Facts struct {
-	// ID is the portal id; empty for an address that has not answered.
+	// ID is the portal's network id; empty for an address that has not answered yet.
 	ID                           record.PortalID
 	URL, Name, Operator, Contact string
 	Version, Tier                string
-	Keys                         []record.KeyID // of its card
+	Keys                         []record.KeyID // operational keys listed in its card
 	Rule                         Rule
-	From                         record.PortalID // portal that reported the address; empty for an operator
-	Known, Proved, Seen          time.Time
-	Failed                       time.Time // when it last did not answer
-	Failures                     int       // in a row
-	Why                          string    // of the last one
-	RTT                          time.Duration
-	Agents, Listed               int
-	Truncated                    bool
-	Head                         record.Version
-	HeadIssued, HeadExpires      time.Time
-	Waits                        time.Time // since when a newer head waits
-	RefusedUntil                 time.Time
-	RefusedWhy                   string
-	Quarantined                  bool
-	// Bars is why it refuses whatever this portal asks, empty when it does not;
-	// BarsWhy are its words.
+	// portal that reported the address; empty if an operator added it
+	From                    record.PortalID
+	Known, Proved, Seen     time.Time
+	Failed                  time.Time // time of the last failed request
+	Failures                int       // failed requests in a row
+	Why                     string    // error of the last failed request
+	RTT                     time.Duration
+	Agents, Listed          int
+	Truncated               bool
+	Head                    record.Version
+	HeadIssued, HeadExpires time.Time
+	// time since which a newer head waits for its records; zero for none
+	Waits        time.Time
+	RefusedUntil time.Time
+	RefusedWhy   string
+	Quarantined  bool
+	// Bars is the reason with which the portal refuses all requests of this one, empty if it does not
+	// refuse; BarsWhy is its explanation.
 	Bars    Reason `json:",omitempty"`
 	BarsWhy string `json:",omitempty"`
 }
 
-// Key is the key under which facts are stored: the portal id, else the address.
+// Key is the key of the entry in Peers and in the store: the portal id, else the address.
 func (f *Facts) Key() string {
 	if f.ID != "" {
 		return string(f.ID)
@@ -42,38 +44,37 @@ func (f *Facts) Key() string {
 	return f.URL
 }
 
-// isAddress reports whether the entry is an address that has not answered.
+// isAddress reports whether this is an address whose portal is not known yet.
 func (f *Facts) isAddress() bool { return f.ID == "" }
 
-// entry is Facts with the state that a restart loses. Peers owns it.
+// entry is Facts with the state that is lost at a restart. It is owned by Peers and guarded by its mu.
 type entry struct {
 	Facts
-	at     string         // the host of URL, see Peers.place
-	site   string         // of that host
-	faults map[string]int // by reason, since the start
-	forged []time.Time    // of the last few that count
-	next   time.Time      // when it is asked again how it is
-	asked  time.Time      // when it was asked, or answered, last
+	at     string         // host of URL, set by Peers.addPlace
+	site   string         // site of the host, see SiteOf
+	faults map[string]int // refused records and answers since the start, by reason
+	forged []time.Time    // times of the recent faults that can only be deliberate
+	next   time.Time      // time of the next status request
+	asked  time.Time      // time of the last status request or answer
 	asking bool
-	state  State // as it was last found, to see changes
+	state  State // state at the last updateState, to detect changes
 	reason string
-	mute   time.Time // since when it is silent that was there before; zero for not
-	dirty  bool      // it is to be saved
-	later  bool      // it is to be saved when there is time: it was seen, and nothing else
+	mute   time.Time // start of the silence of a portal that was active before; zero otherwise
+	dirty  bool      // to be saved soon
+	later  bool      // to be saved rarely: only the time of the last answer changed
 }
 
 const (
-	// silentAfter is how many failures in a row make a portal silent: one
-	// may be a lost packet.
+	// silentAfter is how many failures in a row make a portal Silent: a single one may be a lost packet.
 	silentAfter = 2
-	// leafSilentAfter is for portals that cannot be asked.
+	// leafSilentAfter is the time without a request after which a leaf portal, which accepts no requests, is Silent.
 	leafSilentAfter = 30 * time.Minute
-	// rttWeight smooths round trips: an eighth of each new one, as TCP does.
+	// rttWeight smooths round-trip times: each new one counts one eighth, as in TCP.
 	rttWeight = 8
 )
 
-// forgedKind reports whether a fault of this kind can only be deliberate. A fault that a wrong
-// clock, a restart or another version can cause is counted, but causes no quarantine.
+// forgedKind reports whether a fault with this reason can only be deliberate. Faults that a wrong clock,
+// a restart or another version can cause are counted too, but do not lead to the penalty box.
 func forgedKind(reason string) bool {
 	return reason == string(record.BadSignature) || reason == string(record.BadEvidence) ||
 		reason == string(record.NotConsistent)
@@ -83,15 +84,14 @@ const (
 	forgedMost   = 3
 	forgedWithin = 10 * time.Minute
 	refusedFor   = time.Hour
-	// maxFaultKinds bounds the counted reasons of one portal: they come from
-	// many places.
+	// maxFaultKinds is how many reasons are counted for one portal, because reasons come from many packages.
 	maxFaultKinds = 32
 )
 
-// answersNot is between a reason and the error behind it, which is for operators.
+// answersNot separates the public reason of a state from the error text behind it, which only operators see.
 const answersNot = ": "
 
-// healthState is how a portal that is let in is doing.
+// healthState returns the state and its reason for an admitted portal: Active, Joining, Silent or Stale.
 func (f *Facts) healthState(now time.Time) (State, string) {
 	switch {
 	case !f.HeadExpires.IsZero() && !f.HeadExpires.After(now):
@@ -115,10 +115,11 @@ func (f *Facts) healthState(now time.Time) (State, string) {
 	return Active, ""
 }
 
-// formatTime writes a time for people, in UTC.
+// formatTime formats a time for people, in UTC.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// countFault counts one and reports whether the portal is refused from now on.
+// countFault counts a fault and reports whether it puts the portal into the penalty box (forgedMost
+// deliberate faults within forgedWithin).
 func (e *entry) countFault(reason string, now time.Time) bool {
 	if e.faults == nil {
 		e.faults = make(map[string]int)

@@ -9,29 +9,28 @@ import (
 	"agentsite/internal/record"
 )
 
-// The uses of another portal's statements about third portals: Rule.Follow.
+// The values of Rule.Follow: the use of a portal's statements about third portals.
 const (
-	// FollowWarn: portals that it warns of or blocks are marked for operators.
+	// FollowWarn: portals that it warns of or blocks are marked on the operator's pages.
 	FollowWarn = "warn"
-	// FollowBlock: portals that it blocks are denied, portals that it warns of are marked.
+	// FollowBlock: portals that it blocks are denied; portals that it warns of are marked.
 	FollowBlock = "block"
 )
 
-// maxFollowed bounds the lists that are followed: each decision asks all of them.
-// A list itself has as many words as the replica keeps of one portal.
+// maxFollowed is the number of lists that are followed, because each decision reads all of them. A list
+// has at most as many statements as the replica keeps of one portal.
 const maxFollowed = 16
 
-// Said is a statement of a portal whose list is followed.
+// Said is a statement of a followed portal about another portal.
 type Said struct {
 	Host            string // host of the portal that made the statement
 	By              record.PortalID
 	Verdict, Reason string
-	// Denies: it shuts the portal out, unless a rule or an allowed domain lets
-	// that in.
+	// Denies: the statement leads to Denied, unless a rule or an allowed domain admits the portal.
 	Denies bool
 }
 
-// updateFollowed updates the list of followed portals; the caller holds mu.
+// updateFollowed recomputes the list of followed portals after a rule changed; the caller holds mu.
 func (p *Peers) updateFollowed() {
 	p.followed = p.followed[:0:0]
 	for _, e := range p.entries {
@@ -42,16 +41,16 @@ func (p *Peers) updateFollowed() {
 	slices.Sort(p.followed)
 }
 
-// isTrusted reports whether statements of a portal are kept even when there are too many, because an
-// operator chose to follow or pin it. The caller holds mu.
+// isTrusted reports whether statements of the portal id are kept even beyond the limits, because an
+// operator follows or pinned it. The caller holds mu.
 func (p *Peers) isTrusted(id record.PortalID) bool {
 	e := p.entries[string(id)]
 	return e != nil && (e.Rule.Stand == Pin || e.Rule.Follow != "")
 }
 
-// listEntries returns the statements of followed lists about a portal. Lists of proved liars are ignored,
-// and so are statements about followed portals: otherwise chance would decide between two that
-// deny each other. The caller holds mu.
+// listEntries returns the statements of followed portals about the portal of f. Statements by
+// quarantined portals are ignored. So are statements about followed portals, because two that deny each
+// other would make the result depend on their order. The caller holds mu.
 func (p *Peers) listEntries(f *Facts, now time.Time) (out []Said) {
 	if f.ID == "" || f.Rule.Follow != "" || f.ID == p.selfID() {
 		return nil
@@ -73,8 +72,8 @@ func (p *Peers) listEntries(f *Facts, now time.Time) (out []Said) {
 	return out
 }
 
-// listVerdict is the reason why a followed list shuts a portal out, empty when none
-// does. The caller holds mu.
+// listVerdict returns the reason for which a followed list denies the portal of f, "" if none does. The
+// caller holds mu.
 func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 	if len(p.followed) == 0 {
 		return ""
@@ -93,7 +92,7 @@ func (p *Peers) listVerdict(f *Facts, now time.Time) string {
 	return ""
 }
 
-// mayFollow refuses one more list when maxFollowed is reached; the caller holds mu.
+// mayFollow returns a Conflict fault if maxFollowed lists are followed already; the caller holds mu.
 func (p *Peers) mayFollow(f *Facts) error {
 	switch {
 	case f.ID == "":

@@ -8,47 +8,45 @@ import (
 	"agentsite/internal/record"
 )
 
-// Gossip is this portal's membership in a pool of portals that report each other's presence. It is
-// safe for concurrent use.
+// Gossip is this portal's membership in a pool of portals that check each other's presence. It is safe
+// for concurrent use.
 type Gossip interface {
 	Standing() GossipStanding
-	// Alive reports whether a portal is a member that no other member reports missing.
+	// Alive reports whether a portal is a member that no other member reports as missing.
 	Alive(portal record.PortalID) bool
 }
 
-// GossipStanding is how a portal stands in its pool; counts are since the start.
+// GossipStanding is the state of this portal's membership; counts are since the start.
 type GossipStanding struct {
-	// Running: it takes part now. By is https, or where it uses UDP and TCP.
-	// Failures counts how often it ended and began again.
+	// Running: the portal takes part at present. By is its transport: https, or the address for UDP and
+	// TCP. Failures counts how often the membership ended and was started again.
 	Running  bool   `json:"running"`
 	Failures int64  `json:"failures"`
 	By       string `json:"by"`
-	// Zone is the first bits of the ids of portals in its zone, "" for the whole
-	// network.
+	// Zone is the bit prefix of the ids in this portal's zone; "" is the whole network.
 	Zone string `json:"zone"`
-	// Members are those of the zone that are there, this portal not counted;
-	// Gone those that are not and may come back.
+	// Members counts the present members of the zone without this portal; Gone counts absent ones that may return.
 	Members int `json:"members"`
 	Gone    int `json:"gone"`
-	// The first two count hints of new heads, sent and received; Lost counts members that left.
+	// Told and Heard count sent and received hints of new heads; Lost counts members that left.
 	Told  int64 `json:"told"`
 	Heard int64 `json:"heard"`
 	Lost  int64 `json:"lost"`
-	// Sent counts requests to others, Failed those without an answer, Asked requests of others, In
-	// and Out the bytes of all their bodies.
+	// Sent counts requests to others, Failed those without an answer, Asked requests by others; In and
+	// Out are the bytes of all their bodies.
 	Sent   int64 `json:"sent"`
 	Failed int64 `json:"failed"`
 	Asked  int64 `json:"asked"`
 	In     int64 `json:"bytes_in"`
 	Out    int64 `json:"bytes_out"`
-	// Dropped are messages for which there was no room, Refused those that no
-	// honest member sends; Queued are those that wait to be handed on.
+	// Dropped counts messages dropped because a queue was full, Refused invalid messages; Queued is the
+	// number of messages waiting to be sent.
 	Dropped int64 `json:"dropped"`
 	Refused int64 `json:"refused"`
 	Queued  int   `json:"queued"`
 }
 
-// GossipStanding returns how this portal stands in its pool, for its operator.
+// GossipStanding returns the state of this portal's membership; for operators.
 func (p *Peers) GossipStanding(_ context.Context, actor ident.Actor) (GossipStanding, error) {
 	if err := checkOperator(actor); err != nil {
 		return GossipStanding{}, err

@@ -11,21 +11,21 @@ import (
 	"agentsite/internal/record"
 )
 
-// Network is the public view of the known portals: those that are admitted, and those that were
-// proved to lie, because every reader can check the proof.
+// Network is the public view of the known portals: the admitted ones, and the quarantined ones, because
+// every reader can verify the proof against those.
 type Network struct {
 	Self    Peer
-	Portals []Peer // by host
-	// Links are the vouching statements among them.
+	Portals []Peer // ordered by host
+	// Links are the vouching statements between the portals of the view.
 	Links []Link
-	// Agents counts those of all portals that are current, this one included.
+	// Agents counts the agents of all portals with a valid head, including this one.
 	Agents int
 }
 
-// Link is between two portals.
+// Link is a valid vouching statement: From vouches for To.
 type Link struct{ From, To record.PortalID }
 
-// Map returns the network as it is seen from here.
+// Map returns the public view of the network.
 func (p *Peers) Map(ctx context.Context) Network {
 	out := Network{Self: p.ownPeer()}
 	out.Agents = out.Self.Agents
@@ -58,7 +58,7 @@ func (p *Peers) Map(ctx context.Context) Network {
 	return out
 }
 
-// ownPeer is this portal, as one among the others.
+// ownPeer returns this portal in the form of a Peer, for lists of all portals.
 func (p *Peers) ownPeer() Peer {
 	out := Peer{Name: p.cfg.Name, State: Active}
 	if p.cfg.Signer != nil {
@@ -71,7 +71,7 @@ func (p *Peers) ownPeer() Peer {
 	return out
 }
 
-// isPublic reports whether a portal is part of the public view.
+// isPublic reports whether a portal belongs to the public view.
 func isPublic(p Peer) bool {
 	switch p.State {
 	case Active, Silent, Stale, Quarantined:
@@ -80,8 +80,7 @@ func isPublic(p Peer) bool {
 	return false
 }
 
-// Counts returns how many portals there are that are current, this one
-// included, and how many agents they have.
+// Counts returns the number of portals with a valid head, including this one, and the number of their agents.
 func (p *Peers) Counts() (portals, agents int) {
 	own := p.ownPeer()
 	portals, agents = 1, own.Agents
@@ -96,7 +95,8 @@ func (p *Peers) Counts() (portals, agents int) {
 	return portals, agents
 }
 
-// countAgents is how many agents of a portal are found from here.
+// countAgents returns how many agents of a portal can be found from here: the stored ones or, if only
+// summaries are kept, those that its head counts.
 func (p *Peers) countAgents(held, listed int) int {
 	if p.cfg.Summing != nil && p.cfg.Summing() {
 		return max(held, listed)
@@ -104,19 +104,20 @@ func (p *Peers) countAgents(held, listed int) int {
 	return held
 }
 
-// Profile is the public view of one portal.
+// Profile is the public view of one portal with its history.
 type Profile struct {
 	Peer
-	Keys []record.KeyID // those that speak for it
-	// Words are the statements of others about it, newest first, with their names.
+	Keys []record.KeyID // operational keys that sign for it
+	// Words are the statements of other portals about it, newest first, with the names of their authors.
 	Words   []Word
-	Changes []Change // of its state, newest first
+	Changes []Change // changes of its state, newest first
 }
 
-// historyShown bounds the changes and words of a Profile.
+// historyShown is the number of changes and of statements in a Profile.
 const historyShown = 50
 
-// Profile returns a portal of the public view by its id or host; an operator sees the others too.
+// Profile returns a portal by its id or host if it belongs to the public view or the caller is an
+// operator; else a NotFound fault.
 func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profile, error) {
 	p.mu.RLock()
 	e := p.findEntry(name)
@@ -152,14 +153,14 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 	return out, err
 }
 
-// hidePrivate removes the fields for operators: notes, and the reasons of failed requests. The reasons
-// name addresses that were looked up, open ports and answers of the other side.
+// hidePrivate clears the fields for operators: notes, and error texts of failed requests. Error texts
+// reveal looked-up addresses, open ports and answers of other hosts.
 func (p *Peer) hidePrivate() {
 	p.Rule, p.Faults, p.Said, p.Refused = Rule{}, nil, nil, time.Time{}
 	p.Reason = shortReason(p.State, p.Reason)
 }
 
-// publicChanges returns the state changes that are public: times and reasons of denials are not.
+// publicChanges returns the changes that are public. Times and reasons of denials are removed.
 func publicChanges(list []Change) []Change {
 	out := list[:0]
 	for _, c := range list {
@@ -172,7 +173,7 @@ func publicChanges(list []Change) []Change {
 	return out
 }
 
-// shortReason returns a reason without the text of the error behind it.
+// shortReason returns the part of a reason before answersNot, without the error text.
 func shortReason(s State, reason string) string {
 	if s != Silent && s != Joining {
 		return reason

@@ -10,17 +10,17 @@ import (
 	"agentsite/internal/record"
 )
 
-// Notice is a message to all operators.
+// Notice is a message to all operators of this portal.
 type Notice struct {
-	Subject string // the host of the portal it is about
+	Subject string // host of the portal that the notice is about
 	Text    string // one or two sentences
-	Href    string // the page to look at
+	Href    string // path of the page with details
 }
 
-// maxNotices bounds the queue of notices.
+// maxNotices is the length of the queue of notices.
 const maxNotices = 64
 
-// queueNotice queues a notice; the newest matter. The caller holds mu.
+// queueNotice queues a notice for sendNotices; if the queue is full, the oldest is dropped. The caller holds mu.
 func (p *Peers) queueNotice(n Notice) {
 	if len(p.notices) >= maxNotices {
 		p.notices = p.notices[1:]
@@ -30,7 +30,7 @@ func (p *Peers) queueNotice(n Notice) {
 	p.wakeRun()
 }
 
-// sendNotices sends the queued notices.
+// sendNotices sends the queued notices. It is called without mu, because Tell writes to the store.
 func (p *Peers) sendNotices(ctx context.Context) {
 	p.mu.Lock()
 	list := p.notices
@@ -47,7 +47,7 @@ func (p *Peers) sendNotices(ctx context.Context) {
 	}
 }
 
-// noticeState queues a notice when a portal was proved to lie. The caller holds mu.
+// noticeState queues a notice if the portal of e became quarantined; was is its earlier state. The caller holds mu.
 func (p *Peers) noticeState(e *entry, was State) {
 	if e.state == Quarantined && was != "" &&
 		(e.Rule.isAdmitted() || p.liars.allowNotice(e.site, e.hostName(), clock.Now())) {
@@ -57,8 +57,8 @@ func (p *Peers) noticeState(e *entry, was State) {
 	}
 }
 
-// noticeCard queues a notice when the address or the keys of a pinned portal change. The caller
-// holds mu; e still has the old facts.
+// noticeCard queues a notice if a new card changes the address or all keys of a pinned portal. The
+// caller holds mu; e still has the facts of the old card.
 func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved bool) {
 	if e.Rule.Stand == Pin && e.URL != "" {
 		if e.URL != origin {
@@ -84,8 +84,8 @@ func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved 
 	}
 }
 
-// noticeCrowd queues a notice when a portal of a site was dropped because the site has too many.
-// The caller holds mu.
+// noticeCrowd queues a notice that a portal was dropped because its site, or the whole table, has too
+// many; at most one for each site in an hour. The caller holds mu.
 func (p *Peers) noticeCrowd(site string, now time.Time) {
 	if !p.crowds.allowNotice(site, site, now) || p.crowds.sites[site] > 1 {
 		return
@@ -96,8 +96,8 @@ func (p *Peers) noticeCrowd(site string, now time.Time) {
 		" in all). Those that nobody saw at their address and that list nothing are let go first. Allow the domain if they are meant to be there, or shut it out.", "/admin/peers"})
 }
 
-// noticeTallies queues a notice with the number of notices that were left out in the past hour.
-// The caller holds mu.
+// noticeTallies queues one notice with the number of notices that were left out in the past hour because
+// of the limits of tally. The caller holds mu.
 func (p *Peers) noticeTallies(now time.Time) {
 	if n, last := p.liars.takeLeftOut(now); n > 0 {
 		p.queueNotice(Notice{last, formatCount(n, "more portal was",
@@ -112,15 +112,15 @@ func (p *Peers) noticeTallies(now time.Time) {
 }
 
 const (
-	// Many have vanished when so many, and half of those there were, went
-	// silent within this time: then it is probably this portal's network.
+	// Many portals have vanished if at least vanishedLeast, and half of the active ones, became silent
+	// within vanishedWithin. Then the network of this portal is the likely cause.
 	vanishedLeast  = 3
 	vanishedWithin = 10 * time.Minute
 	alarmEvery     = time.Hour
 )
 
-// noticeVanished queues a notice when many portals became silent at the same time. The caller
-// holds mu.
+// noticeVanished queues a notice if many portals vanished at the same time, at most one in alarmEvery.
+// The caller holds mu.
 func (p *Peers) noticeVanished(now time.Time) {
 	if now.Sub(p.alarmed) < alarmEvery {
 		return

@@ -12,18 +12,18 @@ import (
 	"agentsite/internal/record"
 )
 
-// Decided is a decision of an operator, as it is stored.
+// Decided is a decision of an operator in the form that is stored.
 type Decided struct {
 	By ident.Actor
 	// Act is the kind of decision, such as peer.deny; Subject is the portal or its address; Why is
 	// the operator's reason.
 	Act, Subject, Why string
 	Save              *Facts
-	Forget            string // a key
+	Forget            string // Facts.Key of a portal to delete; "" for none
 	Policy            *Policy
 }
 
-// Entry is a line of the log of decisions.
+// Entry is one entry of the audit log of decisions.
 type Entry struct {
 	ID                int64
 	By                string // an account's name, or "command line"
@@ -31,7 +31,7 @@ type Entry struct {
 	At                time.Time
 }
 
-// checkOperator demands the operator, or the command line on the data folder.
+// checkOperator returns a fault unless the actor is an operator or the command line with access to the data folder.
 func checkOperator(actor ident.Actor) error {
 	switch {
 	case actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin):
@@ -48,7 +48,7 @@ func noPeer(name string) error {
 	return fault.New(fault.NotFound, "No portal %.80q is known here. Name it by its id, its host or its address, or add its address.", name)
 }
 
-// List returns all portals that are known, by host.
+// List returns all known portals, ordered by host; for operators.
 func (p *Peers) List(ctx context.Context, actor ident.Actor) ([]Peer, error) {
 	if err := checkOperator(actor); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (p *Peers) List(ctx context.Context, actor ident.Actor) ([]Peer, error) {
 	return p.Portals(ctx), nil
 }
 
-// Get returns a portal by its id, host or address.
+// Get returns a portal by its id, host or address; for operators.
 func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
@@ -68,11 +68,11 @@ func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, 
 	return peer, nil
 }
 
-// addTimeout bounds how long an operator waits for the answer of an address.
+// addTimeout is how long Add waits for an address to answer.
 const addTimeout = 15 * time.Second
 
-// Add asks an address at once and returns the portal there. An address that does not answer is
-// kept and asked again; found describes the result in a sentence.
+// Add sends a handshake to an address and returns the portal there. An address that does not answer is
+// kept and asked again later; found describes the result in a sentence.
 func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (peer Peer, found string, err error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, "", err
@@ -125,7 +125,7 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 	return peer, found, nil
 }
 
-// storeDecision stores a decision and then applies it.
+// storeDecision stores a decision with its audit entry and, if that succeeds, calls apply with mu held.
 func (p *Peers) storeDecision(ctx context.Context, d Decided, apply func(now time.Time)) error {
 	if len(d.Why) > maxNote {
 		return &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.",
@@ -152,7 +152,7 @@ func (p *Peers) storeDecision(ctx context.Context, d Decided, apply func(now tim
 	return nil
 }
 
-// RuleChange is a change of a rule; nil leaves a field as it is.
+// RuleChange is a change of a rule; a nil field stays as it is.
 type RuleChange struct {
 	Stand     *string
 	Note      *string
@@ -161,8 +161,8 @@ type RuleChange struct {
 	Follow    *string
 }
 
-// checkHostName refuses a host name that does not identify a portal well enough to admit it: the portal
-// must have been seen at the host lately, because any portal can claim any host.
+// checkHostName returns a Conflict fault if an operator names a portal by a host that the portal has not
+// proved recently. Any portal can claim any host, so the operator must use the portal id then.
 func checkHostName(f *Facts, name string) error {
 	if f.isAddress() || name == f.Key() || f.isProved(clock.Now()) {
 		return nil
@@ -170,7 +170,7 @@ func checkHostName(f *Facts, name string) error {
 	return fault.New(fault.Conflict, "Nobody was seen at %s of late who could prove to be there. If you mean the portal %s, which says so, name it by that id.", HostOf(f.URL), f.ID)
 }
 
-// SetRule changes the rule for one portal. The records of a denied portal are dropped at once.
+// SetRule changes the operator's rule for one portal. If the rule denies the portal, its records are deleted at once.
 func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c RuleChange) (Peer, error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
@@ -221,7 +221,7 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 		}
 	}
 	if rule.Stand == Deny {
-		rule.Follow = "" // nothing of it is taken in any more
+		rule.Follow = "" // Statements of a denied portal are not stored, so its list cannot be followed.
 	}
 	if err := rule.checkRule(); err != nil {
 		return Peer{}, err
@@ -240,7 +240,8 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	if err != nil {
 		return Peer{}, err
 	}
-	if refollows && p.cfg.Replica != nil { // its earlier statements may have been dropped for lack of room
+	// Its earlier statements may have been dropped for lack of room, so all are read again.
+	if refollows && p.cfg.Replica != nil {
 		if err := p.readWords(ctx, true); err != nil {
 			return Peer{}, err
 		}
@@ -254,8 +255,8 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 	return peer, nil
 }
 
-// Forget drops all knowledge and records of a portal, the operator's rule included. The portal
-// comes back when it sends a request or others report it.
+// Forget deletes all facts and records of a portal, including the operator's rule. The portal becomes
+// known again when it sends a request or others report it.
 func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string) error {
 	if err := checkOperator(actor); err != nil {
 		return err
@@ -275,7 +276,7 @@ func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string)
 	return p.dropRecords(ctx, id)
 }
 
-// dropRecords drops the held records of a portal.
+// dropRecords deletes the stored records of a portal with PeersConfig.Drop, or else the Replica.
 func (p *Peers) dropRecords(ctx context.Context, id record.PortalID) error {
 	switch {
 	case id == "":
@@ -288,17 +289,18 @@ func (p *Peers) dropRecords(ctx context.Context, id record.PortalID) error {
 	return nil
 }
 
-// Policy returns the policy for all portals.
+// Policy returns the policy for all portals; for operators.
 func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
 	if err := checkOperator(actor); err != nil {
 		return Policy{}, err
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.policy, nil // its lists are replaced, never changed
+	return p.policy, nil // sharing is safe: a changed policy has new slices
 }
 
-// SetPolicy replaces the policy for all portals.
+// SetPolicy validates and stores the policy for all portals and applies it at once. why is the reason
+// for the audit log.
 func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, why string) (Policy, error) {
 	if err := checkOperator(actor); err != nil {
 		return Policy{}, err
@@ -312,15 +314,14 @@ func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, wh
 	return pol, err
 }
 
-// Mode is the admission mode, as the card of this portal announces it.
+// Mode returns the admission mode for this portal's card.
 func (p *Peers) Mode() string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.policy.Mode
 }
 
-// Decisions returns the decisions of operators, newest first, before an entry if that is not 0; at
-// most 100.
+// Decisions returns at most 100 decisions of operators, newest first, with ids below before (0: from the newest).
 func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, limit int) ([]Entry, error) {
 	if err := checkOperator(actor); err != nil {
 		return nil, err
@@ -328,11 +329,11 @@ func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, 
 	return p.store.Decisions(ctx, before, min(max(limit, 1), 100))
 }
 
-// attestLife is the validity of an operator's verdict.
+// attestLife is the validity of a published verdict; the operator has to repeat it afterwards.
 const attestLife = 180 * 24 * time.Hour
 
-// Attest publishes, signed by this portal, the operator's verdict on another portal: vouch, warn
-// or block. It travels as all records do; it can be replaced by another verdict, not revoked.
+// Attest publishes the operator's verdict on another portal (vouch, warn or block), signed by this
+// portal. It is replicated like all records; a later verdict replaces it, it cannot be revoked.
 func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, reason string) error {
 	if err := checkOperator(actor); err != nil {
 		return err
@@ -360,7 +361,7 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 		nil); err != nil {
 		return err
 	}
-	p.attesting.Lock() // or two at once would be of one version
+	p.attesting.Lock() // serialize, because two calls at once would use the same version
 	defer p.attesting.Unlock()
 	now := clock.Now()
 	_, key, until, err := p.cfg.Signer.Key(now)
@@ -378,14 +379,15 @@ func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, re
 	if err != nil {
 		return err
 	}
-	if seen.Version.Compare(body.Version()) >= 0 { // the clock went back
+	// the clock went back, so the new version would not replace the stored one
+	if seen.Version.Compare(body.Version()) >= 0 {
 		body.Epoch, body.Seq = seen.Epoch, seen.Seq+1
 	}
 	r, err := record.Sign(p.cfg.Signer.Network(), body, key)
 	if err != nil {
 		return err
 	}
-	// Once in the replica, the record is on disk before it is visible.
+	// Admit stores the record durably before it becomes visible.
 	if _, _, err := p.cfg.Gate.Admit(ctx, r.Wire, now); err != nil {
 		return err
 	}

@@ -15,15 +15,14 @@ import (
 	"agentsite/internal/record"
 )
 
-// Proof is why a portal is quarantined: two statements of it with one number.
+// Proof is the reason for a quarantine: two contradicting records of the portal with the same version.
 type Proof struct {
 	Type    record.Type
 	About   string
 	Version record.Version
-	// Mark identifies this proof: a release must name it.
+	// Mark identifies this proof. Release requires it, so that an operator releases only what they have seen.
 	Mark string
-	// A and B are the two contradicting records as indented JSON; empty for one of which only the
-	// hash was kept.
+	// A and B are the two records as indented JSON; empty for a record of which only the hash is stored.
 	A, B             string
 	HashA, HashB     string
 	WireA, WireB     string
@@ -31,7 +30,8 @@ type Proof struct {
 	Expires, ExpireB time.Time
 }
 
-// describeRecord returns the content of a record as text for people, and its hash.
+// describeRecord returns the content of a record as indented JSON, its hash and its times. A record that
+// cannot be opened is returned as it is, without hash.
 func (p *Peers) describeRecord(wire []byte) (text, hash string, issued, expires time.Time) {
 	if wire == nil {
 		return
@@ -49,13 +49,13 @@ func (p *Peers) describeRecord(wire []byte) (text, hash string, issued, expires 
 		return string(wire), "", issued, expires
 	}
 	if hash = r.Hash.String(); network == "" {
-		hash = "" // it is made of the network's name too
+		hash = "" // The hash covers the name of the network, which is unknown here.
 	}
 	return string(b), hash, clock.FromMilli(r.Issued), clock.FromMilli(r.Expires)
 }
 
-// Release ends a portal's quarantine, or its time in the penalty box. To end a quarantine the
-// operator names the proof they have seen.
+// Release ends a portal's quarantine, or its time in the penalty box. For a quarantine, mark must be
+// Proof.Mark of the current proof.
 func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why string) (Peer, error) {
 	if err := checkOperator(actor); err != nil {
 		return Peer{}, err
@@ -106,7 +106,7 @@ func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why 
 	return peer, nil
 }
 
-// Proof returns why a portal is quarantined; a NotFound fault when it is not.
+// Proof returns the reason for a portal's quarantine; a NotFound fault if it is not quarantined.
 func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proof, error) {
 	if err := checkOperator(actor); err != nil {
 		return Proof{}, err

@@ -19,93 +19,93 @@ import (
 	"agentsite/internal/record"
 )
 
-// Peers is a Registry and a Filter: it knows all portals, their state and the operators'
-// decisions, and answers from memory. Create it with NewPeers; Run keeps it current and on disk.
-// It is safe for concurrent use.
+// Peers implements Registry, Gatekeeper and Filter: it knows all portals, their state and the operators'
+// decisions, and answers from memory. Create it with NewPeers; Run must run to keep the states current
+// and stored. It is safe for concurrent use.
 type Peers struct {
 	store PeerStore
 	cfg   PeersConfig
 
 	mu      sync.RWMutex
 	policy  Policy
-	entries map[string]*entry // by Facts.Key
-	sites   map[string]int    // how many entries are of a site
-	// words are the statements of portals about others: by subject, then by author.
+	entries map[string]*entry // keyed by Facts.Key
+	sites   map[string]int    // number of entries, by site
+	// words are the statements of portals about others, by subject, then by author.
 	words map[record.PortalID]map[record.PortalID]Word
-	// wanted are portals that a visitor looked for, with the time.
+	// wanted holds the portals that visitors looked up, with the time of the lookup.
 	wanted map[record.PortalID]time.Time
-	// followed are the portals whose lists an operator follows, at most maxFollowed.
+	// followed are the ids of the portals whose lists operators follow, at most maxFollowed.
 	followed []record.PortalID
-	wordsTo  int64         // the number up to which the replica was read
-	changes  []Change      // of states, not stored yet
-	gone     []string      // keys that are not stored any more
-	changed  chan struct{} // closed at the next change
+	wordsTo  int64         // number of the last record that readWords has read from the replica
+	changes  []Change      // changes of states that are not stored yet
+	gone     []string      // keys of removed entries that are still in the store
+	changed  chan struct{} // closed and replaced at each change
 	watched  time.Time     // end of the time in which a page shows the network
 	alarmed  time.Time     // time of the last notice that many portals vanished
-	notices  []Notice      // not sent yet
-	untold   int           // that had no room there
-	liars    tally         // of portals that were proved to lie
-	crowds   tally         // of those that were let go because there were too many
+	notices  []Notice      // notices that are not sent yet
+	untold   int           // number of notices dropped because the queue was full
+	liars    tally         // notices about quarantined portals
+	crowds   tally         // notices about portals dropped for lack of room
 
 	faulted *prometheus.CounterVec // refused records and answers of portals, by reason
 
-	attesting sync.Mutex // held from the choice of a version until it is stored
+	attesting sync.Mutex // held from the choice of a version until the record is stored
 
-	turn    chan struct{}        // held to write to the store
-	suspect chan record.PortalID // may be quarantined by now
-	wake    chan struct{}        // a portal is due or a notice waits
+	turn    chan struct{}        // capacity 1: held while writing to the store
+	suspect chan record.PortalID // portals whose quarantine is to be checked in the replica
+	wake    chan struct{}        // capacity 1: wakes Run, because a portal is due or a notice waits
 }
 
-// PeersConfig holds the parts that Peers works with. A nil part switches its function off.
+// PeersConfig holds the parts that Peers works with. A nil part disables its function.
 type PeersConfig struct {
-	// Signer is the identity of this portal.
+	// Signer is this portal's identity, usually Self.
 	Signer  Signer
 	Replica Replica
-	// Gate admits the attestations of operators.
+	// Gate admits the attestations of this portal's operators.
 	Gate *record.Gate
-	// Caller asks portals how they are.
+	// Caller sends status requests to portals.
 	Caller Caller
-	// Greet does the handshake with the portal at an origin and returns its id. Learned was called
-	// with its card by then.
+	// Greet does the handshake with the portal at an origin and returns its id. It calls Learned with
+	// the portal's card before it returns.
 	Greet func(ctx context.Context, origin string) (record.PortalID, error)
-	// Drop drops the held records of a portal at once; nil for the Replica's.
+	// Drop deletes the stored records of a portal at once; nil for that of the Replica.
 	Drop func(ctx context.Context, portal record.PortalID) error
 	// Tell sends a notice to the operators.
 	Tell func(ctx context.Context, n Notice)
-	// Summing reports whether only summaries are kept of others. Then those that
-	// their heads count are the agents there are, not those that are held.
+	// Summing reports whether only summaries of other portals are kept. Then the agents that their heads
+	// count are reported, because few are stored.
 	Summing func() bool
 	// Agents returns the number of this portal's published agents.
 	Agents func() int
-	// Elsewhere returns where another program signs as this portal; nil when that is never known.
+	// Elsewhere returns the place at which another program signs as this portal, usually Self.Elsewhere.
 	Elsewhere func() (Elsewhere, bool)
-	// DHT returns this portal's place in the DHT, nil where it has none.
+	// DHT returns this portal's DHT node, nil if the DHT is off.
 	DHT func() DHT
-	// Gossip returns its place in a pool that gossips, nil where it has none.
+	// Gossip returns this portal's gossip membership, nil if gossip is off.
 	Gossip func() Gossip
-	// Most bounds the portals that are known; 0 for 20,000.
+	// Most is the number of known portals; 0 for 20,000.
 	Most int
-	// Name is the display name of this portal.
 	Name string
 	Log  *slog.Logger
 }
 
-// PeerStore keeps portals, and the operators' decisions with their reasons.
+// PeerStore stores portals and the operators' decisions with their reasons.
 type PeerStore interface {
 	Peers(ctx context.Context) ([]Facts, error)
-	// SavePeers replaces the facts of portals, deletes keys, and adds changes of states.
+	// SavePeers replaces the facts of the portals in save, deletes the keys in forget and appends
+	// changes, in one transaction.
 	SavePeers(ctx context.Context, save []Facts, forget []string, changes []Change) error
-	// PeerChanges returns the latest changes of a portal's state, newest first.
+	// PeerChanges returns the latest changes of a portal's state, newest first; key is Facts.Key.
 	PeerChanges(ctx context.Context, key string, limit int) ([]Change, error)
-	// PeerPolicy returns the policy, false when none was ever set.
+	// PeerPolicy returns the stored policy; false if none was ever stored.
 	PeerPolicy(ctx context.Context) (Policy, bool, error)
-	// DecidePeers stores a decision of an operator together with its entry in the log of decisions.
+	// DecidePeers stores a decision of an operator with its audit entry in one transaction.
 	DecidePeers(ctx context.Context, d Decided) error
-	// Decisions returns entries of that log about the federation, newest first, those before an id if that is not 0.
+	// Decisions returns audit entries about the federation, newest first, with ids below before (0: from the newest).
 	Decisions(ctx context.Context, before int64, limit int) ([]Entry, error)
 }
 
-// Change is a state that a portal came into.
+// Change is one change of a portal's state: State is the new one.
 type Change struct {
 	Key    string
 	State  State
@@ -114,28 +114,29 @@ type Change struct {
 }
 
 const (
-	// maxPeers bounds the portals that are known.
+	// maxPeers is the default number of known portals.
 	maxPeers = 20_000
-	// maxAddresses bounds the addresses that have not answered, and the addresses that one portal
-	// reported.
+	// maxAddresses is the number of known addresses that have not answered, maxAddressesFrom how many of
+	// them one portal can report.
 	maxAddresses     = 1_000
 	maxAddressesFrom = 100
-	// addressLife is how long one is kept that does not answer.
+	// addressLife is how long a reported address is kept that never answers.
 	addressLife = 24 * time.Hour
 	saveEvery   = 5 * time.Second
-	// saveSeenEvery is for portals with a new last sight and no other change. After a crash the last sight is older.
+	// saveSeenEvery is the interval of saving entries with only a new LastSeen, which would otherwise be
+	// written all the time. After a crash LastSeen is older.
 	saveSeenEvery = time.Minute
-	// reviewShare spreads the reviews of states that change with time, such as at the expiry of a
-	// head: up to twenty portals are reviewed every second, more than that less often.
+	// reviewShare spreads the reviews of states that change with time (expiry of a head): one review of
+	// all portals takes this much time for each portal, at most maxReview.
 	reviewShare = 50 * time.Millisecond
 	maxReview   = 10 * time.Second
-	readEvery   = 10 * time.Second // new statements of others
-	// readAllEvery is the interval of reading all statements: those signed with a key that its
-	// portal no longer lists are gone from the replica, and are then removed here.
+	readEvery   = 10 * time.Second // interval of reading new statements of other portals
+	// readAllEvery is the interval of reading all statements again: the replica deletes those whose
+	// signing key is no longer listed, and they must be removed here too.
 	readAllEvery = 10 * time.Minute
 )
 
-// NewPeers returns the service with the content of the store.
+// NewPeers returns Peers with the content of the store and the replica.
 func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -182,13 +183,14 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 		}
 	}
 	p.updateFollowed()
-	for _, e := range p.entries { // when all pinned ones are there
+	// after all pinned portals are loaded, because decisions count their vouching
+	for _, e := range p.entries {
 		e.state, e.reason = p.stateOf(e, now)
 	}
 	return p, nil
 }
 
-// selfID is this portal's id, empty when it has none.
+// selfID returns this portal's id, empty without a Signer.
 func (p *Peers) selfID() record.PortalID {
 	if p.cfg.Signer == nil {
 		return ""
@@ -196,7 +198,7 @@ func (p *Peers) selfID() record.PortalID {
 	return p.cfg.Signer.ID()
 }
 
-// stateOf says how a portal is doing, and why. The caller holds mu.
+// stateOf returns the state of the portal of e and the reason. The caller holds mu.
 func (p *Peers) stateOf(e *entry, now time.Time) (State, string) {
 	if d := p.decideLocked(&e.Facts, "", now); d.State != Active {
 		return d.State, d.Reason
@@ -204,14 +206,14 @@ func (p *Peers) stateOf(e *entry, now time.Time) (State, string) {
 	return e.healthState(now)
 }
 
-// markDirty notes that an entry changed; the caller holds mu.
+// markDirty marks an entry to be saved and updates its state; the caller holds mu.
 func (p *Peers) markDirty(e *entry, now time.Time) {
 	e.dirty = true
 	p.updateState(e, now)
 }
 
-// updateState computes the state of a portal, and queues a notice when it changed. The caller holds
-// mu.
+// updateState recomputes the state of a portal; a change is recorded, queued as a notice if needed, and
+// wakes readers. The caller holds mu.
 func (p *Peers) updateState(e *entry, now time.Time) {
 	state, reason := p.stateOf(e, now)
 	if state == e.state && reason == e.reason {
@@ -224,7 +226,8 @@ func (p *Peers) updateState(e *entry, now time.Time) {
 			e.mute = now
 		}
 		p.changes = append(p.changes, Change{e.Key(), state, reason, now})
-		if extra := len(p.changes) - maxPeers; extra > 0 { // the store is away: the newest matter
+		// If the store fails for long, the oldest changes are dropped.
+		if extra := len(p.changes) - maxPeers; extra > 0 {
 			p.changes = p.changes[extra:]
 		}
 		p.noticeState(e, was)
@@ -232,22 +235,21 @@ func (p *Peers) updateState(e *entry, now time.Time) {
 	p.wakeReaders()
 }
 
-// wakeReaders wakes the readers that wait for Changed; the caller holds mu.
+// wakeReaders closes the channel that Changed returned; the caller holds mu.
 func (p *Peers) wakeReaders() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// Changed returns a channel that is closed at the next change of a state or a decision. The reader
-// then reads again the values it needs.
+// Changed returns a channel that is closed at the next change of a state or a decision. The reader must
+// get the channel before it reads the values, to miss no change.
 func (p *Peers) Changed() <-chan struct{} {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.changed
 }
 
-// reviewState computes all states again, because time passed or an operator decided. The caller
-// holds mu.
+// reviewState recomputes all states, because time passed or an operator decided. The caller holds mu.
 func (p *Peers) reviewState(now time.Time) {
 	for _, e := range p.entries {
 		if state, reason := p.stateOf(e, now); state != e.state || reason != e.reason {
@@ -258,7 +260,7 @@ func (p *Peers) reviewState(now time.Time) {
 	p.noticeTallies(now)
 }
 
-// viewPeer is an entry as others see it; the caller holds mu.
+// viewPeer returns an entry as a Peer; the caller holds mu.
 func (p *Peers) viewPeer(e *entry, now time.Time) Peer {
 	f := &e.Facts
 	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version,
@@ -292,8 +294,8 @@ func (p *Peers) Portals(context.Context) []Peer {
 	return out
 }
 
-// Portal returns a portal by its id, its host or its address, and whether it is known. Of several
-// that claim one host it is the one that proved its claim last.
+// Portal returns a portal by its id, host or address; false if it is unknown. Of several that claim one
+// host, it is the one that proved its claim last.
 func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -304,7 +306,7 @@ func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
 	return p.viewPeer(e, clock.Now()), true
 }
 
-// findEntry is Portal; the caller holds mu.
+// findEntry is Portal for entries; the caller holds mu.
 func (p *Peers) findEntry(name string) (found *entry) {
 	if e := p.entries[name]; e != nil {
 		return e
@@ -317,9 +319,8 @@ func (p *Peers) findEntry(name string) (found *entry) {
 	return found
 }
 
-// isBetterMatch reports whether a rather than b is the entry that a host name stands for: the one that
-// proved last to be there, then an address as it was given, then the one of the unproved claims
-// that is known for longest.
+// isBetterMatch reports whether a, rather than b, is the entry that a host name refers to: the one with
+// the newest proof, else an address, else the one known for the longest time.
 func isBetterMatch(a, b *entry) bool {
 	switch {
 	case !a.Proved.Equal(b.Proved):
@@ -332,14 +333,14 @@ func isBetterMatch(a, b *entry) bool {
 	return a.Key() < b.Key()
 }
 
-// runEvery is the interval at which Run looks for work that is due, runEveryAlone the one while no portal
-// is known, so that an idle portal seldom wakes the processor.
+// runEvery is the interval in which Run checks for due work, runEveryAlone that while no portal is known, so that
+// an idle portal seldom wakes the processor.
 const (
 	runEvery      = time.Second
 	runEveryAlone = 10 * time.Second
 )
 
-// Run keeps the states current and on disk until ctx ends, then saves a last time.
+// Run sends status requests, keeps the states current and saves them until ctx ends, then saves a last time.
 func (p *Peers) Run(ctx context.Context) error {
 	asks := newAsks(p)
 	defer asks.waitAll()
@@ -400,9 +401,9 @@ func (p *Peers) Run(ctx context.Context) error {
 	}
 }
 
-// restoreUnsaved takes in portals whose records are held but that are not known, because the process was
-// killed before it saved them. No other portal would report them again, as this portal announces
-// that it has their heads.
+// restoreUnsaved adds entries for portals whose heads are in the replica but that are not in the store,
+// because the process was killed before it saved them. No other portal would report them again, because
+// this portal announces their heads as known.
 func (p *Peers) restoreUnsaved(ctx context.Context) error {
 	if p.cfg.Signer == nil {
 		return nil
@@ -439,7 +440,7 @@ func (p *Peers) restoreUnsaved(ctx context.Context) error {
 	return nil
 }
 
-// saveChanges stores the changes, and portals that were only seen when that is due.
+// saveChanges stores dirty entries and recorded changes; with all, also entries with only a new LastSeen.
 func (p *Peers) saveChanges(ctx context.Context, all bool) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -463,7 +464,7 @@ func (p *Peers) saveChanges(ctx context.Context, all bool) error {
 		return nil
 	}
 	err := p.store.SavePeers(ctx, rows, gone, changes)
-	if err != nil { // again next time
+	if err != nil { // keep everything for the next attempt
 		p.mu.Lock()
 		for _, e := range list {
 			e.dirty = true
@@ -475,7 +476,7 @@ func (p *Peers) saveChanges(ctx context.Context, all bool) error {
 	return nil
 }
 
-// sweepExpired forgets addresses that never answered.
+// sweepExpired removes reported addresses that have not answered within addressLife.
 func (p *Peers) sweepExpired() {
 	now := clock.Now()
 	p.mu.Lock()
@@ -487,15 +488,14 @@ func (p *Peers) sweepExpired() {
 	}
 }
 
-// dropEntry forgets an entry; the caller holds mu.
+// dropEntry removes an entry here and, with the next save, from the store; the caller holds mu.
 func (p *Peers) dropEntry(key string) {
 	p.removeEntry(key)
 	p.gone = append(p.gone, key)
 	p.wakeReaders()
 }
 
-// removeEntry is drop without a change of the store, for entries that the store deletes itself; the
-// caller holds mu.
+// removeEntry is dropEntry for entries that the store has deleted itself; the caller holds mu.
 func (p *Peers) removeEntry(key string) {
 	if e := p.entries[key]; e != nil {
 		p.removePlace(e)
@@ -503,7 +503,7 @@ func (p *Peers) removeEntry(key string) {
 	}
 }
 
-// formatCount formats a number with its noun.
+// formatCount formats a number with its noun, singular or plural.
 func formatCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

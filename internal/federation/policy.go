@@ -10,92 +10,89 @@ import (
 	"agentsite/internal/record"
 )
 
-// Policy holds the operator's decisions for all portals. Rules are the exceptions for single
-// portals. Its JSON is the format of the API and the database.
+// Policy holds the operator's decisions for all portals; a Rule is the exception for one. Its JSON form
+// is used by the API and the database.
 type Policy struct {
-	// Mode is the admission mode: one of the Modes.
+	// Mode is the admission mode: one of Modes.
 	Mode string `json:"mode"`
-	// Vouchers is how many pinned portals must vouch for one in ModeVouched.
+	// Vouchers is how many pinned portals must vouch for a portal in ModeVouched.
 	Vouchers int `json:"vouchers"`
 	// Service is ServiceOn, ServiceReadOnly or ServiceOff.
 	Service string `json:"service"`
-	// AllowDomains and DenyDomains are of the origins of portals, each with
-	// all domains below it. Where both fit, the longer one counts.
+	// AllowDomains and DenyDomains are domains of portal origins, including all subdomains. If both
+	// match, the longer entry counts.
 	AllowDomains []string `json:"allow_domains"`
 	DenyDomains  []string `json:"deny_domains"`
-	// DenyKeys are ids of operational keys that were stolen, or of whoever
-	// must not speak again whatever portal lists the key.
+	// DenyKeys are ids of operational keys that are refused whichever portal lists them, for example stolen keys.
 	DenyKeys []record.KeyID `json:"deny_keys"`
-	// AllowNets and DenyNets are networks that ask, or that origins lead to.
-	// Where both fit, the smaller one counts.
+	// AllowNets and DenyNets are networks of requesters and of the targets of origins. If both match,
+	// the smaller network counts.
 	AllowNets []netip.Prefix `json:"allow_networks"`
 	DenyNets  []netip.Prefix `json:"deny_networks"`
-	// The quotas of one portal: agents and bytes held here, and the average rate of its requests
-	// that are answered, per second.
+	// The quotas of one portal: its agents and bytes stored here, and the average number of its requests
+	// that are answered in a second.
 	MaxAgents int   `json:"max_agents"`
 	MaxBytes  int64 `json:"max_bytes"`
 	PerSecond int   `json:"requests_per_second"`
-	// CallsIn and CallsOut are whether agents may be used across the border.
+	// CallsIn and CallsOut allow calls of local agents by other portals, and calls of agents on other
+	// portals from here.
 	CallsIn  bool   `json:"calls_in"`
 	CallsOut bool   `json:"calls_out"`
 	Export   Export `json:"export"`
 	Import   Import `json:"import"`
 }
 
-// The modes of a Policy.
+// The values of Policy.Mode.
 const (
-	ModeOpen      = "open"      // whoever is not denied
-	ModeVouched   = "vouched"   // portals with enough vouching pinned portals
+	ModeOpen      = "open"      // every portal that is not denied
+	ModeVouched   = "vouched"   // portals for which enough pinned portals vouch
 	ModeAllowlist = "allowlist" // portals with a rule or an allowed domain
-	ModeClosed    = "closed"    // no portal, whatever the rules are
+	ModeClosed    = "closed"    // no portal, even with an allow rule
 )
 
-// Modes returns the modes, from open to closed.
+// Modes returns the admission modes, from open to closed.
 func Modes() []string { return []string{ModeOpen, ModeVouched, ModeAllowlist, ModeClosed} }
 
-// The services of this portal for others.
+// The values of Policy.Service: what this portal does for others.
 const (
 	ServiceOn = "on"
-	// ServiceReadOnly: the portal answers and shows its records, takes in nothing new and allows
-	// no calls across the border.
+	// ServiceReadOnly: the portal answers requests for records, but takes in no new ones and allows no
+	// calls in either direction.
 	ServiceReadOnly = "read-only"
-	// ServiceOff: it is being worked on, and neither answers nor asks.
+	// ServiceOff: maintenance; the portal neither answers nor sends requests.
 	ServiceOff = "maintenance"
 )
 
-// Export selects the published agents of this portal. Owners choose by giving an agent a tag that
-// is in one of the lists.
+// Export selects which agents of this portal are published to others. Owners take part by the tags of their agents.
 type Export struct {
-	// The value is ExportAll, ExportTagged or ExportNone.
+	// What is ExportAll, ExportTagged or ExportNone.
 	What string `json:"what"`
-	// Tags are those of which an agent needs one, for ExportTagged.
+	// Tags: with ExportTagged, an agent needs one of them.
 	Tags []string `json:"tags"`
-	// Except are tags that keep an agent here, whatever else holds.
+	// Except: an agent with one of these tags is never published.
 	Except []string `json:"except"`
-	// Languages, when there are any, are those of which an agent that names
-	// its languages needs one.
+	// Languages: an agent that names its languages needs one of these; empty for no condition.
 	Languages []string `json:"languages"`
 }
 
-// The values of an Export.
+// The values of Export.What: all public agents, those with one of the tags, or none.
 const (
 	ExportAll    = "all"
 	ExportTagged = "tagged"
 	ExportNone   = "none"
 )
 
-// Import is which agents of other portals are shown. Empty lists leave nothing
-// out.
+// Import selects which agents of other portals are shown here. An empty list is no condition.
 type Import struct {
-	// Protocols are those of endpoints, such as a2a.
+	// Protocols are protocols of endpoints, such as a2a; an agent needs one of them.
 	Protocols []string `json:"protocols"`
-	// Tags are of capabilities and skills; Except lists the unwanted ones.
+	// Tags are compared with capabilities and tags of skills: an agent needs one of Tags and none of Except.
 	Tags      []string `json:"tags"`
 	Except    []string `json:"except"`
 	Languages []string `json:"languages"`
 }
 
-// Defaults and the most that may be set.
+// The defaults of the quotas and the greatest values that can be set.
 const (
 	defaultMaxAgents = 50_000
 	defaultMaxBytes  = 128 << 20
@@ -103,11 +100,11 @@ const (
 	maxAgentsOfOne   = 10_000_000
 	maxBytesOfOne    = 64 << 30
 	maxPerSecond     = 100_000
-	maxListed        = 1_000 // entries of each list
+	maxListed        = 1_000 // entries in each list of a policy
 	maxVouchers      = 100
 )
 
-// DefaultPolicy admits all portals and publishes all public agents.
+// DefaultPolicy returns the policy of a new portal: all portals are admitted, and all public agents are published.
 func DefaultPolicy() Policy {
 	return Policy{Mode: ModeOpen, Vouchers: 2, Service: ServiceOn, MaxAgents: defaultMaxAgents,
 		MaxBytes: defaultMaxBytes, PerSecond: defaultPerSecond,
@@ -120,7 +117,8 @@ var (
 	tagForm    = regexp.MustCompile(`^[^\s,]{1,64}$`)
 )
 
-// normalize returns the policy with sorted lower-case lists, or an error for an invalid policy.
+// normalize returns the policy with sorted, lower-case lists without duplicates; an Invalid fault for an
+// invalid policy.
 func (p Policy) normalize() (Policy, error) {
 	var c fault.Check
 	c.Field(slices.Contains(Modes(), p.Mode), "mode", "use open, vouched, allowlist or closed")
@@ -176,7 +174,7 @@ func (p Policy) normalize() (Policy, error) {
 	return p, c.Err()
 }
 
-// tidyList returns a list in lower case, in order, each once, never nil.
+// tidyList returns the list in lower case, sorted, without duplicates, never nil.
 func tidyList(list []string) []string {
 	out := make([]string, 0, len(list))
 	for _, s := range list {
@@ -188,7 +186,7 @@ func tidyList(list []string) []string {
 	return slices.Compact(out)
 }
 
-// ParseNets reads networks and single addresses as people write them.
+// ParseNets parses networks and single addresses in text form; an Invalid fault names the first invalid one.
 func ParseNets(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -208,8 +206,8 @@ func ParseNets(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// matchDomain looks a host up in the lists: it returns the longest entry that equals the host or a
-// parent domain, and whether the entry allows.
+// matchDomain returns the longest entry of the domain lists that equals the host or a parent domain, ""
+// if none does, and whether it is in AllowDomains.
 func (p *Policy) matchDomain(host string) (entry string, allows bool) {
 	for d := host; d != ""; {
 		if slices.Contains(p.DenyDomains, d) {
@@ -223,7 +221,7 @@ func (p *Policy) matchDomain(host string) (entry string, allows bool) {
 	return "", false
 }
 
-// deniesAddr returns the network that keeps an address out, if one does.
+// deniesAddr returns the network of DenyNets that denies an address; false if the address is allowed.
 func (p *Policy) deniesAddr(a netip.Addr) (netip.Prefix, bool) {
 	a = a.Unmap().WithZone("")
 	deny, allow := smallestPrefix(p.DenyNets, a), smallestPrefix(p.AllowNets, a)
@@ -239,7 +237,7 @@ func smallestPrefix(list []netip.Prefix, a netip.Addr) (found netip.Prefix) {
 	return found
 }
 
-// exportsAgent is Filter.Exports.
+// exportsAgent implements Filter.Exports for this policy.
 func (p *Policy) exportsAgent(tags, languages []string) bool {
 	if p.Export.What == ExportNone || haveCommon(p.Export.Except, tags) || p.Export.What == ExportTagged &&
 		!haveCommon(p.Export.Tags, tags) {
@@ -248,7 +246,7 @@ func (p *Policy) exportsAgent(tags, languages []string) bool {
 	return len(p.Export.Languages) == 0 || len(languages) == 0 || haveCommon(p.Export.Languages, languages)
 }
 
-// importsAgent is Filter.Imports.
+// importsAgent implements Filter.Imports for this policy.
 func (p *Policy) importsAgent(a *record.Agent) bool {
 	in := &p.Import
 	if len(in.Protocols)+len(in.Tags)+len(in.Except)+len(in.Languages) == 0 {
@@ -267,14 +265,14 @@ func (p *Policy) importsAgent(a *record.Agent) bool {
 		(len(in.Languages) == 0 || len(a.Languages) == 0 || haveCommon(in.Languages, a.Languages))
 }
 
-// haveCommon reports whether has, in any case, holds one of list, which is in
-// lower case.
+// haveCommon reports whether has and list have an entry in common; list is in lower case, the case of
+// has does not matter.
 func haveCommon(list, has []string) bool {
 	return len(list) > 0 && slices.ContainsFunc(has,
 		func(s string) bool { return slices.Contains(list, strings.ToLower(s)) })
 }
 
-// Filled returns the policy without lists that are nil, as JSON has it.
+// Filled returns the policy with empty instead of nil lists, so that JSON has [] instead of null.
 func (p Policy) Filled() Policy {
 	if out, err := p.normalize(); err == nil {
 		return out

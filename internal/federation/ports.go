@@ -11,92 +11,80 @@ import (
 	"agentsite/internal/record"
 )
 
-// Replica keeps the signed records of portals, those of this portal included, in their wire form.
-// It is a database of its own, so that a first sync does not delay other writes. Its loss costs a
-// sync and a new epoch: a portal begins one when it holds no head of its own. It is the memory of
-// a record.Gate. Its methods are safe for concurrent use; yield may keep the values that it gets.
+// Replica stores the signed records of all portals, including this one, in wire form. It is a database of its own, so
+// that a first sync does not delay other writes. If it is lost, the records are pulled again and this portal starts a
+// new epoch, because a portal without a stored head of its own does so. It implements record.Memory for a Gate. It is
+// safe for concurrent use; yield functions may keep the values they get.
 type Replica interface {
 	record.Memory
 	record.Bulk
-	// Card and Head return the current one of a portal as it travels, nil when
-	// none is held.
+	// Card and Head return the current card and head of a portal in wire form, nil if there is none.
 	Card(ctx context.Context, portal record.PortalID) ([]byte, error)
 	Head(ctx context.Context, portal record.PortalID) ([]byte, error)
-	// Heads returns the version of each newest head that is held, with its
-	// times, the portal's own included, in order of portal.
+	// Heads returns a row for the newest stored head of each portal, including this one, ordered by portal.
 	Heads(ctx context.Context) ([]HeadRow, error)
-	// Log returns agents' records of a portal, tombstones included, in order of
-	// seq, those after a seq of the epoch of its newest head: at most limit,
-	// and no more than maxBytes unless it is one. Records that came before the
-	// head that covers them are among them.
+	// Log returns agent records of a portal, including tombstones, ordered by seq: those with a greater
+	// seq than after in the epoch of the portal's newest head, at most limit records and maxBytes bytes,
+	// but at least one. Records that no head covers yet are included.
 	Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error)
-	// Leaves calls yield with key and hash of each agent of a portal that is
-	// held and not deleted, in order of key, until yield returns false. It sees
-	// one moment of the database; yield must not ask the Replica anything and
-	// should not take long.
+	// Leaves calls yield with key and hash of each stored agent of a portal that is not deleted, ordered
+	// by key, until yield returns false. It reads one snapshot of the database; yield must not call the
+	// Replica and should be fast.
 	Leaves(ctx context.Context, portal record.PortalID, yield func(key, hash record.Hash) bool) error
-	// Agent returns the record of an agent by its key, nil when none is held;
-	// it may be a tombstone.
+	// Agent returns the record of an agent by its key, possibly a tombstone; nil if there is none.
 	Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
-	// Agents calls yield with the records of all agents of a portal that are not deleted, of all
-	// portals for "", until yield returns false. Records that are stored during the call may be
-	// included or not; yield may be slow.
+	// Agents calls yield with the records of all agents of a portal ("" for all portals) that are not deleted, until
+	// yield returns false. Records stored during the call may be missing; yield may be slow.
 	Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error
-	// Complete notes, in one write, that all that is held of a portal's agents
-	// adds up to its head of a version and hash, and where its sync stands: from
-	// now on these records are covered. It returns the turn that ends with it,
-	// see Covered. Not ok, it changes nothing: the Position is not was, so some of
-	// it was let go meanwhile, or that head is not one that is held.
+	// Complete records, in one transaction, that the stored agents of a portal are exactly those that
+	// the head with version at and the given hash covers, and sets the sync position to at. From then on
+	// Covered includes them. It returns the turn that ends with this call. If ok is false, nothing was
+	// changed: the position is not was (records were dropped meanwhile), or that head is not stored.
 	Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
 		head Whole) (turn int64, ok bool, err error)
-	// Whole returns the newest head passed to Complete, zero when some of the records it covers
-	// were dropped since, and the turn that has not ended.
+	// Whole returns the newest head passed to Complete, zero if records that it covers were dropped
+	// since, and the number of the current turn.
 	Whole(ctx context.Context, portal record.PortalID) (head Whole, turn int64, err error)
-	// Covered calls yield with the agents' records of a portal that a head
-	// covers and that were kept in a turn or later, until yield returns false:
-	// with all that are not deleted from turn 0, with tombstones too from a later
-	// one. Those that wait for a head are not among them; those that they will
-	// replace are until then, tombstones not. One that is replaced meanwhile may
-	// come twice. yield may take its time.
+	// Covered calls yield with the covered agent records of a portal that were stored in the given turn
+	// or later, until yield returns false. A turn is the time between two calls of Complete for the
+	// portal. Turn 0 gives all agents that are not deleted; a later turn includes tombstones. A record
+	// that waits for its head is left out, and the one it will replace is given instead, unless that is
+	// a tombstone. A record that is replaced during the call may be given twice. yield may be slow.
 	Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error
-	// CoveredAgent is Agent limited to records that a head covers.
+	// CoveredAgent is Agent for records that a head covers; others are treated as missing.
 	CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
-	// Holding returns the number of held agents of a portal, without tombstones, and the bytes of
-	// all its records here, including tombstones and the versions that must be remembered, because
-	// quotas of bytes bound these too. For "" it counts all portals.
+	// Holding returns the number of stored agents of a portal ("" for all portals) without tombstones, and the bytes
+	// of all its records, including tombstones and remembered versions, because the quota of bytes limits these too.
 	Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error)
-	// Drop deletes the agents of a portal and all its other records except card and head. The
-	// versions are remembered as before, and the same records are taken in again when they come.
-	// Its Position is zero then.
+	// Drop deletes the agents and all other records of a portal except card and head. Their versions
+	// stay remembered, and the same records can be stored again. The sync position becomes zero.
 	Drop(ctx context.Context, portal record.PortalID) error
-	// LetGo deletes some agents of a portal as Drop does, at most a given number, tombstones among
-	// them, and none of its other records. Done means that none is left.
+	// LetGo deletes at most most agents of a portal, including tombstones, as Drop does; other records
+	// stay. done is true if no agent is left.
 	LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error)
-	// Omit deletes agents of a portal that its head does not cover, as Drop does.
+	// Omit deletes the given agents of a portal, which its head does not cover, as Drop does.
 	Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error
-	// Position is the progress of a portal's sync: the seq up to which the log of an epoch was
-	// taken in. It survives restarts, and is zero again when records before it had to be dropped.
+	// Position returns the progress of a portal's sync: the epoch and the seq up to which its log is
+	// stored. It survives restarts, and is zero after earlier records were dropped.
 	Position(ctx context.Context, portal record.PortalID) (record.Version, error)
 	SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error
-	// Others returns records that are no card, head or agent (attestations,
-	// fork proofs, summaries), newest received last, those received after a
-	// number; each with its number, which grows for ever.
+	// Others returns records that are neither card, head nor agent (attestations, fork proofs,
+	// summaries) with an arrival number greater than after, in that order. Arrival numbers never repeat.
 	Others(ctx context.Context, types []record.Type, after int64, limit int) ([]Numbered, error)
-	// Quarantined returns the conflict a portal is quarantined for, or nil.
-	// Convicted returns all that are, in any order.
-	// Release ends its quarantine, which only an operator may; from then on
-	// that conflict counts no more, another one does.
+	// Quarantined returns the conflict for which a portal is quarantined, or nil; Convicted returns all
+	// quarantined portals in any order. Release ends a quarantine on behalf of an operator; the same
+	// conflict has no effect afterwards, but another one has.
 	Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error)
 	Convicted(ctx context.Context) ([]record.PortalID, error)
 	Release(ctx context.Context, portal record.PortalID) error
-	// Sweep deletes expired data as of now.
+	// Sweep deletes data that has expired at now.
 	Sweep(ctx context.Context, now time.Time) error
 }
 
 // Keeping is the argument of record.Memory.Keep.
 type Keeping = record.Keeping
 
-// HeadRow is a head as a vector of heads has it.
+// HeadRow is the stored head of one portal as a vector of heads needs it.
 type HeadRow struct {
 	Portal record.PortalID
 	record.Version
@@ -104,53 +92,52 @@ type HeadRow struct {
 	Count           int64
 }
 
-// Numbered is a record as it travels, with the number of its arrival.
+// Numbered is a record in wire form with its arrival number.
 type Numbered struct {
 	Number int64
 	Wire   []byte
 }
 
-// Whole is a head up to which a portal's log is held.
+// Whole is the head up to which a portal's log is completely stored.
 type Whole struct {
 	record.Version
 	Hash record.Hash
 }
 
-// Signer speaks for this portal: see Self.
+// Signer signs for this portal; Self implements it.
 type Signer interface {
 	ID() record.PortalID
-	// Network is the name in everything signed.
+	// Network is the name of the network, which every signature covers.
 	Network() string
-	// Origin is where the portal is.
+	// Origin is this portal's address.
 	Origin() string
-	// Card returns the portal's current card as it travels.
+	// Card returns the portal's current card in wire form; nil if there is none.
 	Card() []byte
-	// Key returns the operational key to sign with now.
+	// Key returns the operational key to sign with at now, and the end of its validity.
 	Key(now time.Time) (id record.KeyID, key ed25519.PrivateKey, until time.Time, err error)
 }
 
-// Caller asks other portals. Every request is signed; see docs/design/peering.md.
+// Caller sends signed requests to other portals; see docs/design/peering.md.
 type Caller interface {
-	// Do sends a request to the portal at an origin: method, path with query below the origin, and
-	// body, nil for none. It returns the answer of any status with at most limit bytes of body; an
-	// error means there was none. A portal id that is not empty must match: if the card at that
-	// origin is of another portal, nothing is sent.
+	// Do sends a request to the portal at an origin. path is relative to the origin and includes the query; body may
+	// be nil. It returns the answer of any status, with at most limit bytes of body; an error means that there was no
+	// answer. If portal is not empty and the card at the origin belongs to another portal, nothing is sent.
 	Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte,
 		limit int64) (*Answer, error)
 }
 
-// Answer is the response of a portal.
+// Answer is the response of a portal to Caller.Do.
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   []byte // decompressed
+	Body   []byte // body after decompression
 	Took   time.Duration
 }
 
-// maxRetryAfter bounds the wait that another portal may ask for.
+// maxRetryAfter is the longest wait that another portal can ask for.
 const maxRetryAfter = 10 * time.Minute
 
-// RetryAfter returns the wait that the portal asks for, 0 if it names none.
+// RetryAfter returns the wait that the answer asks for, at most maxRetryAfter; 0 if it names none.
 func (a *Answer) RetryAfter() time.Duration {
 	n, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	if err != nil || n <= 0 {
@@ -159,76 +146,74 @@ func (a *Answer) RetryAfter() time.Duration {
 	return min(time.Duration(n)*time.Second, maxRetryAfter)
 }
 
-// Gatekeeper decides which portals are admitted. All paths across the border ask it: requests,
-// records, display, forwarding, calls. Its answers are cheap and never block, so callers do not
-// cache them. Peers implements it.
+// Gatekeeper decides which portals are admitted. All traffic between portals depends on it: requests,
+// records, display, forwarding and calls. It answers from memory and never blocks, so callers do not
+// cache the result. Peers implements it.
 type Gatekeeper interface {
-	// Decide returns the decision for a portal at present. An unknown portal is decided by the
-	// origin, which may be empty too.
+	// Decide returns the current decision for a portal. An unknown portal is judged by its origin, which
+	// may be empty.
 	Decide(ctx context.Context, portal record.PortalID, origin string) Decision
-	// DecideAddr decides on a network address: of a requester, before anything is verified, and of
-	// the target of an origin's name. Reason is empty when it is allowed.
+	// DecideAddr decides on a network address: that of a requester, before anything is verified, or the
+	// target of an origin's host. reason is empty if the address is allowed.
 	DecideAddr(addr netip.Addr) (reason string)
-	// DecideKey says the same of a key that signed a request or a record.
+	// DecideKey decides on a key that signed a request or a record. reason is empty if the key is allowed.
 	DecideKey(key record.KeyID) (reason string)
 }
 
-// Decision is the result of an operator's rules and the policy for a portal.
+// Decision is the result of the operator's rules and the policy for one portal.
 type Decision struct {
-	// In: its requests are answered. Show: its held records are found, shown and forwarded. Take:
-	// new records of it are taken in. Call: its callers may use agents here. Out: people here may
-	// use agents there.
+	// In: its requests are answered. Show: its stored records are searched, shown and forwarded. Take: its new
+	// records are stored. Call: its people may call agents here. Out: people here may call its agents.
 	In, Show, Take, Call, Out bool
-	// Keep: it is denied only for a time, so its held records stay.
+	// Keep: it is denied only temporarily, so its stored records are kept.
 	Keep bool
-	// Follow: an operator allowed or pinned it, so all its agents are kept where
-	// of others only summaries are.
+	// Follow: an operator allowed or pinned it, so all its agents are stored even if only summaries of others are.
 	Follow bool
-	// Unproved: it was not seen at its origin of late. Limits are a tenth.
+	// Unproved: its domain was not recently seen to serve its card. Its limits are a tenth of the usual ones.
 	Unproved bool
-	// State is Active, or the state that keeps it out: Pending, Denied or Quarantined. The reason
-	// on the wire for a refusal is its name.
+	// State is Active, or the state that excludes the portal: Pending, Denied or Quarantined. The name
+	// of the state is the reason code of refusals.
 	State State
-	// Reason explains a refusal in a sentence, for people.
+	// Reason explains a refusal to people in a sentence.
 	Reason string
-	// Quotas: agents and bytes held here, and the average rate of its requests that are answered,
-	// per second.
+	// The quotas: its agents and bytes stored here, and the average number of its requests answered in a second.
 	MaxAgents int
 	MaxBytes  int64
 	PerSecond int
 }
 
-// Filter selects the agents that cross the border. It changes only which records are published and
-// shown, never which are kept: a portal's head covers all of its agents.
+// Filter selects the agents that are exchanged with other portals. It affects only which records are
+// published and shown, never which are stored: a portal's head covers all of its agents.
 type Filter interface {
-	// Exports says whether an agent of this portal is published.
+	// Exports reports whether an agent of this portal with these tags and languages is published.
 	Exports(tags, languages []string) bool
-	// Imports says whether an agent of another portal is shown here.
+	// Imports reports whether an agent of another portal is shown here.
 	Imports(a *record.Agent) bool
 }
 
-// Registry keeps the states of portals. Its reports are cheap, never fail and never block; unknown
-// portals are ignored.
+// Registry keeps the states of portals. Its methods are cheap, never fail and never block; reports about
+// unknown portals are ignored.
 type Registry interface {
 	Gatekeeper
-	// Heard reports an address where a portal may be, and its source ("" for the operator). It is
-	// asked when it is due, if at all.
+	// Heard reports an address at which a portal may be, and the portal that named it ("" for an
+	// operator). The address is asked later, if the limits allow.
 	Heard(origin string, from record.PortalID)
-	// Learned reports a card that was admitted, and whether its domain was seen to serve it.
+	// Learned reports an admitted card; proved is true if the portal's domain was seen to serve it.
 	Learned(card *record.Card, proved bool)
-	// Seen reports that a portal answered, or sent a request with a valid signature (took 0).
+	// Seen reports that a portal answered a request, which took the given time, or sent a validly signed
+	// request (took 0).
 	Seen(portal record.PortalID, took time.Duration)
-	// Barred reports that a portal refuses all requests of this one, with the reason and its text;
-	// without a reason, that it does not refuse.
+	// Barred reports that a portal refuses all requests of this one, with its reason and explanation; an
+	// empty reason reports that it does not refuse.
 	Barred(portal record.PortalID, why Reason, words string)
-	// Failed reports that a portal did not answer, with the error.
+	// Failed reports that a request to a portal got no answer, with the error.
 	Failed(portal record.PortalID, err error)
-	// Fault reports that a record or answer of a portal had to be refused; the reason is one of
-	// record.Reason or of docs/design/peering.md.
+	// Fault reports that a record or answer of a portal was refused; reason is a record.Reason or one of
+	// docs/design/peering.md.
 	Fault(portal record.PortalID, reason string)
-	// Synced reports the state of a portal's log here: how many of its agents are held, of how
-	// many, and since when a newer head waits (zero: none does).
+	// Synced reports the state of a portal's log here: its newest head, how many agents are stored, whether the
+	// portal is over its quota (truncated), and since when a newer head waits for its records (zero: none).
 	Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time)
-	// Portals returns all that are known, by host.
+	// Portals returns all known portals, ordered by host.
 	Portals(ctx context.Context) []Peer
 }

@@ -9,11 +9,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// Reason is the code of a refusal. The codes are those of docs/design/peering.md.
+// Reason is the code of a refusal on the wire, see docs/design/peering.md.
 type Reason string
 
-// The reasons for refusals. Those of denied, quarantined and pending portals
-// are the names of their states.
+// The reasons for refusals. For denied, quarantined and pending portals they are the names of the states.
 const (
 	ReasonUnsigned    Reason = "unsigned"
 	ReasonUnknown     Reason = "unknown_portal"
@@ -31,7 +30,7 @@ const (
 	ReasonAbsent      Reason = "absent"
 )
 
-// statusOf is the status and kind that each reason is answered with.
+// statusOf has the HTTP status and the fault kind for each reason.
 var statusOf = map[Reason]struct {
 	status int
 	kind   fault.Kind
@@ -52,19 +51,19 @@ var statusOf = map[Reason]struct {
 	ReasonAbsent:      {http.StatusNotFound, fault.NotFound},
 }
 
-// Refusal is the error with which a portal refuses a request of another. It unwraps to a
-// fault.Error whose text explains the remedy to the other portal.
+// Refusal is the error with which a portal refuses a request of another. It unwraps to a fault.Error
+// whose text tells the other portal's operator the remedy.
 type Refusal struct {
 	Reason Reason
 	fault  *fault.Error
 }
 
-// Refuse returns a Refusal; the message states the problem and the remedy.
+// Refuse returns a Refusal; the message states the problem and the remedy for the other side.
 func Refuse(why Reason, format string, args ...any) *Refusal {
 	return &Refusal{why, fault.New(statusOf[why].kind, format, args...)}
 }
 
-// RefuseFor is Refuse for a request that may be retried after a wait.
+// RefuseFor is Refuse for a request that can be repeated after a wait.
 func RefuseFor(why Reason, wait time.Duration, format string, args ...any) *Refusal {
 	r := Refuse(why, format, args...)
 	r.fault.RetryAfter = wait
@@ -77,11 +76,11 @@ func (r *Refusal) Error() string { return fmt.Sprintf("refused, %s: %s", r.Reaso
 // Unwrap returns the fault with the message for people.
 func (r *Refusal) Unwrap() error { return r.fault }
 
-// Status is the HTTP status of the answer.
+// Status returns the HTTP status with which the refusal is sent.
 func (r *Refusal) Status() int { return statusOf[r.Reason].status }
 
-// RefusalOf converts any error to the refusal that a portal is sent: refusals stay, refused
-// records and faults get the reason that fits.
+// RefusalOf converts any error to the refusal to send: a Refusal stays, other errors get the reason for
+// their fault kind. Internal errors are sent as busy, without details.
 func RefusalOf(err error) *Refusal {
 	if r, ok := err.(*Refusal); ok {
 		return r

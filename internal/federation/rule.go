@@ -6,30 +6,28 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Rule is the operator's rule for one portal. The zero value has no effect: the policy alone
-// decides.
+// Rule is the operator's rule for one portal. The zero value has no effect: only the policy applies.
 type Rule struct {
 	// Stand is "", Allow, Pin or Deny.
 	Stand string
-	// Note is why, for operators.
+	// Note is the operator's reason, shown to operators only.
 	Note string
-	// MaxAgents and MaxBytes bound its held records; 0 for the default.
+	// MaxAgents and MaxBytes limit its stored records; 0 for the limits of the policy.
 	MaxAgents int
 	MaxBytes  int64
-	// Follow is the use of its statements about others: "" for none, FollowWarn or FollowBlock.
+	// Follow is the use of its statements about other portals: "" (none), FollowWarn or FollowBlock.
 	Follow string
 }
 
-// The values of Rule.Stand: admit it whatever the policy is; the same and trust its vouching; deny
-// it.
+// The values of Rule.Stand: Allow admits the portal whatever the policy is; Pin does so too and trusts
+// its vouching and reports; Deny excludes it.
 const (
 	Allow = "allow"
 	Pin   = "pin"
 	Deny  = "deny"
 )
 
-// maxNote bounds the text of operators about a portal or a decision, in bytes, because the log of
-// decisions takes no more.
+// maxNote is the longest text of operators about a portal or a decision, in bytes; the audit log takes no more.
 const maxNote = 400
 
 func (r Rule) checkRule() error {
@@ -46,5 +44,5 @@ func (r Rule) checkRule() error {
 	return c.Err()
 }
 
-// isAdmitted reports whether the rule lets a portal in by itself.
+// isAdmitted reports whether the rule alone admits the portal.
 func (r Rule) isAdmitted() bool { return r.Stand == Allow || r.Stand == Pin }

@@ -3,21 +3,19 @@ package federation
 import "encoding/json"
 
 const (
-	// MaxFound bounds the results of one portal for one search.
+	// MaxFound is the number of results of one portal for one search.
 	MaxFound = 20
-	// MaxQuery bounds the text that is searched, in bytes, and MaxWanted the
-	// values of each filter.
+	// MaxQuery is the longest query text in bytes, MaxWanted the number of values in each filter.
 	MaxQuery  = 500
 	MaxWanted = 20
-	// OfAll asks an index portal to look through all portals that it shows.
+	// OfAll, as SearchQuestion.Of, asks an index portal to search the agents of all portals that it shows.
 	OfAll = "all"
-	// MaxIndexed bounds the answer to a question to an index portal, in bytes: hits that do not
-	// fit are left out.
+	// MaxIndexed is the size in bytes of an index portal's answer; hits that do not fit are left out.
 	MaxIndexed = 192 << 10
 )
 
-// SearchQuestion is a search of another portal in its own agents, or, with Of, of an index portal
-// in all agents, see docs/design/peering.md.
+// SearchQuestion asks another portal to search its own agents or, with Of, asks an index portal to
+// search those of all portals; see docs/design/peering.md.
 type SearchQuestion struct {
 	Text      string   `json:"q"`
 	Kinds     []string `json:"kind,omitempty"`
@@ -26,13 +24,13 @@ type SearchQuestion struct {
 	Live      []string `json:"live,omitempty"`
 	Languages []string `json:"language,omitempty"`
 	Limit     int      `json:"limit,omitempty"`
-	// Of is OfAll or empty; portals that are no index may ignore it. Portals are hosts, none for
-	// all; they count only with Of.
+	// Of is OfAll or empty; portals that are no index may ignore it. Portals restricts a search with Of
+	// to these hosts; empty for all.
 	Of      string   `json:"of,omitempty"`
 	Portals []string `json:"portal,omitempty"`
 }
 
-// Check returns an error for an invalid question.
+// Check returns a Refusal for an invalid question.
 func (q *SearchQuestion) Check() error {
 	if len(q.Text) > MaxQuery {
 		return Refuse(ReasonMalformed, "q: use at most %d bytes.", MaxQuery)
@@ -56,10 +54,9 @@ func (q *SearchQuestion) Check() error {
 	return nil
 }
 
-// SearchAnswer holds the results of a portal, best first, each with the proof that Head covers it.
-// Total counts all matches, those left out included. The answer to OfAll has agents of other
-// portals too: Heads has the head of each of these portals, with its card, in the order of their
-// first result.
+// SearchAnswer holds the results of a portal, best first, each with a proof that its portal's head
+// covers it. Total counts all matches, including those left out. The answer to OfAll includes agents of
+// other portals: Heads has the head and card of each of these, in the order of their first result.
 type SearchAnswer struct {
 	Head    json.RawMessage `json:"head"`
 	Total   int             `json:"total"`
@@ -67,8 +64,7 @@ type SearchAnswer struct {
 	Heads   []Told          `json:"heads,omitempty"`
 }
 
-// Hit is one agent that was found. The score means something only beside
-// others of the same answer.
+// Hit is one found agent. Scores are comparable only within one answer.
 type Hit struct {
 	Record json.RawMessage `json:"record"`
 	Proof  json.RawMessage `json:"proof"`

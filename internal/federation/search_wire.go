@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// Append appends the answer as it travels. Records, proofs, heads and cards go
-// along byte by byte; each of Heads must have its card.
+// Append appends the answer in wire form. Records, proofs, heads and cards are copied byte by byte,
+// which keeps their signatures valid; each entry of Heads must have its card.
 func (a *SearchAnswer) Append(b []byte) []byte {
-	const around, each = 64, 64 // bytes of the separators
+	const around, each = 64, 64 // estimated bytes of separators around the list and for each result
 	size := len(a.Head) + around
 	for _, h := range a.Results {
 		size += len(h.Record) + len(h.Proof) + each
@@ -55,9 +55,8 @@ func (a *SearchAnswer) Append(b []byte) []byte {
 	return append(b, "]}\n"...)
 }
 
-// ParseSearchAnswer reads an answer of at most MaxFound results. Its content is not verified:
-// records and proofs are not read and may not even be JSON. An answer that Append did not write is
-// read by the general decoder.
+// ParseSearchAnswer parses an answer of at most MaxFound results. Records and proofs are returned unverified and may
+// even be invalid JSON. Answers in another form than Append's are parsed by the general JSON decoder.
 func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
 	if a, ok := parseAppended(b); ok {
 		return a, nil
@@ -72,7 +71,7 @@ func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
 	return &a, nil
 }
 
-// parseAppended reads the output of Append; false for anything else.
+// parseAppended parses the output of Append quickly; false for any other input.
 func parseAppended(b []byte) (*SearchAnswer, bool) {
 	a := &SearchAnswer{Results: []Hit{}}
 	var ok bool
@@ -124,7 +123,7 @@ func cutPrefix(b *[]byte, what string) bool {
 	return ok
 }
 
-// cutValue cuts a name and the object behind it off.
+// cutValue cuts a field with the given name and an object as value from the front of b; false if there is none.
 func cutValue(b *[]byte, name string) (json.RawMessage, bool) {
 	if !cutPrefix(b, name) || len(*b) == 0 || (*b)[0] != '{' {
 		return nil, false
@@ -150,7 +149,7 @@ func cutValue(b *[]byte, name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// cutNumber cuts a name and the number behind it off.
+// cutNumber cuts a field with the given name and a number as value from the front of b; false if there is none.
 func cutNumber(b *[]byte, name string) (float64, bool) {
 	if !cutPrefix(b, name) {
 		return 0, false

@@ -17,48 +17,43 @@ import (
 	"agentsite/internal/record"
 )
 
-// Cards remembers the cards that a portal signed of itself, so that no version
-// is used twice.
+// Cards stores the cards that a portal signed for itself, so that no version is used twice.
 type Cards interface {
-	// LastCard returns the newest card of a network and its version, zero when
-	// there is none.
+	// LastCard returns the newest card for a network and its version; zero if there is none.
 	LastCard(ctx context.Context, network string) (record.Version, []byte, error)
-	// KeepCard is done when the card is on disk.
+	// KeepCard stores a card; it returns after the card is on disk.
 	KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error
 }
 
-// SelfConfig is the identity of a portal.
+// SelfConfig holds the keys, texts and ports of a Self.
 type SelfConfig struct {
 	Network string
-	Origin  string // as record.ValidOrigin has it
-	// Name, Operator and Contact are cut to the size limits of a card.
+	Origin  string // origin in the form that record.ValidOrigin accepts
+	// Name, Operator and Contact are shown to others; they are cut to the size limits of a card.
 	Name, Operator, Contact string
-	// Policy returns the admission mode in the card; it may change. Nil means open.
+	// Policy returns the admission mode for the card; it may change while the portal runs. Nil means open.
 	Policy func() string
-	// Tier returns the tier that the portal announces; it may change. Nil means the tier of the
-	// last card.
+	// Tier returns the tier for the card; it may change while the portal runs. Nil means the tier of the last card.
 	Tier func() string
-	// Root is the root key, nil when it is kept elsewhere; Public its public
-	// half.
+	// Root is the root key, nil if it is kept outside this portal; Public is its public half.
 	Root   ed25519.PrivateKey
 	Public ed25519.PublicKey
 	Keys   *ident.Operational
 	Cards  Cards
-	// Gate admits the cards as it does those of others; Replica is its memory.
+	// Gate admits this portal's cards like those of others; Replica stores them.
 	Gate    *record.Gate
 	Replica Replica
 	Log     *slog.Logger
 }
 
 const (
-	// cardLife is the most a card may live, renewCard the age at which a new
-	// one is signed: a portal that was away for weeks still finds one that
-	// counts.
+	// cardLife is the validity of a card. A card older than renewCard is replaced, so that after weeks
+	// offline the portal still has a valid one.
 	cardLife  = 90 * 24 * time.Hour
 	renewCard = 30 * 24 * time.Hour
-	// lookAgain is how often a portal looks whether keys or card are due.
+	// lookAgain is the interval of checks whether keys or card must be renewed.
 	lookAgain = time.Hour
-	// warnEvery is how often the log says that the root key is needed.
+	// warnEvery is the interval of log warnings while the root key is needed.
 	warnEvery = 24 * time.Hour
 
 	maxPrevOrigins = 8
@@ -66,26 +61,25 @@ const (
 	maxCardLine    = 200
 )
 
-// Self is this portal as others know it: its id, its card and the keys that
-// sign for it. It implements Signer and is safe for concurrent use. Create it
-// with NewSelf, and Run it.
+// Self is the identity of this portal: its id, its card and the keys that sign for it. It implements
+// Signer and is safe for concurrent use. Create it with NewSelf; Run must run to renew keys and card.
 type Self struct {
 	cfg SelfConfig
 	id  record.PortalID
 
-	signing sync.Mutex // held while a card is made and put in place
+	signing sync.Mutex // held while a card is made and put into use
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	card    *record.Card
 	wire    []byte
-	last    record.Version // of all cards that were ever signed, as far as is known
-	foreign *record.Card   // the newest that was signed elsewhere; nil for none
-	changed chan struct{}  // closed with the next card
+	last    record.Version // greatest known version of all cards ever signed
+	foreign *record.Card   // newest card that was signed elsewhere; nil for none
+	changed chan struct{}  // closed and replaced with each new card
 	due     string
 	warned  time.Time
 }
 
-// NewSelf returns the portal, with a card that is renewed where it must be.
+// NewSelf returns the identity of this portal; its card is renewed first if needed.
 func NewSelf(ctx context.Context, cfg SelfConfig) (*Self, error) {
 	if !record.ValidNetwork(cfg.Network) {
 		return nil, fmt.Errorf("%q is no name of a network", cfg.Network)
@@ -103,8 +97,8 @@ func NewSelf(ctx context.Context, cfg SelfConfig) (*Self, error) {
 	return s, s.Renew(ctx)
 }
 
-// loadCard finds the newest card: a database that came from a backup may know an
-// older one than the replica.
+// loadCard loads the newest card from the database and the replica: a database restored from a backup
+// may have an older one.
 func (s *Self) loadCard(ctx context.Context) error {
 	v, wire, err := s.cfg.Cards.LastCard(ctx, s.cfg.Network)
 	if err != nil {
@@ -130,7 +124,7 @@ func (s *Self) loadCard(ctx context.Context) error {
 		if s.card != nil && c.Version().Compare(s.card.Version()) <= 0 {
 			continue
 		}
-		// A stored card of another network or a damaged one is not admitted.
+		// A stored card that is damaged or belongs to another network is skipped.
 		if _, _, err := s.cfg.Gate.Admit(ctx, w, clock.Now()); err != nil {
 			if record.ReasonOf(err) == "" {
 				return fmt.Errorf("take the portal's card in: %w", err)
@@ -154,31 +148,29 @@ func (s *Self) Network() string { return s.cfg.Network }
 // Origin implements Signer.
 func (s *Self) Origin() string { return s.cfg.Origin }
 
-// Card implements Signer. It is nil while a root key that is kept elsewhere has
-// not signed one.
+// Card implements Signer. It returns nil until a root key that is kept elsewhere has signed the first card.
 func (s *Self) Card() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wire
 }
 
-// Content is the content of the card, nil if there is none. It must not be changed.
+// Content returns the decoded card, nil if there is none. The caller must not change it.
 func (s *Self) Content() *record.Card {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.card
 }
 
-// Changed returns a channel that is closed at the next new card of the portal. Records signed by a
-// key that the new card does not list are void.
+// Changed returns a channel that is closed when the portal has a new card. Records signed by a key that
+// the new card does not list become invalid then.
 func (s *Self) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
-// Key implements Signer: the newest key that the card lists and that others had
-// time to learn of.
+// Key implements Signer. It returns the newest key of the card that other portals had time to learn of.
 func (s *Self) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
 	card := s.Content()
 	if card == nil || card.Expires <= now.UnixMilli() {
@@ -198,9 +190,8 @@ func listsKey(card *record.Card, k ident.OperationalKey) bool {
 	return slices.ContainsFunc(card.Keys, func(l record.Key) bool { return l.ID == id })
 }
 
-// Sign makes a record of body with the key to sign with now; the caller has
-// filled its header and stored that its version is used. It fails when the key
-// ends before the record does: ask Key for how long it is.
+// Sign signs body with the current operational key. The caller has set the header and stored that its
+// version is used. It is an error if the key expires before the record; Key returns the expiry.
 func (s *Self) Sign(body record.Body) (*record.Record, error) {
 	_, key, _, err := s.Key(clock.Now())
 	if err != nil {
@@ -209,29 +200,29 @@ func (s *Self) Sign(body record.Body) (*record.Record, error) {
 	return record.Sign(s.cfg.Network, body, key)
 }
 
-// SelfStanding is how it is with the portal's keys and card, for its operator.
+// SelfStanding is the state of the portal's keys and card, for operators.
 type SelfStanding struct {
 	Network string
 	Portal  record.PortalID
-	Expires time.Time // of the card; zero without one
-	// Due explains why the root key has to sign a new card, and until when; empty when it has not.
+	Expires time.Time // expiry of the card; zero without a card
+	// Due explains why the root key has to sign a new card, and by when; empty if it need not.
 	Due string
-	// Away: the root key is kept elsewhere.
+	// Away: the root key is kept outside this portal.
 	Away bool
-	// Elsewhere is where another program signs as this portal; nil if no such place is known.
+	// Elsewhere is the place at which another program signs as this portal; nil if none is known.
 	Elsewhere *Elsewhere
 	Keys      []SelfKey
 }
 
-// SelfKey is one operational key.
+// SelfKey is the state of one operational key, for operators.
 type SelfKey struct {
 	ID          record.KeyID
 	From, Until time.Time
-	Listed      bool // in the card
+	Listed      bool // listed in the card
 	Signs       bool // new records are signed with this key
 }
 
-// Standing returns how it is with keys and card.
+// Standing returns the state of keys and card.
 func (s *Self) Standing() SelfStanding {
 	now := clock.Now()
 	signs, _, _, _ := s.Key(now)
@@ -251,7 +242,7 @@ func (s *Self) Standing() SelfStanding {
 	return out
 }
 
-// Run renews keys and card when they are due, until ctx ends.
+// Run renews keys and card when needed, until ctx ends.
 func (s *Self) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
@@ -267,8 +258,8 @@ func (s *Self) Run(ctx context.Context) error {
 	}
 }
 
-// Renew takes new keys and signs a new card where that is due. With the root
-// key away it only notes that it is needed.
+// Renew makes new operational keys and signs a new card if needed. Without the root key it only records
+// that the root key is needed.
 func (s *Self) Renew(ctx context.Context) error {
 	s.signing.Lock()
 	defer s.signing.Unlock()
@@ -295,7 +286,7 @@ func (s *Self) Renew(ctx context.Context) error {
 	return s.admitCard(ctx, r)
 }
 
-// noteRootNeed keeps why the root key is needed and warns of it.
+// noteRootNeed records why the root key is needed ("" if it is not) and logs a warning, at most one in warnEvery.
 func (s *Self) noteRootNeed(why string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +303,7 @@ func (s *Self) noteRootNeed(why string, now time.Time) {
 	}
 }
 
-// staleReason says in a sentence why the card has to be replaced, or "".
+// staleReason explains in a sentence why the card must be replaced; "" if it need not be.
 func (s *Self) staleReason(now time.Time) string {
 	c := s.Content()
 	if c == nil {
@@ -333,14 +324,15 @@ func (s *Self) staleReason(now time.Time) string {
 	return ""
 }
 
-// Detach forgets the root key, which is kept elsewhere from now on.
+// Detach removes the root key from memory; it is kept elsewhere from now on.
 func (s *Self) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg.Root = nil
 }
 
-// Draft is the card that the root key, wherever it is kept, should sign now.
+// Draft returns an unsigned card with the current data, for the root key to sign elsewhere. Take accepts
+// the signed card.
 func (s *Self) Draft(ctx context.Context) (*record.Card, error) {
 	s.signing.Lock()
 	defer s.signing.Unlock()
@@ -358,8 +350,7 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 	if v.Epoch == 0 {
 		v.Epoch = now.UnixMilli()
 	}
-	// Numbers follow the clock, so that a database that came from a backup uses
-	// none that was used since.
+	// Sequence numbers follow the clock, so that a database restored from a backup does not reuse one.
 	v.Seq = max(v.Seq+1, now.UnixMilli())
 	c := &record.Card{
 		Header: record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(),
@@ -398,7 +389,7 @@ func (s *Self) draftCard(now time.Time) *record.Card {
 	return c
 }
 
-// Take puts a card in use that the root key signed from a Draft.
+// Take puts a card into use that the root key signed from a Draft; a fault if it is invalid or outdated.
 func (s *Self) Take(ctx context.Context, wire []byte) error {
 	r, err := record.Open(s.cfg.Network, wire)
 	if err != nil {
@@ -419,7 +410,7 @@ func (s *Self) Take(ctx context.Context, wire []byte) error {
 	return s.admitCard(ctx, r)
 }
 
-// admitCard puts a card in use; the caller holds signing.
+// admitCard stores a signed card and puts it into use; the caller holds signing.
 func (s *Self) admitCard(ctx context.Context, r *record.Record) error {
 	if err := s.cfg.Cards.KeepCard(ctx, s.cfg.Network, r.Version(), r.Wire); err != nil {
 		return fmt.Errorf("keep the portal's card: %w", err)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// SiteOf returns the site of a portal's host (see HostOf), the likely owner: the registered
-// domain, or the network of an address. Names below one domain cost nothing, so limits count by
-// site. On loopback each port is a site, because portals there are trials.
+// SiteOf returns the site of a host (see HostOf): the registrable domain, or the /24 or /48 network of
+// an address. It stands for the probable owner: limits count by site, because host names below one
+// domain cost nothing. On loopback each port is a site, for trials with several portals.
 func SiteOf(host string) string {
 	name, port, _ := cutPort(host)
 	if ip, err := netip.ParseAddr(name); err == nil {
@@ -20,7 +20,7 @@ func SiteOf(host string) string {
 		case ip.Is6():
 			bits = 48
 		}
-		p, _ := ip.Prefix(bits) // of its own family
+		p, _ := ip.Prefix(bits) // an error is impossible: bits fits the address family
 		return p.String()
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
@@ -32,7 +32,7 @@ func SiteOf(host string) string {
 	return name
 }
 
-// cutPort parts host and port as they stand in a URL.
+// cutPort splits the host of a URL into name and port; ok is false without a port or brackets.
 func cutPort(host string) (name, port string, ok bool) {
 	if in, rest, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok {
 		return in, strings.TrimPrefix(rest, ":"), true

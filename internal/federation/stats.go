@@ -12,36 +12,36 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Stats are the portals in numbers, for operators.
+// Stats are figures about the known portals, for metrics and operators.
 type Stats struct {
-	// States is how many portals there are in each state.
+	// States is the number of portals in each state.
 	States map[State]int
 	// Heads counts the known heads, CurrentHeads the valid and StaleHeads the expired ones. OldestHead is the age
 	// of the oldest valid head. Lagging counts the portals with a newer head that is not pulled yet.
 	Heads, CurrentHeads, StaleHeads, Lagging int
 	OldestHead                               time.Duration
-	// Held and Listed are agents of the portals that are let in.
+	// Held counts the stored agents of admitted portals, Listed those that their heads count.
 	Held, Listed int
 	Truncated    int                  // portals over their quota
 	Faults       prometheus.Collector // counts refused records and answers of portals, by reason
-	// Each are some portals: see maxEach.
+	// Each has figures of single portals, at most maxEach.
 	Each []PeerStats
 }
 
-// PeerStats is how one portal is doing.
+// PeerStats are the figures of one portal.
 type PeerStats struct {
 	Host     string
 	RTT, Lag time.Duration
-	Failures int // in a row
-	Faults   int // since the start
+	Failures int // failed requests in a row
+	Faults   int // refused records and answers since the start
 	Agents   int
 }
 
-// maxEach bounds the portals with metrics of their own: those with an operator's rule, then those
-// known for longest. Invented portals get no such place.
+// maxEach is the number of portals with metrics of their own: those with an operator's rule first, then
+// those known for the longest time. Invented portals thus cannot fill the metrics.
 const maxEach = 64
 
-// Stats returns the portals in numbers.
+// Stats returns figures about the known portals; for operators.
 func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 	if err := checkOperator(actor); err != nil {
 		return Stats{}, err
@@ -80,7 +80,7 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 		return cmp.Or(cmp.Compare(rankUnruled(a), rankUnruled(b)), a.Known.Compare(b.Known),
 			cmp.Compare(a.Key(), b.Key()))
 	})
-	hosts := make(map[string]bool) // several may say to be at one
+	hosts := make(map[string]bool) // Several portals may claim one host, but a metric label must be unique.
 	for _, e := range each[:min(len(each), maxEach)] {
 		if hosts[e.hostName()] {
 			continue

@@ -12,44 +12,43 @@ import (
 )
 
 const (
-	// A portal that chooses its tier by itself keeps only summaries when there are at least this
-	// many agents of others, or this many bytes of their records.
+	// Without a configured tier, a portal keeps only summaries from this many agents of other portals,
+	// or this many bytes of their records, on.
 	summaryFromAgents = 2_000_000
 	summaryFromBytes  = 4 << 30
-	// It keeps all records again below this percentage of these limits, so that a network whose
-	// size is near a limit does not switch the tier repeatedly.
+	// The portal returns to keeping all records below this percentage of the limits. The gap avoids
+	// repeated switching when the network's size is near a limit.
 	replicaBelow = 80
-	// tierEvery is how often it looks.
-	tierEvery = 10 * time.Second
+	tierEvery    = 10 * time.Second
 )
 
 // TiersConfig holds the parts that Tiers works with. Known is required if Want is empty.
 type TiersConfig struct {
-	// Want is the tier that the operator set, empty to choose by size.
+	// Want is the tier that the operator set; empty to choose by size.
 	Want string
-	// Was is the tier that the portal announced last, empty for none.
+	// Was is the tier that the portal announced last; empty for none.
 	Was string
-	// Known returns how many agents of others there are to be kept, and how many
-	// bytes all that they signed takes or would take.
+	// Known returns the number of agents of other portals that would be stored, and the bytes of their
+	// records, stored or estimated.
 	Known func(ctx context.Context) (agents int, bytes int64, err error)
-	// Announce publishes a changed tier. Optional.
+	// Announce publishes a changed tier, for example by a new card; nil for none.
 	Announce func(ctx context.Context) error
 	Log      *slog.Logger
 }
 
-// Tiers chooses how much this portal keeps of the others: record.TierReplica, record.TierSummary
-// or record.TierIndex, which is never chosen automatically. Create it with NewTiers and keep Run
-// running; it is safe for concurrent use.
+// Tiers chooses how much this portal stores of other portals: record.TierReplica or record.TierSummary
+// by the size of the network, or the configured tier, which may also be record.TierIndex. Create it with
+// NewTiers; Run must run. It is safe for concurrent use.
 type Tiers struct {
 	cfg TiersConfig
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	tier    string
-	changed chan struct{} // closed when the tier changes
-	untold  bool          // Announce has yet to succeed
+	changed chan struct{} // closed and replaced when the tier changes
+	untold  bool          // a change that Announce has not published yet
 }
 
-// NewTiers returns the tier that is wanted, or the one there was.
+// NewTiers returns Tiers that starts with the configured tier or, without one, the last announced tier.
 func NewTiers(cfg TiersConfig) *Tiers {
 	t := &Tiers{cfg: cfg, tier: cfg.Want, changed: make(chan struct{})}
 	if t.tier == "" {
@@ -60,21 +59,21 @@ func NewTiers(cfg TiersConfig) *Tiers {
 	return t
 }
 
-// Tier is the present one.
+// Tier returns the present tier; Changed announces the next one.
 func (t *Tiers) Tier() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tier
 }
 
-// Changed returns a channel that is closed when the tier is another than now.
+// Changed returns a channel that is closed at the next change of the tier.
 func (t *Tiers) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed
 }
 
-// Run chooses the tier again as the network grows and shrinks, until ctx ends.
+// Run chooses the tier every tierEvery, until ctx ends.
 func (t *Tiers) Run(ctx context.Context) error {
 	tick := time.NewTicker(tierEvery)
 	defer tick.Stop()
@@ -90,7 +89,7 @@ func (t *Tiers) Run(ctx context.Context) error {
 	}
 }
 
-// Look chooses the tier now.
+// Look chooses the tier now and announces a change. A failed announcement is repeated by the next call.
 func (t *Tiers) Look(ctx context.Context) error {
 	if t.cfg.Want == "" {
 		agents, bytes, err := t.cfg.Known(ctx)
@@ -124,7 +123,8 @@ func (t *Tiers) Look(ctx context.Context) error {
 	return nil
 }
 
-// nextTier is the tier after was, for so many agents and bytes of others.
+// nextTier returns the tier for a network with that many agents and bytes of other portals, if the
+// present tier is was.
 func nextTier(was string, agents int, bytes int64) string {
 	if was == record.TierSummary {
 		if agents < summaryFromAgents/100*replicaBelow && bytes < summaryFromBytes/100*replicaBelow {
@@ -138,13 +138,12 @@ func nextTier(was string, agents int, bytes int64) string {
 	return record.TierReplica
 }
 
-// agentBytes is the estimated size of an agent of another portal that is not held here yet.
+// agentBytes is the estimated size of an agent record that is not stored here yet.
 const agentBytes = 2_000
 
-// Known returns the number of agents of others that are to be kept, as counted by their portals'
-// heads, and their size in bytes, of which held are here. Portals that are hidden, whose head has
-// expired, or that are over quota do not count, because nothing of them is kept: a portal cannot
-// change this portal's tier by a count above its quota.
+// Known returns the number of agents of other portals that are to be stored, as their heads count them, and their
+// size in bytes; held is the size of those already here. Portals that are hidden, expired or over their quota do not
+// count, because their agents are not stored. A portal thus cannot change the tier by a false count.
 func (p *Peers) Known(held int64) (agents int, bytes int64) {
 	now := clock.Now()
 	p.mu.RLock()

@@ -13,8 +13,8 @@ var (
 	_ Filter   = (*Peers)(nil)
 )
 
-// Heard implements Registry. An address is an origin; where a portal may not
-// be anyway, and more than are looked up in a day, are ignored.
+// Heard implements Registry. Invalid origins, this portal's own, and addresses beyond the limits
+// (maxAddresses, maxAddressesFrom) are ignored.
 func (p *Peers) Heard(origin string, from record.PortalID) {
 	origin = strings.TrimSuffix(origin, "/")
 	if !record.ValidOrigin(origin) || p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
@@ -23,10 +23,10 @@ func (p *Peers) Heard(origin string, from record.PortalID) {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An unproved claim to be at the address does not prevent a lookup.
+	// A portal that only claims this origin does not prevent a lookup there.
 	if e := p.findEntry(HostOf(origin)); e != nil && e.URL == origin && (e.isAddress() || !e.Proved.IsZero()) {
 		if from == "" && e.From != "" && e.isAddress() {
-			e.From = "" // an operator names it: it is kept
+			e.From = "" // An operator named the address, so it does not expire.
 			p.markDirty(e, now)
 		}
 		return
@@ -66,7 +66,8 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
 		p.entries[e.Key()] = e
 		p.wakeRun()
-		select { // the entry may have been dropped, the proof has not
+		// The replica may still have a proof from before the entry was dropped, so the quarantine is checked.
+		select {
 		case p.suspect <- c.Portal:
 		default:
 		}
@@ -96,9 +97,9 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	p.markDirty(e, now)
 }
 
-// atAddress gives a portal the rule of the address that its card names. An allow or pin rule of an
-// address applies only to the portal that answers there, because any card can name the address. A
-// deny rule applies to each portal that names it. The caller holds mu.
+// atAddress transfers the rule of the address that a portal's card names to the portal. An allow or pin
+// rule is transferred only if the portal answered there (proved), because any card can name the address;
+// a deny rule always. The caller holds mu.
 func (p *Peers) atAddress(e *entry, origin string, proved bool) {
 	a := p.entries[origin]
 	if a == nil {
@@ -113,8 +114,8 @@ func (p *Peers) atAddress(e *entry, origin string, proved bool) {
 	}
 }
 
-// unseatOthers takes the proof of an origin from all but the portal that was seen
-// there just now. The caller holds mu.
+// unseatOthers removes the proof of an origin from all entries except by, whose portal was seen there
+// just now. The caller holds mu.
 func (p *Peers) unseatOthers(by *entry, origin string, now time.Time) {
 	for _, e := range p.entries {
 		if e != by && e.URL == origin && !e.Proved.IsZero() {
@@ -150,7 +151,8 @@ func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
 			e.RTT = took
 		}
 		e.RTT += (took - e.RTT) / rttWeight
-	case e.Failures > 0: // it is back, or nearly: ask at once
+	case e.Failures > 0:
+		// A portal that failed before is asked at once, because its request shows that it is back.
 		e.next = now
 		p.wakeRun()
 	}
@@ -170,7 +172,7 @@ func (p *Peers) Barred(portal record.PortalID, why Reason, words string) {
 	p.changeFacts(portal, func(e *entry, _ time.Time) { e.Bars, e.BarsWhy = why, words })
 }
 
-// maxWhy bounds the kept text of an error, in bytes.
+// maxWhy is the longest stored error text, in bytes.
 const maxWhy = 200
 
 // Failed implements Registry.
@@ -178,8 +180,8 @@ func (p *Peers) Failed(portal record.PortalID, err error) {
 	p.changeFacts(portal, func(e *entry, now time.Time) { e.recordFailure(err, now) })
 }
 
-// Missed reports that other portals miss a portal: it is asked for its state, at most as often as
-// portals without reports.
+// Missed reports that gossip members miss a portal: a status request is sent to it soon, but not more
+// often than quietInterval.
 func (p *Peers) Missed(portal record.PortalID) {
 	p.changeFacts(portal, func(e *entry, now time.Time) {
 		if soon := maxTime(now, e.asked.Add(p.quietInterval())); soon.Before(e.next) {
@@ -189,7 +191,7 @@ func (p *Peers) Missed(portal record.PortalID) {
 	})
 }
 
-// retryAfter is how soon a portal is asked again that did not answer once.
+// retryAfter is the wait before the second attempt after a first failure.
 const retryAfter = time.Second
 
 func (e *entry) recordFailure(err error, now time.Time) {
@@ -215,7 +217,7 @@ func (p *Peers) Fault(portal record.PortalID, reason string) {
 	case string(record.Equivocation), string(record.Quarantined), string(record.BadEvidence):
 		select {
 		case p.suspect <- portal:
-		default: // found when all are looked through
+		default: // The queue is full; checkAllConflicts finds the portal later.
 		}
 	}
 }
@@ -224,14 +226,15 @@ func (p *Peers) Fault(portal record.PortalID, reason string) {
 func (p *Peers) Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time) {
 	p.changeFacts(portal, func(e *entry, _ time.Time) {
 		if e.Truncated != truncated || e.Listed != int(head.Count) || e.Waits.IsZero() != waits.IsZero() {
-			p.wakeReaders() // waiting readers read the change when tell has returned
+			// closes the channel before the new values are set; readers then wait for mu and see the new values
+			p.wakeReaders()
 		}
 		e.Agents, e.Listed, e.Truncated, e.Waits = held, int(head.Count), truncated, waits
 		e.Head, e.HeadIssued, e.HeadExpires = head.Version, clock.FromMilli(head.Issued), clock.FromMilli(head.Expires)
 	})
 }
 
-// changeFacts changes the facts of a known portal.
+// changeFacts calls fn with the entry of a portal and marks it dirty, with mu held; unknown portals are ignored.
 func (p *Peers) changeFacts(portal record.PortalID, fn func(e *entry, now time.Time)) {
 	now := clock.Now()
 	p.mu.Lock()
@@ -248,7 +251,7 @@ func (p *Peers) changeFacts(portal record.PortalID, fn func(e *entry, now time.T
 	}
 }
 
-// wakeRun has Run look now; it never waits.
+// wakeRun makes Run check for due work now; it never blocks.
 func (p *Peers) wakeRun() {
 	select {
 	case p.wake <- struct{}{}:

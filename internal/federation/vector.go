@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// VectorRowBytes is the size of one portal in a vector of heads.
+	// VectorRowBytes is the encoded size of one portal in a vector of heads.
 	VectorRowBytes = 24
-	// MaxVector bounds a vector, in portals, so that it fits a request of 256 KiB.
+	// MaxVector is the number of portals in a vector, so that it fits into a request of 256 KiB.
 	MaxVector = 7000
 )
 
-// Mark stands for a portal in a vector of heads: the first 8 bytes of its id's digest. A collision
-// takes 2^32 tries and needs two portals of the attacker, which harms no others.
+// Mark is a short form of a portal's id in a vector of heads: the first 8 bytes of the id's digest. A
+// collision takes 2^32 tries and affects only the attacker's own two portals.
 type Mark uint64
 
 // MarkOf returns the mark of a portal, 0 for an invalid id.
@@ -59,17 +59,17 @@ func (m *Mark) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Held is a row of a vector: which head of a portal is held.
+// Held is one row of a vector: the version of the head that is stored of a portal.
 type Held struct {
 	Mark Mark
 	record.Version
 }
 
-// Vector lists the heads that a portal holds, in ascending order of mark. Two portals need to
-// compare nothing else to find the records that either misses, because each record has one writer.
+// Vector lists the heads that a portal stores, in ascending order of mark. Comparing two vectors finds
+// all records that either portal lacks, because each log has only one writer.
 type Vector []Held
 
-// Sort brings the vector into its order.
+// Sort sorts the rows by mark, as Of and Encode require.
 func (v Vector) Sort() {
 	slices.SortStableFunc(v, func(a, b Held) int {
 		switch {
@@ -82,7 +82,7 @@ func (v Vector) Sort() {
 	})
 }
 
-// Of returns the version that is held of a mark, zero for none.
+// Of returns the stored version for a mark, zero for none. The vector must be sorted.
 func (v Vector) Of(m Mark) record.Version {
 	i, ok := slices.BinarySearchFunc(v, m, func(h Held, m Mark) int {
 		switch {
@@ -99,7 +99,7 @@ func (v Vector) Of(m Mark) record.Version {
 	return v[i].Version
 }
 
-// Encode returns the vector as it travels. It must be in order.
+// Encode returns the vector in wire form. The vector must be sorted.
 func (v Vector) Encode() string {
 	b := make([]byte, 0, len(v)*VectorRowBytes)
 	for _, h := range v {
@@ -110,7 +110,7 @@ func (v Vector) Encode() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ParseVector reads a vector of at most MaxVector rows.
+// ParseVector parses a vector of at most MaxVector rows; an error if it is malformed or unsorted.
 func ParseVector(s string) (Vector, error) {
 	enc := base64.RawURLEncoding.Strict()
 	if enc.DecodedLen(len(s)) > MaxVector*VectorRowBytes {

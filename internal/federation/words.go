@@ -9,23 +9,23 @@ import (
 	"agentsite/internal/record"
 )
 
-// Word is the statement of one portal about another.
+// Word is an attestation: the verdict of one portal about another.
 type Word struct {
 	By, Subject     record.PortalID
 	Verdict, Reason string
 	Issued, Expires time.Time
-	version         record.Version // the newest counts
+	version         record.Version // version of the record; a newer one replaces it
 }
 
 const (
-	// maxWords bounds the statements of one read, maxWordsOf the kept statements about one portal.
-	// Statements of pinned and followed portals are always kept.
+	// maxWords is the number of statements in one read, maxWordsOf the number of kept statements about
+	// one portal. Statements of pinned and followed portals are kept beyond that.
 	maxWords   = 50_000
 	maxWordsOf = 200
 	readAtOnce = 500
 )
 
-// readWords takes in new statements of others, or all of them again.
+// readWords reads new attestations and fork proofs from the replica or, with all, all of them again.
 func (p *Peers) readWords(ctx context.Context, all bool) error {
 	p.mu.RLock()
 	after := p.wordsTo
@@ -44,7 +44,7 @@ func (p *Peers) readWords(ctx context.Context, all bool) error {
 			after = max(after, row.Number)
 			r, err := record.Open(p.cfg.Signer.Network(), row.Wire)
 			if err != nil {
-				continue // of another network: the gate took nothing else in
+				continue // The gate stored only well-formed records, so this one belongs to another network.
 			}
 			switch b := r.Body.(type) {
 			case *record.Fork:
@@ -76,8 +76,8 @@ func (p *Peers) readWords(ctx context.Context, all bool) error {
 	return nil
 }
 
-// keepWord keeps a statement in place of the author's earlier one about the same portal. The caller
-// holds mu.
+// keepWord stores a statement unless there is a newer one by the same author about the same portal.
+// Statements beyond the limits are dropped. The caller holds mu.
 func (p *Peers) keepWord(w Word) {
 	of := p.words[w.Subject]
 	old, ok := of[w.By]
@@ -88,7 +88,8 @@ func (p *Peers) keepWord(w Word) {
 		return
 	}
 	if of == nil {
-		if len(p.words) >= maxPeers && !p.isTrusted(w.By) { // statements about unknown portals
+		// A limit on subjects, because statements may be about portals that are unknown here.
+		if len(p.words) >= maxPeers && !p.isTrusted(w.By) {
 			return
 		}
 		of = make(map[record.PortalID]Word)
@@ -97,7 +98,7 @@ func (p *Peers) keepWord(w Word) {
 	of[w.By] = w
 }
 
-// checkConflict asks the replica whether a portal was proved to lie.
+// checkConflict reads from the replica whether a portal is quarantined, and updates its entry.
 func (p *Peers) checkConflict(ctx context.Context, id record.PortalID) {
 	if p.cfg.Replica == nil {
 		return
@@ -116,8 +117,7 @@ func (p *Peers) checkConflict(ctx context.Context, id record.PortalID) {
 	}
 }
 
-// checkAllConflicts checks all portals, because the record that proves a lie may have come from another
-// portal.
+// checkAllConflicts is checkConflict for all portals, because the proof against one may arrive from another.
 func (p *Peers) checkAllConflicts(ctx context.Context) {
 	ids, err := p.cfg.Replica.Convicted(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package archive answers other portals from the records that are held here:
-// heads, pieces of logs, proofs and summaries. It shows a portal's records only
-// if rules and policy allow it and its log is complete.
+// Package archive answers other portals from the stored records: heads, ranges of logs, proofs and
+// summaries. It serves the records of a portal only if rules and policy allow it and its log is complete
+// here.
 package archive
 
 import (
@@ -16,13 +16,13 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxTries bounds the repeated reads of data that changes meanwhile.
+// maxTries is how often a read is repeated if the data changes during it.
 const maxTries = 3
 
-// Archive serves the held records of all portals, this portal included. It decides on their
-// visibility to other portals: hidden are all records of a portal that rules, policy or a proved
-// lie keep out, and incomplete logs, because a portal that forwards a log is responsible for
-// omissions. Hidden records give the same answer as missing ones. It is safe for concurrent use.
+// Archive serves the stored records of all portals, including this one. Records of portals that rules,
+// policy or quarantine exclude are hidden; so are incomplete logs, because a portal that forwards a log
+// is responsible for omissions. Hidden and missing records give the same answer. It is safe for
+// concurrent use.
 type Archive struct {
 	network string
 	own     record.PortalID
@@ -34,18 +34,18 @@ type Archive struct {
 	heads map[record.PortalID]held
 }
 
-// held is a cached result of Head, for one state of its portal, because most requests ask for the
-// same few.
+// held is a cached result of Head, valid while the portal's standing is unchanged. Most requests ask for
+// the same few heads.
 type held struct {
 	standing record.Standing
 	told     federation.Told
 	head     *record.Head
 }
 
-// maxHeldHeads bounds those that are remembered, at about 3 KB each.
+// maxHeldHeads is the size of the cache of heads, at about 3 KB each.
 const maxHeldHeads = 1024
 
-// NewArchive returns the archive of the portal own.
+// New returns an Archive; own is the id of this portal.
 func New(network string, own record.PortalID, replica federation.Replica, gate federation.Gatekeeper,
 	trees *Trees) *Archive {
 	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees,
@@ -62,7 +62,8 @@ func errBusy() error {
 	return f
 }
 
-// isShown reports whether a portal's records may be shown.
+// isShown reports whether a portal's records may be served: it is this portal, or the gatekeeper allows
+// it and it is not quarantined.
 func (a *Archive) isShown(ctx context.Context, portal record.PortalID) (bool, error) {
 	if portal == a.own {
 		return true, nil
@@ -74,7 +75,7 @@ func (a *Archive) isShown(ctx context.Context, portal record.PortalID) (bool, er
 	return err == nil && s.Ring != nil && !s.Quarantined, err
 }
 
-// isComplete reports whether all records that the newest head of a portal covers are here.
+// isComplete reports whether all records that a portal's head covers are stored here.
 func (a *Archive) isComplete(ctx context.Context, portal record.PortalID, head record.Version) (bool, error) {
 	if portal == a.own {
 		return true, nil
@@ -83,14 +84,15 @@ func (a *Archive) isComplete(ctx context.Context, portal record.PortalID, head r
 	return at == head, err
 }
 
-// Head returns card and head of a portal, a NotFound fault when there is none
-// that may be shown.
+// Head returns the card and the head of a portal, in wire form and decoded; a NotFound fault if there is
+// none or it is hidden.
 func (a *Archive) Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error) {
 	ok, err := a.isShown(ctx, portal)
 	if err != nil || !ok {
 		return federation.Told{}, nil, orAbsent(err)
 	}
-	// Before the records are read: they are at least as new.
+	// The standing is read first, so the records read afterwards are at least as new as the cached
+	// standing says.
 	standing, err := a.replica.Standing(ctx, portal)
 	if err != nil {
 		return federation.Told{}, nil, err
@@ -142,8 +144,8 @@ func (a *Archive) readHead(ctx context.Context, portal record.PortalID) (*record
 	return head, wire, nil
 }
 
-// Diff returns the heads that a portal misses, and the marks of portals of which it has newer
-// heads.
+// Diff answers a DiffQuestion: the heads that are newer here or unknown to the asker, and the marks of
+// portals of which the asker has newer heads.
 func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federation.DiffAnswer, error) {
 	from, to := federation.Mark(0), ^federation.Mark(0)
 	if q.From != nil && q.To != nil {
@@ -204,7 +206,7 @@ func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federati
 	return answer, nil
 }
 
-// hiddenMarks returns the marks of portals of which nothing may be shown.
+// hiddenMarks returns the marks of the portals among rows whose records may not be served.
 func (a *Archive) hiddenMarks(ctx context.Context, rows []federation.HeadRow) map[federation.Mark]bool {
 	out := make(map[federation.Mark]bool)
 	for _, row := range rows {
@@ -215,16 +217,15 @@ func (a *Archive) hiddenMarks(ctx context.Context, rows []federation.HeadRow) ma
 	return out
 }
 
-// Page is a piece of a log or of leaves: first the head that it is of, then
-// the entries, and whether it goes on.
+// Page is a range of a log or of leaves: the head that covers it, the entries, and whether more follow.
 type Page struct {
 	Head    json.RawMessage
 	Entries [][]byte
 	More    bool
 }
 
-// Log returns a range of a portal's log: entries after a seq, at most limit. An Unavailable fault
-// means that the log is incomplete here at present.
+// Log returns the entries of a portal's log with a seq above after, at most limit. after is ignored if
+// epoch is not that of the head. An Unavailable fault means that the log is incomplete here at present.
 func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after int64, limit int) (*Page, error) {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)
@@ -242,7 +243,7 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 		if err != nil {
 			return nil, err
 		}
-		// A portal holds its newly signed records before the head that covers them.
+		// This portal stores newly signed records before the head that covers them; those are left out.
 		cut := len(entries)
 		for cut > 0 && seqOf(a.network, entries[cut-1]) >= head.Seq {
 			cut--
@@ -254,14 +255,14 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 		case len(entries) > limit:
 			p.More = true
 		case len(entries) > 0:
-			// Bytes, not the limit, may have ended it.
+			// The read may have ended because of the byte limit, so look for one more entry.
 			rest, err := a.replica.Log(ctx, portal, seqOf(a.network, entries[len(entries)-1]), 1, 1)
 			if err != nil {
 				return nil, err
 			}
 			p.More = len(rest) > 0 && seqOf(a.network, rest[0]) < head.Seq
 		}
-		// Changes in between were not there when the head was read.
+		// If the head changed meanwhile, the entries may not fit it: read again.
 		if _, again, err := a.readHead(ctx, portal); err != nil || string(again) != string(told.Head) {
 			continue
 		}
@@ -288,7 +289,8 @@ func orBusy(err error) error {
 	return errBusy()
 }
 
-// withTree calls f with the tree of a portal's newest head, and the head.
+// withTree calls f with a portal's newest head and the Merkle tree it describes; an Unavailable fault if
+// the tree is incomplete here.
 func (a *Archive) withTree(ctx context.Context, portal record.PortalID,
 	f func(federation.Told, *record.Head, *record.Tree) error) error {
 	for range maxTries {
@@ -312,8 +314,8 @@ func firstError(a, b error) error {
 	return b
 }
 
-// Leaves returns leaves of a portal's tree as they travel, in order of key from
-// a key on, at most limit.
+// Leaves returns at most limit leaves of a portal's tree in wire form, ordered by key, beginning with
+// the first key not below from.
 func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from record.Hash, limit int) (*Page, error) {
 	var p *Page
 	err := a.withTree(ctx, portal, func(told federation.Told, _ *record.Head, t *record.Tree) error {
@@ -334,8 +336,8 @@ func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from recor
 	return p, err
 }
 
-// Proven is an agent's record with the proof that its portal lists it, or the proof that it does
-// not.
+// Proven is an agent's record with the proof that its portal lists it, or the proof that the portal
+// lists no such agent; Record is then nil.
 type Proven struct {
 	Card   json.RawMessage `json:"card,omitempty"`
 	Head   json.RawMessage `json:"head"`
@@ -343,8 +345,8 @@ type Proven struct {
 	Proof  json.RawMessage `json:"proof"`
 }
 
-// Prove returns the proof that a portal lists an agent, by its id in the
-// network, with the agent's record; or that it does not, then without one.
+// Prove returns the proof that a portal lists the agent with that network id, with the agent's record,
+// or the proof that it does not.
 func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID string) (*Proven, error) {
 	key := record.AgentKey(agentID)
 	var p *Proven
@@ -364,7 +366,7 @@ func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID str
 		}
 		r, err := record.Open(a.network, wire)
 		if err != nil || !head.Covers(r, proof) {
-			return errBusy() // it has changed since the head was read
+			return errBusy() // The record has changed since the head was read; the caller may retry.
 		}
 		p.Record = wire
 		return nil
@@ -372,8 +374,8 @@ func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID str
 	return p, err
 }
 
-// Fetch returns the head of a portal and, as they travel, those of its agents
-// with one of the keys that a head covers, at most MaxFetch.
+// Fetch returns the head of a portal and, in wire form, its covered agent records with the given keys;
+// keys beyond MaxFetch are ignored.
 func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []record.Hash) (*Page, error) {
 	told, _, err := a.Head(ctx, portal)
 	if err != nil {
@@ -381,7 +383,8 @@ func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []reco
 	}
 	p := &Page{Head: told.Head}
 	read := a.replica.CoveredAgent
-	if portal == a.own { // new records of this portal are in its next head
+	// Records of this portal that no head covers yet are served too, because its next head will.
+	if portal == a.own {
 		read = a.replica.Agent
 	}
 	for _, key := range keys[:min(len(keys), federation.MaxFetch)] {

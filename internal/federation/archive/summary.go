@@ -9,19 +9,19 @@ import (
 	"agentsite/internal/record"
 )
 
-// MaxSummary bounds the answer to a question for a summary, in bytes: a head, and a summary with
-// its envelope, with the payload in base64.
+// MaxSummary is the largest answer with a summary, in bytes: the head and the enveloped summary with its
+// payload in base64.
 const MaxSummary = 64 << 10
 
-// Summarized is a portal's head with the summary that the head names.
+// Summarized is a portal's head with the summary whose hash the head contains, both in wire form.
 type Summarized struct {
 	Head    json.RawMessage `json:"head"`
 	Summary json.RawMessage `json:"summary"`
 }
 
-// Summary returns the head of a portal with the summary that the head names by hash. A NotFound
-// fault means that there is none to be shown, an Unavailable one that the summary here is not the
-// head's at present.
+// Summary returns the head of a portal with the summary whose hash the head contains. A NotFound fault
+// means that there is none or it is hidden, an Unavailable fault that the stored summary is not that of
+// the head at present.
 func (a *Archive) Summary(ctx context.Context, portal record.PortalID) (*Summarized, error) {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)

@@ -9,38 +9,37 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxTreeLeaves bounds the cached trees together: 200,000 leaves take some 22 MB. Building the
-// tree of 1,000 agents takes a few milliseconds, so small portals need no cache.
+// maxTreeLeaves is the size of the cache of trees: 200,000 leaves take about 22 MB. Building the tree of
+// 1,000 agents takes a few milliseconds, so small portals need no cache.
 const maxTreeLeaves = 200_000
 
-// Trees caches the Merkle trees of recently used portals. A cached tree may be behind the Replica;
-// its users compare it with a head, and it is rebuilt when they differ. It is safe for concurrent
-// use.
+// Trees caches the Merkle trees of recently used portals. A cached tree may be older than the Replica;
+// Use compares it with a head and rebuilds it if they differ. It is safe for concurrent use.
 type Trees struct {
 	replica federation.Replica
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	trees  map[record.PortalID]*keptTree
-	leaves int // of all that are kept
+	leaves int // leaves of all cached trees, see keptTree.size
 	turn   int64
 }
 
 type keptTree struct {
 	mu   sync.Mutex // guards tree
 	tree *record.Tree
-	size int   // as counted in leaves, guarded by Trees.mu
-	used int64 // guarded by Trees.mu
+	size int   // leaves counted for this tree in Trees.leaves, guarded by Trees.mu
+	used int64 // turn of the last use, guarded by Trees.mu
 }
 
-// NewTrees returns the trees of a replica's records.
+// NewTrees returns an empty cache for the trees of a replica's records.
 func NewTrees(replica federation.Replica) *Trees {
 	return &Trees{replica: replica, trees: make(map[record.PortalID]*keptTree)}
 }
 
-// Use calls f with the tree of a portal's held records if the head describes it, and reports
-// whether it does. changed are the entries stored since the last use of the tree, in order; they
-// save a rebuild and may be nil. f may be nil, must not keep the tree and not change it. lacking
-// are leaves that are known to be missing here; they count as if they were held.
+// Use calls f with the tree of a portal's stored records if head describes it, and reports whether it
+// does. changed are the records stored since the last Use, in order; they save a rebuild and may be nil.
+// lacking are leaves known to be missing here, which are added to the tree. f may be nil; it must
+// neither keep nor change the tree.
 func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Record,
 	lacking map[record.Hash]record.Hash, f func(*record.Tree)) (bool, error) {
 	k := t.takeTree(head.Portal)
@@ -75,8 +74,8 @@ func (t *Trees) Use(ctx context.Context, head *record.Head, changed []*record.Re
 	return true, nil
 }
 
-// Forget drops the tree of a portal. It must be called when records were stored without a call of
-// Use: a tree without them could fit a head that does not cover them.
+// Forget drops the cached tree of a portal. It must be called after records were stored without a call
+// of Use, because the outdated tree could fit a head that does not cover them.
 func (t *Trees) Forget(portal record.PortalID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,8 +97,8 @@ func (t *Trees) buildTree(ctx context.Context, portal record.PortalID) (*record.
 	return tree, nil
 }
 
-// takeTree returns the place of a portal's tree. While it is in use, other callers wait for the
-// same one.
+// takeTree returns the cache entry of a portal, creating it if needed. Callers for the same portal share
+// the entry and lock its mu in turn.
 func (t *Trees) takeTree(portal record.PortalID) *keptTree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,13 +112,13 @@ func (t *Trees) takeTree(portal record.PortalID) *keptTree {
 	return k
 }
 
-// putTree counts a tree after use, and lets those go that were not used for
-// longest while there are too many. The caller holds k.mu.
+// putTree counts the size of a tree after its use and drops the least recently used trees while the
+// cache is too large. The caller holds k.mu.
 func (t *Trees) putTree(portal record.PortalID, k *keptTree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.trees[portal] != k {
-		return // it was let go meanwhile
+		return // the entry was dropped from the cache during its use
 	}
 	size := 1
 	if k.tree != nil {

@@ -6,8 +6,9 @@ import (
 	"agentsite/internal/federation"
 )
 
-// Arrive refuses requests from an address, an IP without port, before anything of the request is
-// read. Rules are about the whole address, limits count an IPv6 client as its /64.
+// Arrive refuses requests from an address (an IP without port) by rule or rate, before anything of the
+// request is read. Rules apply to the single address; rates count an IPv6 client by its /64, because a
+// client can use all addresses of it.
 func (g *Guard) Arrive(addr string) (err error) {
 	defer func() { g.metrics.countRefusal(err) }()
 	a, parsed := netip.ParseAddr(addr)
@@ -28,38 +29,40 @@ func (g *Guard) Arrive(addr string) (err error) {
 	return nil
 }
 
-// Strike notes that a request from an address was refused. An address that goes on although it
-// could know is put into the penalty box.
+// Strike counts a refused request against its address. An address that goes on after refusals that it
+// could have avoided gets into the penalty box.
 func (g *Guard) Strike(addr string, why federation.Reason) {
 	switch why {
 	case federation.ReasonUnknown, federation.ReasonClock, federation.ReasonPending, federation.ReasonBusy,
 		federation.ReasonAbsent:
-		return // it may be honest, and has something to do about it
+		return // An honest portal may get these refusals and can react to them, so they are not counted.
 	}
 	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {
 		g.cfg.Shun.Penalize(a)
 	}
 }
 
-// countedAs is the key under which an address is counted; a is zero for an invalid address.
+// countedAs returns the key under which requests of an address are counted; a is the parsed addr, zero
+// if that is invalid.
 func countedAs(a netip.Addr, addr string) string {
 	switch {
 	case !a.IsValid():
 		return addr
 	case a.Is6():
-		net, _ := a.Prefix(64) // of its own family
+		net, _ := a.Prefix(64) // an error is impossible: 64 bits fit an IPv6 address
 		return net.String()
 	}
 	return a.String()
 }
 
-// unlimited reports whether the requests of an address are not counted: all
-// that is on this portal's machine has one, unless it takes another.
+// unlimited reports whether the requests of an address are not limited: on a portal with a loopback
+// origin all portals share one address.
 func (g *Guard) unlimited(addr string) bool {
 	return g.near && (addr == "127.0.0.1" || addr == "::/64")
 }
 
-// fake counts a signature that does not hold against where it came from.
+// chargeFake counts an invalid signature against the address it came from, as fakeCost requests, because
+// verifying costs time.
 func (g *Guard) chargeFake(addr string) {
 	a, _ := netip.ParseAddr(addr)
 	g.addrs.ChargeUpTo(countedAs(a.Unmap().WithZone(""), addr), fakeCost)

@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// OnBehalfOf is the person for whom a portal makes a request, as in ForField. The zero value is
-// the portal itself.
+// OnBehalfOf is the person for whom a portal makes a request, as stated in the header ForField. The zero
+// value means that the portal acts for itself.
 type OnBehalfOf struct {
-	// Kind is person or guest.
+	// Kind is person or guest; empty for the zero value.
 	Kind string
-	// ID is the same for the same person and portal that is asked.
+	// ID is stable for one person and one asked portal, and has no meaning to other portals.
 	ID string
-	// Handle is the portal's name for them, a claim except for the part before the @.
+	// Handle is the person's handle as the asking portal states it. Only the name before the @ may be
+	// used: the host must come from the verified portal.
 	Handle string
 }
 
 const maxFor = 1 << 10
 
-// ParseFor reads a ForField: a dictionary (RFC 9651) of a token and two strings.
-// Other members are ignored. The error is a Refusal.
+// ParseOnBehalfOf parses the value of ForField: an RFC 9651 dictionary of a token and two strings.
+// Unknown members are ignored. Errors are Refusals.
 func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 	var b OnBehalfOf
 	bad := func(what string) (OnBehalfOf, error) {
@@ -65,7 +66,8 @@ func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 	return b, nil
 }
 
-// readValue reads a token or a quoted string of printable characters, and returns the rest.
+// readValue reads a token or a quoted string of printable ASCII from the front of s and returns the rest
+// in after; ok is false if there is none.
 func readValue(s string) (v, after string, ok bool) {
 	quoted := strings.HasPrefix(s, `"`)
 	var b strings.Builder

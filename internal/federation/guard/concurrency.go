@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	maxAtOnce    = 64  // requests of one portal that are worked on
-	maxAllAtOnce = 512 // and of all
-	// tenth is the fraction of a limit for portals that are not proved. All of them together share
-	// this fraction of the concurrent requests, too, because names cost them nothing.
+	maxAtOnce    = 64  // concurrent requests of one portal
+	maxAllAtOnce = 512 // concurrent requests of all portals
+	// tenth divides the limits of portals whose domain is not proved. All of them together also share
+	// this fraction of the concurrent requests, because such portals cost nothing to create.
 	tenth = 10
-	// maxWaiting bounds the signatures that wait to be verified, at 54 µs each.
+	// maxWaiting is how many signatures may wait to be verified, at 54 µs each.
 	maxWaiting = 512
 )
 
-// checks bounds how many signatures are verified at once: all of them take half
-// of the processors at most. Those of portals that are not proved are verified
-// one at a time, so that the others wait for one of them at most.
+// checks limits how many signatures are verified at once, to half of the processors. Those of unproved
+// portals are verified one at a time, so that a proved portal waits for at most one of them.
 type checks struct {
 	slots     chan struct{}
 	strangers chan struct{}
 	waiting   atomic.Int32
-	strange   atomic.Int32 // of waiting
+	strange   atomic.Int32 // unproved ones among those waiting
 }
 
 func newChecks() *checks {
 	return &checks{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), strangers: make(chan struct{}, 1)}
 }
 
-// enter waits for a place; done gives it back.
+// enter waits for a free slot; done releases it. A Refusal if too many wait already.
 func (c *checks) enter(ctx context.Context, unproved bool) (done func(), err error) {
 	crowd, most := &c.waiting, int32(maxWaiting)
 	if unproved {
@@ -71,24 +70,24 @@ func (c *checks) leave(unproved bool) {
 	}
 }
 
-// places counts the requests that are worked on.
+// places counts the concurrent requests.
 type places struct {
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	busy     map[record.PortalID]int
 	all      int
-	unproved int // of all
+	unproved int // requests of unproved portals, included in all
 }
 
 func newPlaces() *places { return &places{busy: make(map[record.PortalID]int)} }
 
-// countBusy returns the number of requests that are worked on.
 func (p *places) countBusy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all
 }
 
-// enter takes a place for a portal; done gives it back and may be called again.
+// enter takes a slot for a request of a portal; done releases it and may be called several times. A
+// Refusal if the limits are reached.
 func (p *places) enter(id record.PortalID, unproved bool) (done func(), err error) {
 	most := maxAtOnce
 	if unproved {

@@ -20,7 +20,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// The headers and parameters of requests between portals; see docs/design/peering.md.
+// The header fields and signature parameters of requests between portals; see docs/design/peering.md.
 const (
 	SignatureTag   = "agentsite-peer"
 	SignatureLabel = "sig1"
@@ -28,80 +28,80 @@ const (
 	ForField       = "Agentsite-For"
 	HopsField      = "Agentsite-Hops"
 	BudgetField    = "Agentsite-Budget"
-	// SignatureLife is how long a signature counts, and how far clocks may be
-	// apart.
+	// SignatureLife is the validity of a signature and the tolerated difference between the clocks of
+	// two portals.
 	SignatureLife = time.Minute
 )
 
-// alsoSigned are fields that a signature covers where they are.
+// alsoSigned are header fields that a signature must cover if they are present.
 var alsoSigned = []string{ForField, HopsField, BudgetField, "Authorization"}
 
-// Asker is the portal that a request is by.
+// Asker is the verified author of a request.
 type Asker struct {
 	Portal record.PortalID
 	Key    record.KeyID
-	// Card is its current card; it must not be changed.
+	// Card is the portal's current card; the caller must not change it.
 	Card *record.Card
-	// Decision is the decision on the portal at the time of the request.
+	// Decision is the decision about the portal at the time of the request.
 	Decision federation.Decision
-	// For, Hops and Budget are the request's fields about the call it belongs to, unparsed; they
-	// were signed. They are empty for a request without a call.
+	// For, Hops and Budget are the signed, unparsed header fields about the call that the request
+	// belongs to; empty without a call.
 	For, Hops, Budget string
 }
 
-// Prover verifies which portal is at an origin.
+// Prover checks which portal answers at an origin.
 type Prover interface {
-	// Prove fails when the origin does not serve a current card of the portal.
-	// An error that IsImpostor means that it serves that of another.
+	// Prove returns an error unless the origin serves a current card of the portal. The error is
+	// ErrImpostor if it serves the card of another portal.
 	Prove(ctx context.Context, origin string, portal record.PortalID) error
 }
 
-// ErrImpostor: the origin of a card is where another portal is.
+// ErrImpostor means that another portal answers at the origin that a card names.
 var ErrImpostor = errors.New("another portal is at the origin that the card names")
 
-// Config holds the parts that a Guard asks.
+// Config holds the ports and settings of a Guard.
 type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Registry federation.Registry
 	Nonces   NonceStore
 	Prover   Prover
-	// Shun, when set, records addresses with refused requests.
+	// Shun, unless nil, is the penalty box for addresses with refused requests.
 	Shun *limit.PenaltyBox
-	// Started is the start time of the process. After an unclean end, requests signed before it
-	// are refused.
+	// Started is the start time of the process. After a crash, nonces may be lost, so requests signed
+	// before it are refused.
 	Started time.Time
 	Log     *slog.Logger
 }
 
-// The limits of docs/design/peering.md. That of a portal in a second is in its
-// Decision.
+// The limits of docs/design/peering.md. The request rate of a portal is in its Decision.
 const (
 	addrPerSecond = 100
-	helloEvery    = 2 * time.Second // of one address, beyond helloBurst
+	helloEvery    = 2 * time.Second // from one address, beyond helloBurst
 	helloBurst    = 20
-	strangerEvery = 10 * time.Second // of all addresses
+	strangerEvery = 10 * time.Second // from all addresses together
 	strangerBurst = 100
-	// fakeCost is how many requests a signature that does not hold counts for.
+	// fakeCost is how many requests one invalid signature counts as.
 	fakeCost = 10
-	// burst is how many seconds' worth a portal may ask at once.
+	// burst is for how many seconds a portal may save up unused requests.
 	burst      = 4
-	maxPortals = 16 << 10 // with counts in memory
+	maxPortals = 16 << 10 // portals with counters in memory
 	maxAddrs   = 16 << 10
 )
 
-// Guard verifies the requests of other portals. It is safe for concurrent use. Create it with its
-// constructor, and Run it.
+// Guard verifies the requests of other portals. It is safe for concurrent use. Create it with New; Run
+// must run to store nonces.
 type Guard struct {
-	cfg     Config
-	started time.Time // in whole seconds, as signatures count; zero: no matter
+	cfg Config
+	// requests signed earlier are refused, in whole seconds as signatures have; zero for no such limit
+	started time.Time
 	used    *used
 	addrs   *limit.Keyed
 	hellos  *limit.Keyed
 	portals *limit.Keyed
-	// near: this portal is called on its own machine, where all have one address.
+	// near: the origin of this portal is loopback, where all portals share one address.
 	near bool
-	// strangers limits portals that sent a handshake and did not answer at their origin.
+	// strangers limits all portals together whose handshake could not be verified at their origin.
 	strangers *limit.Keyed
 	metrics   metrics
 
@@ -110,7 +110,7 @@ type Guard struct {
 	places *places
 }
 
-// NewGuard returns a guard that knows which signatures were used before.
+// New returns a Guard that has loaded the stored nonces.
 func New(ctx context.Context, cfg Config) (*Guard, error) {
 	u, clean, err := newUsed(ctx, cfg.Nonces, cfg.Log)
 	if err != nil {
@@ -129,17 +129,17 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
-// Run writes the used nonces to disk until ctx ends.
+// Run writes used nonces to disk until ctx ends.
 func (g *Guard) Run(ctx context.Context) error { return g.used.writeLoop(ctx) }
 
-// ReadBody reads the body of a request of a portal that is let in.
+// ReadBody reads the body of a request. The size it allows can depend on the verified author.
 type ReadBody func(asker Asker) ([]byte, error)
 
-// Verify returns the author and the body of a request from an address. Everything but the body is
-// verified before the body is read, cheap checks first: a forbidden request costs little, and the
-// length limit of the body depends on the author. done releases the request's slot of the
-// concurrency limit, and must be called when the answer has been written. The errors are Refusals,
-// or those of the database and of read.
+// Verify returns the author and the body of a request that came from an address. Everything but the body
+// is verified before the body is read, cheap checks first, so that a refused request costs little; the
+// length limit of the body depends on the author. done releases the request's slot of the concurrency
+// limit and must be called after the answer is written. Errors are Refusals, or come from the database
+// or from read.
 func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker, body []byte, done func(), err error) {
 	defer func() {
 		if g.metrics.countRefusal(err); err == nil {
@@ -158,7 +158,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	if err != nil {
 		return asker, nil, nil, err
 	}
-	id = card.Portal // the other is a piece of the header, which counters would keep whole
+	// id is a substring of the header, and counters that keep it would keep the whole header in memory
+	id = card.Portal
 	d := g.cfg.Registry.Decide(ctx, id, "")
 	if err := g.refuseKept(d); err != nil {
 		return asker, nil, nil, err
@@ -173,8 +174,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 		return federation.RefuseFor(federation.ReasonLimit, wait,
 			"Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
 	}
-	// A request takes nothing of the share of the portal it names before its signature is
-	// verified; once the share is used up, signatures are not verified.
+	// An unverified request must not use up the rate of the portal that it names; it is only checked
+	// whether the rate is used up, which saves verifying.
 	if wait := g.portals.Wait(string(id), every); wait > 0 {
 		return asker, nil, nil, tooMany(wait)
 	}
@@ -197,7 +198,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 			err = refusalOf(err)
 		}
 	}
-	// The check comes after the limit, so that one portal cannot fill the memory of all.
+	// The nonce is stored only after the rate check, so that one portal cannot fill the memory for
+	// nonces.
 	if err == nil {
 		err = g.refuseReplay(ctx, sig.Params, now)
 	}
@@ -209,8 +211,8 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	return asker, body, done, nil
 }
 
-// field is a header field that was signed, its lines together as in the base of
-// the signature.
+// signedField returns the value of a signed header field; several lines are joined as in the signature
+// base (RFC 9421).
 func signedField(r *http.Request, name string) string {
 	if v := r.Header[name]; len(v) == 1 {
 		return v[0]
@@ -218,7 +220,7 @@ func signedField(r *http.Request, name string) string {
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// refuseKept returns the refusal for a portal that a decision keeps out.
+// refuseKept returns the refusal for a decision that does not admit requests; nil if it does.
 func (g *Guard) refuseKept(d federation.Decision) error {
 	if d.In {
 		return nil
@@ -235,7 +237,7 @@ func (g *Guard) refuseKept(d federation.Decision) error {
 	return federation.Refuse(why, "%s", reason)
 }
 
-// network compares the name of the network, which every request carries.
+// checkNetwork refuses a request that names another network than this portal's, or none.
 func (g *Guard) checkNetwork(r *http.Request) error {
 	switch name := r.Header.Get(NetworkField); name {
 	case g.cfg.Self.Network():
@@ -249,7 +251,7 @@ func (g *Guard) checkNetwork(r *http.Request) error {
 	}
 }
 
-// readSigner reads the claimed author of a signature, unverified.
+// readSigner parses the signature and the portal and key that it names; nothing is verified yet.
 func readSigner(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, error) {
 	sig, err := httpsig.Read(h, SignatureTag)
 	if err != nil {
@@ -263,7 +265,8 @@ func readSigner(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyI
 	return sig, record.PortalID(portal), record.KeyID(key), nil
 }
 
-// card returns the current card of a portal.
+// currentCard returns the current card of a portal; a Refusal if none is known or the portal is
+// quarantined. The card may have expired; checkSignature checks that.
 func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Card, error) {
 	c, s, err := g.cfg.Gate.Current(ctx, id)
 	if err != nil {
@@ -272,7 +275,8 @@ func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Ca
 	if s.Ring == nil {
 		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
-	if s.Quarantined { // the registry may not know it yet, or have dropped the portal
+	// checked in the record store too, because the registry may lag behind it or have dropped the portal
+	if s.Quarantined {
 		return nil, federation.Refuse(federation.ReasonQuarantined,
 			"It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
@@ -282,11 +286,11 @@ func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Ca
 	return c, nil
 }
 
-// covered must be in every signature.
+// covered are the components that every signature must cover.
 var covered = httpsig.Components("@method", "@authority", "@path", "@query", strings.ToLower(NetworkField))
 
-// checkSignature checks all parameters of a signature, and returns the key of the card that must
-// verify it. It is cheap.
+// checkSignature checks all parameters of a signature without verifying it, and returns the key of the
+// card to verify it with.
 func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *record.Card,
 	now time.Time) (ed25519.PublicKey, error) {
 	need := covered
@@ -332,8 +336,8 @@ func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *re
 	return pub, nil
 }
 
-// holds verifies a signature, among as many as are verified at once. Whether it
-// is used for the first time is for once.
+// verifySignature verifies a signature; the number of concurrent verifications is limited. Whether its
+// nonce is new is checked by refuseReplay.
 func (g *Guard) verifySignature(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string,
 	unproved bool) error {
 	done, err := g.checks.enter(r.Context(), unproved)
@@ -349,7 +353,7 @@ func (g *Guard) verifySignature(r *http.Request, sig *httpsig.Signature, pub ed2
 	return nil
 }
 
-// once refuses a signature that was used before.
+// refuseReplay refuses a signature whose nonce was used before, and stores the nonce.
 func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Time) error {
 	until := p.Expires.Add(SignatureLife + time.Second)
 	switch g.used.first(nonceKey(p.KeyID, p.Nonce), until, now) {
@@ -363,7 +367,8 @@ func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Tim
 			"This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
 	}
 	if p.Created.After(now) {
-		// Its clock is ahead: this signature would outlive a start of ours.
+		// The signer's clock is ahead: the signature would stay valid after a restart of this portal, so
+		// its nonce is written at once.
 		return g.used.writeWaiting(ctx)
 	}
 	return nil
@@ -374,7 +379,7 @@ func refuseReplayed() error {
 		"The nonce was used before. Sign the request again, with another one.")
 }
 
-// cardKeys are the keys of a card at a time. It implements httpsig.Keys.
+// cardKeys are the keys of a card that are valid at now. It implements httpsig.Keys.
 type cardKeys struct {
 	card *record.Card
 	now  time.Time
@@ -383,7 +388,8 @@ type cardKeys struct {
 // PublicKey implements httpsig.Keys.
 func (c cardKeys) PublicKey(id string) (ed25519.PublicKey, error) { return keyOf(c.card, id, c.now) }
 
-// keyOf finds the key that an id of a signature names in a card.
+// keyOf returns the key of a card that the keyid of a signature names; httpsig.ErrKey if there is none
+// or it is not valid at now.
 func keyOf(card *record.Card, id string, now time.Time) (ed25519.PublicKey, error) {
 	portal, key, _ := strings.Cut(id, "/")
 	if portal == string(card.Portal) {
@@ -409,7 +415,8 @@ func validNonce(s string) bool {
 	return true
 }
 
-// refusalOf is the refusal for an invalid signature, in the terms of the wire.
+// refusalOf converts the error of an invalid signature to a Refusal; other errors are returned as they
+// are.
 func refusalOf(err error) error {
 	switch {
 	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// ArriveNew refuses a request with a card from an address, before its body is read.
+// ArriveNew refuses a handshake by the rate of its address, before its body is read.
 func (g *Guard) ArriveNew(addr string) error {
 	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
 		return federation.RefuseFor(federation.ReasonLimit, wait,
@@ -18,9 +18,9 @@ func (g *Guard) ArriveNew(addr string) error {
 	return nil
 }
 
-// Hello verifies a request that brings the card that its signature is to be
-// verified by, and comes from an address that ArriveNew let pass. The card is
-// admitted when the signature holds.
+// Hello verifies a handshake: a request that brings the card whose key signed it, from an address that
+// ArriveNew admitted. The card is admitted if the signature is valid, unless the origin that the card
+// names serves the card of another portal. Portals whose origin cannot be reached are limited in number.
 func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker Asker, done func(), err error) {
 	ctx, now := r.Context(), clock.Now()
 	if err := g.checkNetwork(r); err != nil {
@@ -67,7 +67,8 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 		return asker, nil, err
 	}
 	proved := true
-	// A card that names the origin of another portal is not admitted.
+	// A card that names the origin of another portal is refused, because otherwise a card alone could
+	// take over a host.
 	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
 		done()
 		return asker, nil, federation.Refuse(federation.ReasonDenied,
@@ -93,7 +94,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	return Asker{Portal: id, Key: key, Card: c, Decision: g.cfg.Registry.Decide(ctx, id, c.Origin)}, done, nil
 }
 
-// admission is why a card is not admitted, in the words of the wire.
+// refuseAdmission converts the error of a card that was not admitted to a Refusal.
 func refuseAdmission(err error) error {
 	switch record.ReasonOf(err) {
 	case "":

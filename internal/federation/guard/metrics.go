@@ -7,7 +7,6 @@ import (
 	"agentsite/internal/meter"
 )
 
-// metrics counts the decisions of a Guard.
 type metrics struct {
 	// verified counts requests with a valid signature that were admitted; refused counts refusals by Reason,
 	// "failed" for requests that could not be decided.
@@ -24,7 +23,8 @@ func newMetrics() metrics {
 	}
 }
 
-// ListCollectors returns the metrics of the Guard: its decisions and its kept state.
+// ListCollectors returns the metrics of the Guard: counts of its decisions, and gauges of requests and
+// nonces.
 func (g *Guard) ListCollectors() []prometheus.Collector {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -36,7 +36,7 @@ func (g *Guard) ListCollectors() []prometheus.Collector {
 		gauge("agentsite_nonces_max", "Nonces that there is room for.", func() int { return maxNonces })}
 }
 
-// countRefusal counts a refusal, nothing for nil.
+// countRefusal counts a refusal by its reason; nil is not counted.
 func (m *metrics) countRefusal(err error) {
 	if err == nil {
 		return

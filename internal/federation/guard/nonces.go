@@ -11,62 +11,61 @@ import (
 	"agentsite/internal/clock"
 )
 
-// Nonces keeps on disk which signatures were used.
+// NonceStore stores on disk which nonces were used, so that a restart does not allow replays.
 type NonceStore interface {
-	// KeepNonces keeps each until its time, and is done when they are on disk.
+	// KeepNonces stores each nonce with the time until which it is needed; it returns after they are on
+	// disk.
 	KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error
-	// LoadNonces calls yield with each that still counts. clean is true when
-	// EndNonces was called since the last time, or there was none.
+	// LoadNonces calls yield with each nonce that is still needed. clean is true if EndNonces was called
+	// at the last stop, or nothing was ever stored; otherwise nonces may be missing.
 	LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error)
-	// EndNonces records that all used nonces are on disk.
+	// EndNonces records, at the stop of the process, that all used nonces are stored.
 	EndNonces(ctx context.Context) error
 }
 
 const (
-	// maxNonces bounds those that are remembered, at about 30 MB.
+	// maxNonces is how many nonces are kept in memory, about 30 MB.
 	maxNonces = 1_000_000
-	// nonceSpan is how much time one bucket of them holds: they are forgotten
-	// by the bucket.
+	// nonceSpan is the period of one bucket; nonces are dropped by whole buckets.
 	nonceSpan = 30 * time.Second
-	// keepEvery is how long used nonces wait to be written together. If the process dies in this
-	// time they are lost, and the portal then refuses requests signed before its next start.
+	// keepEvery is the interval in which used nonces are written. A crash loses those of the last
+	// interval; the portal then refuses requests signed before its next start.
 	keepEvery = 5 * time.Second
 	maxUnkept = 4096
-	// NoncesKept is how much longer than its validity a nonce is kept, in memory and on disk: when
-	// a fast clock is set back, expired signatures become valid again. A clock that is set back
-	// further is handled by used.forgotten.
+	// NoncesKept is how much longer than its validity a nonce is kept, in memory and on disk: if a fast
+	// clock is set back, expired signatures become valid again. used.forgotten covers a clock that is
+	// set back further.
 	NoncesKept = 15 * time.Minute
 )
 
-// used remembers nonces. It is safe for concurrent use.
+// used holds the used nonces. It is safe for concurrent use.
 type used struct {
 	disk NonceStore
 	log  *slog.Logger
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	buckets map[int64]*bucket
-	// forgotten is the newest bucket that was dropped, by either clock: nonces that belong there
-	// may have been used.
+	// forgotten is the number of the newest dropped bucket: nonces in it or before may have been used
+	// and are refused.
 	forgotten int64
 	count     int
 	unkept    map[[16]byte]time.Time
-	full      chan struct{} // wakes the writer when many wait
+	full      chan struct{} // capacity 1: wakes the writer when many nonces wait
 }
 
-// countNonces returns the number of nonces that are remembered.
 func (u *used) countNonces() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
 }
 
-// bucket holds the nonces that expire in one nonceSpan.
+// bucket holds the nonces whose validity ends in one nonceSpan.
 type bucket struct {
 	nonces map[[16]byte]struct{}
-	last   time.Time // time of the last addition, also by the monotonic clock
+	last   time.Time // time of the last addition; time.Since uses its monotonic clock
 }
 
-// newUsed loads the nonces on disk; clean is true when they are complete.
+// newUsed loads the stored nonces; clean is false if some may be missing after a crash.
 func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, clean bool, err error) {
 	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64,
 		unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
@@ -82,13 +81,13 @@ func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, c
 		}
 	})
 	if !newest.IsZero() {
-		// The disk forgot the others, by the clock there was.
+		// Older nonces were deleted from disk when the newest was stored, so they count as dropped.
 		u.forgotten = max(u.forgotten, bucketOf(newest.Add(-NoncesKept)))
 	}
 	return u, clean, err
 }
 
-// mark names a nonce of a key.
+// nonceKey returns the map key of a nonce: a hash of the key id and the nonce.
 func nonceKey(keyID, nonce string) [16]byte {
 	b := make([]byte, 0, 160)
 	b = append(append(append(b, keyID...), 0), nonce...)
@@ -98,7 +97,7 @@ func nonceKey(keyID, nonce string) [16]byte {
 
 func bucketOf(until time.Time) int64 { return until.UnixMilli() / nonceSpan.Milliseconds() }
 
-// addNonce remembers a nonce; the caller holds mu.
+// addNonce adds a nonce to its bucket; the caller holds mu.
 func (u *used) addNonce(nonce [16]byte, until time.Time) {
 	b := u.buckets[bucketOf(until)]
 	if b == nil {
@@ -109,10 +108,10 @@ func (u *used) addNonce(nonce [16]byte, until time.Time) {
 	u.count++
 }
 
-// sweepBuckets drops expired buckets: by the wall clock, and by the monotonic clock unless there
-// are very many. The caller holds mu.
+// sweepBuckets drops buckets that have expired by the wall clock and, unless memory is half full, also
+// by the monotonic clock, which a clock change does not affect. The caller holds mu.
 func (u *used) sweepBuckets(now time.Time) {
-	for at, b := range u.buckets { // about thirty
+	for at, b := range u.buckets { // about thirty buckets
 		if at < bucketOf(now) && (time.Since(b.last) > NoncesKept || u.count > maxNonces/2) {
 			u.forgotten = max(u.forgotten, at)
 			u.count -= len(b.nonces)
@@ -121,14 +120,14 @@ func (u *used) sweepBuckets(now time.Time) {
 	}
 }
 
-// has reports whether a nonce is remembered.
+// has reports whether a nonce is in memory.
 func (u *used) has(nonce [16]byte) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.hasLocked(nonce)
 }
 
-// hasLocked is has; the caller holds mu.
+// hasLocked is has for callers that hold mu.
 func (u *used) hasLocked(nonce [16]byte) bool {
 	for _, b := range u.buckets {
 		if _, ok := b.nonces[nonce]; ok {
@@ -138,20 +137,19 @@ func (u *used) hasLocked(nonce [16]byte) bool {
 	return false
 }
 
-// use is the state of a nonce.
+// use is the result of used.first.
 type use int
 
 const (
 	unused use = iota
 	usedBefore
-	// usedPerhaps: the clock was set back so far that it may be one of those that
-	// were forgotten.
+	// usedPerhaps: the clock was set back so far that the nonce may be one of those already dropped.
 	usedPerhaps
 	noRoom
 )
 
-// first reports whether a nonce is new, and then keeps it until then and NoncesKept longer. It is
-// written to disk soon.
+// first checks whether a nonce is new and, if it is, stores it until the given time and NoncesKept
+// longer. writeLoop writes it to disk later.
 func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -176,7 +174,7 @@ func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	return unused
 }
 
-// writeWaiting writes the waiting nonces, with the one that was just used.
+// writeWaiting writes all nonces that are not on disk yet; on an error they stay queued.
 func (u *used) writeWaiting(ctx context.Context) error {
 	u.mu.Lock()
 	list := u.unkept
@@ -198,7 +196,7 @@ func (u *used) writeWaiting(ctx context.Context) error {
 	return err
 }
 
-// writeLoop writes used nonces until ctx ends, and then those that are left.
+// writeLoop writes used nonces every keepEvery until ctx ends, then the remaining ones.
 func (u *used) writeLoop(ctx context.Context) error {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()

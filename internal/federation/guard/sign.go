@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/ident/httpsig"
 )
 
-// SignRequest signs a request to the portal at an origin, with the SHA-256 of
-// its body in Content-Digest if it has one.
+// SignRequest signs a request to another portal. If the request has a body, its SHA-256 is added as
+// Content-Digest and signed.
 func SignRequest(r *http.Request, self federation.Signer, nonce string, now time.Time) error {
 	id, key, _, err := self.Key(now)
 	if err != nil {
@@ -33,7 +33,7 @@ func SignRequest(r *http.Request, self federation.Signer, nonce string, now time
 		KeyID:   string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
 }
 
-// targetOf returns the signed target of requests to an origin.
+// targetOf returns the scheme and authority that signatures of requests to an origin cover.
 func targetOf(origin string) httpsig.Target {
 	u, err := url.Parse(origin)
 	if err != nil {

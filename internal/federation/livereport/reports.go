@@ -7,41 +7,38 @@ import (
 	"agentsite/internal/record"
 )
 
-// Voices holds the words of all portals about agents' liveness, packed as they
-// were signed: 12 bytes each. It forgets them when they expire. The zero value
-// is empty and ready; its methods are safe for concurrent use.
+// Reports holds the liveness reports of all portals in their packed signed form, 12 bytes each, until
+// they expire. The zero value is empty and ready to use; its methods are safe for concurrent use.
 type Reports struct {
-	mu sync.RWMutex // guards the rest
-	// said is by subject, then by author, then by shard.
+	mu sync.RWMutex // guards the fields below
+	// said is keyed by subject (the portal of the agents), then author, then shard.
 	said map[record.PortalID]map[record.PortalID]map[string]spoken
-	// records counts those of each portal: about itself, and about others.
+	// records counts the records of each author: about its own agents, and about those of other portals.
 	records map[record.PortalID][2]int
 	bytes   int
 }
 
 type spoken struct {
 	version         record.Version
-	issued, expires int64 // milliseconds
+	issued, expires int64 // milliseconds since 1970
 	words           record.Words
 }
 
-// Quotas of Voices. Portals that are not proved have a tenth.
+// Quotas of Reports. Portals whose domain is not proved have a tenth.
 const (
-	// maxOwnShards is how many records a portal may have about its own agents:
-	// enough for 256,000 of them.
+	// maxOwnShards is the number of records of a portal about its own agents: enough for 256,000 agents.
 	maxOwnShards = 1024
-	// maxOtherShards is how many it may have about those of others.
+	// maxOtherShards is the number of records of a portal about agents of other portals.
 	maxOtherShards = 512
-	// maxVoiceBytes bounds the words of all portals: 5,000,000 of them. Past
-	// half of it those of portals that are not proved are refused.
+	// maxVoiceBytes limits the reports of all portals together, to about 5,000,000. Above half of it,
+	// records of unproved portals are refused.
 	maxVoiceBytes = 64 << 20
-	// maxAsked bounds the voices about one agent.
+	// maxAsked is how many reports about one agent are returned.
 	maxAsked = 64
 )
 
-// Room reports whether there is room for a record: it replaces one, or its portal's quota is not
-// used up. Only the record's slot and size are read, so Room can be called before the signature is
-// verified.
+// Room reports whether a record fits: it replaces one, or the quota of its portal is not used up. It
+// uses only slot and size of the record, so it can be called before the signature is verified.
 func (v *Reports) Room(r *record.Record, proved bool) bool {
 	l, ok := r.Body.(*record.Live)
 	if !ok {
@@ -67,8 +64,8 @@ func aboutOthers(l *record.Live) int {
 	return 1
 }
 
-// Put takes in a record that a Gate admitted. It returns the agents with a state that differs from
-// the earlier record's, and never replaces a newer record.
+// Put stores a record that a Gate has admitted, unless a newer one is stored. It returns the agents
+// whose state differs from the earlier record of the slot.
 func (v *Reports) Put(l *record.Live) (changed []record.AgentTag) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +95,8 @@ func (v *Reports) Put(l *record.Live) (changed []record.AgentTag) {
 	return changedAgents(old.words, l.Words)
 }
 
-// addCount changes how many records a portal has; the caller holds mu.
+// addCount adds by to the number of records of a portal about its own (about 0) or other (1) agents; the
+// caller holds mu.
 func (v *Reports) addCount(portal record.PortalID, about, by int) {
 	n := v.records[portal]
 	if n[about] += by; n == [2]int{} {
@@ -125,9 +123,9 @@ func changedAgents(a, b record.Words) (out []record.AgentTag) {
 	return out
 }
 
-// Of returns the reports about an agent of subject at now, one of each portal and at most 64. The
-// callback adds the weight of a report, and returns false for portals that are ignored. The report
-// of the agent's own portal is always among them.
+// Of returns the reports at now about an agent of the portal subject, at most one of each portal and 64
+// in all. weigh sets the sources of weight of a report and returns false to leave it out. The report of
+// the agent's own portal comes first.
 func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Time, weigh func(*Report) bool) []Report {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -149,7 +147,8 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 		if len(out) == n {
 			continue
 		}
-		// Newcomers must not crowd out those that count.
+		// Reports without weight get at most a quarter of the places, so that new portals cannot crowd
+		// out those that count.
 		if w := out[n]; w.Own || w.Pinned || w.Proved {
 			counted++
 		} else if n-counted >= maxAsked/4 {
@@ -162,7 +161,8 @@ func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Ti
 	return out
 }
 
-// newestReport returns the newest report in a portal's shards about an agent.
+// newestReport returns a portal's newest unexpired report about an agent; the shard can have any number
+// of digits.
 func newestReport(shards map[string]spoken, portal record.PortalID, agent record.AgentTag,
 	now int64) (out Report, ok bool) {
 	for digits := range record.MaxShard + 1 {
@@ -179,8 +179,8 @@ func newestReport(shards map[string]spoken, portal record.PortalID, agent record
 	return out, ok
 }
 
-// Subject returns the portal that reported last that it has an agent; empty when none did. It is
-// for agents with their own key, because their id names no portal.
+// Subject returns the portal that most recently reported the agent as its own, "" if none did. It serves
+// agents with a key of their own, whose id does not name a portal.
 func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.PortalID) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -194,7 +194,7 @@ func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.
 	return subject
 }
 
-// Drop removes the reports of a portal; it returns the portals of the agents concerned.
+// Drop removes all reports by a portal and returns the portals of the agents concerned.
 func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -207,7 +207,7 @@ func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	return subjects
 }
 
-// Sweep removes reports that have expired by now.
+// Sweep removes the records that have expired at now.
 func (v *Reports) Sweep(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -218,7 +218,7 @@ func (v *Reports) Sweep(now time.Time) {
 	}
 }
 
-// dropRecords drops records of a portal about a subject; the caller holds mu.
+// dropRecords removes the records by a portal about a subject that which selects; the caller holds mu.
 func (v *Reports) dropRecords(subject, portal record.PortalID, which func(spoken) bool) {
 	by := v.said[subject]
 	about := 0

@@ -12,39 +12,40 @@ import (
 	"agentsite/internal/record"
 )
 
-// Report is the result of one portal's own exchanges with an agent.
+// Report is the liveness of an agent as one portal observed it.
 type Report struct {
 	Portal record.PortalID
-	Host   string // of its origin
+	Host   string // host of the portal's origin
 	Reach  record.Reach
-	// At is when it was seen, by the portal's own clock. The report of an agent's own portal holds
-	// longer, because that portal would have reported a change.
+	// At is the time of the observation by the portal's own clock. For the agent's own portal it is
+	// extended, because that portal would have reported a change.
 	At     time.Time
-	Called bool // the result of a real task, not of a probe
-	// The sources of weight. Own is this portal, Home that of the agent; Pinned is one that an
-	// operator trusts, Proved one that was seen to hold its domain. A report with none of them is
-	// kept and does not count.
+	Called bool // result of a real task, not of a probe
+	// The sources of weight: Own is a report of this portal, Home one of the agent's portal, Pinned one
+	// of a portal that the operator trusts, Proved one of a portal whose domain was seen to serve its
+	// key. A report with none of them is shown, but not counted.
 	Own, Home, Pinned, Proved bool
 }
 
-// Verdict is the combined result of many reports.
+// Verdict is the liveness that many reports of an agent result in.
 type Verdict struct {
-	Reach record.Reach // 0 without a report that counts
-	At    time.Time    // of the word that decided
-	// Reason is a sentence for people that names contradicting portals; Disputed is true then.
+	Reach record.Reach // 0 if no report counts
+	At    time.Time    // time of the deciding report
+	// Reason explains the result to people and names portals that contradict; Disputed is true if there
+	// are any.
 	Reason   string
 	Disputed bool
-	// Voices are all, those that count first, one of a portal.
+	// Reports are all usable reports, at most one of each portal, those with most weight first.
 	Reports []Report
 }
 
 const (
-	// ownFresh is how long this portal's own result outweighs all others.
+	// ownFresh is the age up to which this portal's own result decides alone.
 	ownFresh = 10 * time.Minute
-	// wordFresh is how long a portal's report about agents of others outweighs older ones.
+	// wordFresh is the age up to which a report counts before older ones.
 	wordFresh = time.Hour
-	// wordLasts is the age at which a report is dropped: the largest age that a record can state,
-	// and two days.
+	// wordLasts is the age from which a report is ignored: the largest age that a record can state plus
+	// two days.
 	wordLasts = record.MaxAgo + 48*time.Hour
 )
 
@@ -104,8 +105,8 @@ func Weigh(voices []Report, now time.Time) Verdict {
 	return out
 }
 
-// cleanReports drops reports without a state, keeps the newest of each portal, and sorts by
-// weight.
+// cleanReports removes reports without a state, too old or from the future, keeps the newest of each
+// portal, and sorts by weight.
 func cleanReports(voices []Report, now time.Time) []Report {
 	list := slices.DeleteFunc(slices.Clone(voices), func(v Report) bool {
 		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute ||
@@ -128,8 +129,8 @@ func cleanReports(voices []Report, now time.Time) []Report {
 	return list
 }
 
-// compareTime orders by time, newest first, and never calls two voices equal that
-// differ in anything that counts.
+// compareTime orders reports by time, newest first. Different reports never compare equal, so that
+// results do not depend on the input order.
 func compareTime(a, b Report) int {
 	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rankOf(a), rankOf(b)),
 		cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
@@ -156,7 +157,8 @@ func homeSite(home *Report) string {
 	return federation.SiteOf(home.Host)
 }
 
-// perSite leaves one voice of a site, the newest, and none of except.
+// perSite keeps the newest report of each site, because one owner can run many portals, and removes
+// those of the site except.
 func perSite(group []Report, except string) []Report {
 	slices.SortStableFunc(group, compareTime)
 	seen := map[string]bool{except: except != ""}
@@ -172,7 +174,7 @@ func freshOnly(group []Report, now time.Time) []Report {
 	return slices.DeleteFunc(slices.Clone(group), func(v Report) bool { return now.Sub(v.At) > wordFresh })
 }
 
-// medianOf returns the newest report of the median state; group is not empty.
+// medianOf returns the newest report with the median state; group must not be empty.
 func medianOf(group []Report) Report {
 	group = slices.Clone(group)
 	slices.SortStableFunc(group, func(a, b Report) int {
@@ -183,7 +185,8 @@ func medianOf(group []Report) Report {
 	return group[slices.IndexFunc(group, func(v Report) bool { return v.Reach == state })]
 }
 
-// writeReason writes the reason: the deciding portals, and the contradicting ones.
+// writeReason sets Reason and Disputed from the deciding group: v is the report that decided, home that
+// of the agent's portal (nil for none), others those of proved portals.
 func (out *Verdict) writeReason(group []Report, v Report, home *Report, others []Report, now time.Time) {
 	n := 0
 	for _, w := range group {
@@ -208,7 +211,8 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 		out.Disputed = true
 		out.Reason += "; its portal says " + describeNow(home.Reach)
 	}
-	if !v.Own && !v.Pinned && !v.Home { // the others have been counted
+	// In this case group is the reports of the other portals, which the sentence has counted already.
+	if !v.Own && !v.Pinned && !v.Home {
 		out.Reason += "."
 		return
 	}
@@ -230,13 +234,13 @@ func (out *Verdict) writeReason(group []Report, v Report, home *Report, others [
 	out.Reason += "."
 }
 
-// describePast describes the outcome for a portal that was in contact.
+// describePast describes the result of an exchange as an event, for example of a call.
 func describePast(r record.Reach) string {
 	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol",
 		"could not reach it"}[r]
 }
 
-// describeNow describes the outcome as the present state of the agent.
+// describeNow describes the result of an exchange as the present state of the agent.
 func describeNow(r record.Reach) string {
 	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol",
 		"that it cannot be reached"}[r]
