@@ -8,10 +8,11 @@ import (
 	"agentsite/internal/record/canonical"
 )
 
-// Bounds of an agent's record, texts in bytes.
+// Limits of an agent record. Texts are limited in bytes: four for each character that a registration
+// allows.
 const (
 	maxAgentName   = 40
-	MaxTitle       = 400 // 100 characters
+	MaxTitle       = 400 // for 100 characters
 	MaxDescription = 1 << 10
 	MaxCaps        = 32
 	MaxCap         = 64
@@ -24,9 +25,9 @@ const (
 	maxAgentKind   = 20
 	MaxMedia       = 20
 	maxMediaType   = 100
-	MaxStatusNote  = 1200 // 300 characters
+	MaxStatusNote  = 1200 // for 300 characters
 	MaxExamples    = 5
-	MaxExample     = 1200 // 300 characters
+	MaxExample     = 1200 // for 300 characters
 	maxPublisher   = 255
 	maxProofWay    = 32
 )
@@ -72,14 +73,14 @@ type Agent struct {
 	CardURL    string      `json:"card_url,omitempty"`
 	CardSHA256 Hash        `json:"card_sha256,omitzero"`
 	Pricing    string      `json:"pricing,omitempty"`
-	Terms      string      `json:"terms,omitempty"` // address
+	Terms      string      `json:"terms,omitempty"` // URL of the portal's terms of use for the agent
 	// AgentPub is the agent's own key, and AgentSig its signature over everything else in the
 	// record (see Cosign). Both are set, or neither.
 	AgentPub Public    `json:"agent_pub,omitzero"`
 	AgentSig Signature `json:"agent_sig,omitzero"`
 }
 
-// Skill is a skill of an agent.
+// Skill is one ability of an agent.
 type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -96,7 +97,7 @@ type AgentProof struct {
 	At     int64  `json:"at,omitempty"`     // time of the last check; milliseconds since 1970
 }
 
-// Endpoint is an address of an agent, with its protocol.
+// Endpoint is an address of an agent and the protocol spoken there.
 type Endpoint struct {
 	URL string `json:"url"`
 	// Protocol is a tag: a2a, mcp, openai, …
@@ -106,7 +107,7 @@ type Endpoint struct {
 func (a *Agent) recordType() Type { return TypeAgent }
 func (a *Agent) slotKey() string  { return a.ID }
 
-// AgentID returns the network id of the agent.
+// AgentID returns the network id of the agent, see func AgentID.
 func (a *Agent) AgentID() string { return AgentID(a.Portal, a.ID) }
 
 func (a *Agent) checkFields(f *fields) {
@@ -177,7 +178,7 @@ func (a *Agent) isEmpty() bool {
 		a.Publisher == "" && a.Proof == nil
 }
 
-// typeConsent is the type in the signatures of agents; no record has it.
+// typeConsent separates the agent's own signature from signatures of records; no record has this type.
 const typeConsent Type = "agent-consent/1"
 
 // Cosign adds the signature of the agent's own key to a record that is otherwise complete. The
@@ -192,8 +193,8 @@ func (a *Agent) Cosign(network string, key ed25519.PrivateKey) error {
 	return nil
 }
 
-// hasConsent reports whether an agent with its own key signed the record. A portal may delete an
-// agent without it, because no agent can force a portal to list it.
+// hasConsent reports whether the agent's own key signed the record, for an agent that has one. A
+// tombstone needs no consent, because no agent can force a portal to list it.
 func (r *Record) hasConsent(network string) bool {
 	a, ok := r.Body.(*Agent)
 	if !ok || a.AgentPub == (Public{}) || a.Deleted && a.AgentSig == (Signature{}) {
@@ -204,7 +205,7 @@ func (r *Record) hasConsent(network string) bool {
 		return false
 	}
 	if r.payload[from-1] == ',' {
-		from-- // the last member, or any other except the first
+		from-- // remove the comma before the member; only the first member has none
 	} else {
 		to++
 	}

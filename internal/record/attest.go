@@ -2,7 +2,7 @@ package record
 
 import "slices"
 
-// The verdicts of an attestation.
+// The values of Attest.Verdict.
 const (
 	Vouch = "vouch"
 	Warn  = "warn"

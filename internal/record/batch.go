@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// MaxBatch bounds the records of one AdmitAll.
+// MaxBatch is the number of records in one call of AdmitAll.
 const MaxBatch = 4096
 
-// Result is the result for one record of a batch, as of Gate.Admit.
+// Result is the outcome for one record of a batch, as Gate.Admit returns it.
 type Result struct {
 	Record *Record // nil if the record was refused
 	Fresh  bool
@@ -95,7 +95,7 @@ func countIndependent(claims []claim) int {
 	return len(claims)
 }
 
-// admitRun admits claims whose signatures do not depend on each other.
+// admitRun admits claims whose signatures do not depend on each other, and fills their results.
 func (g *Gate) admitRun(ctx context.Context, claims []claim, results []Result, now int64) {
 	g.lookAll(ctx, claims, now)
 	g.verifyAll(claims, now)
@@ -107,7 +107,7 @@ func (g *Gate) admitRun(ctx context.Context, claims []claim, results []Result, n
 	b.keepQueued(ctx)
 }
 
-// lookAll is lookUp for each claim.
+// lookAll is lookUp for each claim; it uses Bulk.SeenAll if the memory has it.
 func (g *Gate) lookAll(ctx context.Context, claims []claim, now int64) {
 	bulk, ok := g.mem.(Bulk)
 	var slots []Slot
@@ -138,20 +138,21 @@ func (g *Gate) lookAll(ctx context.Context, claims []claim, now int64) {
 	}
 }
 
-// batch lets claims take their slots in order, as many at once as are independent.
+// batch keeps verified claims in order, as many in one transaction as are independent of each other.
 type batch struct {
 	gate    *Gate
 	claims  []claim
 	results []Result
 	now     int64
 
-	wait  []int             // claims that wait to be kept
-	slots map[Slot]bool     // of all so far
+	wait  []int             // indexes of the claims that wait to be kept
+	slots map[Slot]bool     // slots of all claims in the batch so far
 	turns map[PortalID]bool // portals with a waiting card or head, which changes their standing
 	again map[PortalID]bool // portals whose standing has changed since lookUp
 }
 
-// addClaim decides claim i, or queues it to be kept together with others.
+// addClaim decides claim i at once if it depends on earlier ones, else queues it for one common
+// transaction.
 func (b *batch) addClaim(ctx context.Context, i int) {
 	c := &b.claims[i]
 	if c.err == nil && b.turns[c.Portal] {
@@ -178,7 +179,6 @@ func (b *batch) addClaim(ctx context.Context, i int) {
 	}
 }
 
-// queueClaim queues claim i.
 func (b *batch) queueClaim(i int) {
 	c := &b.claims[i]
 	b.wait = append(b.wait, i)
@@ -188,8 +188,8 @@ func (b *batch) queueClaim(i int) {
 	}
 }
 
-// keepQueued keeps the queued claims. Those whose slot was changed by another call meanwhile are
-// checked again, one by one.
+// keepQueued stores the queued claims in one call of Bulk.KeepAll. Claims whose slot was changed by
+// another call meanwhile are checked again, one by one.
 func (b *batch) keepQueued(ctx context.Context) {
 	kept := make([]bool, len(b.wait))
 	if bulk, ok := b.gate.mem.(Bulk); ok && len(b.wait) > 1 {
@@ -240,12 +240,12 @@ func (b *batch) finishClaim(ctx context.Context, i int) {
 	if f, ok := c.Body.(*Fork); ok {
 		b.again[f.Subject] = true
 	}
-	b.again[c.Portal] = true // the portal may have become an equivocator
+	b.again[c.Portal] = true // The claim may have caused a quarantine, so the standing must be read again.
 }
 
 // runParallel calls do(0) to do(n-1) on all processors and waits for them.
 func runParallel(n int, do func(int)) {
-	runPieces(n, 16, func(from, to int) { // in pieces, so that the counter costs little
+	runPieces(n, 16, func(from, to int) { // pieces of 16, so that the shared counter costs little
 		for i := from; i < to; i++ {
 			do(i)
 		}

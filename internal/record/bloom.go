@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// MaxBloom bounds a filter, in bytes: 20,000 terms with 1 % false positives.
+// MaxBloom is the size of the largest filter, in bytes: 20,000 terms with 1 % false positives.
 const MaxBloom = 24_000
 
-// bloomHashes is the number of bits of a term: the optimum for 1 % false positives.
+// bloomHashes is the number of bits set for each term: the optimum for 1 % false positives.
 const bloomHashes = 7
 
-// Bloom is a Bloom filter: Has is true for every term in the set and for about one in a hundred
-// others. In text it is base64url.
+// Bloom is a Bloom filter: Has is true for every word in the set and for about 1 % of the others. Its
+// text form is base64url.
 type Bloom []byte
 
-// NewBloom returns a filter for n terms, at most the largest possible.
+// NewBloom returns an empty filter sized for n terms, at most MaxBloom bytes.
 func NewBloom(n int) Bloom {
 	bits := math.Ceil(float64(max(n, 1)) * -math.Log(0.01) / (math.Ln2 * math.Ln2))
 	return make(Bloom, min(int(bits)/8+1, MaxBloom))
 }
 
-// Term is a hashed word for filters of any size, so that a word is hashed once for many filters.
+// Term is a hashed word. It fits filters of any size, so that a query word is hashed once for many
+// filters.
 type Term struct{ x, y uint64 }
 
 // TermOf returns the term of a word, ignoring case. x and y are the first two 64-bit big-endian
@@ -33,7 +34,7 @@ func TermOf(word string) Term {
 	return Term{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:16])}
 }
 
-// Add adds a word.
+// Add adds a word to the set, ignoring case.
 func (b Bloom) Add(word string) {
 	if len(b) == 0 {
 		return
@@ -42,11 +43,11 @@ func (b Bloom) Add(word string) {
 	for range bloomHashes {
 		bit := t.x % (uint64(len(b)) * 8)
 		b[bit/8] |= 1 << (bit % 8)
-		t.x += t.y // wraps at 2^64
+		t.x += t.y // the uint64 overflow is intended
 	}
 }
 
-// Has reports whether the word may be in the set.
+// Has reports whether the word may be in the set, ignoring case; false is certain.
 func (b Bloom) Has(word string) bool { return b.HasTerm(TermOf(word)) }
 
 // HasTerm is Has for a term. Its bits are x + i·y, modulo the size of the filter.
@@ -64,7 +65,8 @@ func (b Bloom) HasTerm(t Term) bool {
 	return true
 }
 
-// Wrong returns the probability of a false positive.
+// Wrong returns the probability that Has is true for a word outside of the set, from the number of set
+// bits.
 func (b Bloom) Wrong() float64 {
 	set := 0
 	for _, v := range b {

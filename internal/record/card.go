@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxKeys bounds the operational keys of a card.
+// MaxKeys is the number of operational keys in a card.
 const MaxKeys = 4
 
 const (
@@ -16,12 +16,12 @@ const (
 	maxLimits      = 16
 )
 
-// The tiers of a portal: how much it keeps of other portals.
+// The tiers of a portal: how much it stores of other portals.
 const (
-	TierReplica = "replica" // all records that it may keep
-	TierSummary = "summary" // heads and summaries, and some records
-	TierIndex   = "index"   // all records that it can keep, and answers for others
-	TierLeaf    = "leaf"    // cannot be called; others serve its records
+	TierReplica = "replica" // stores all records that its quotas allow
+	TierSummary = "summary" // stores heads and summaries, and the records of some portals
+	TierIndex   = "index"   // as replica, and also answers searches for other portals
+	TierLeaf    = "leaf"    // accepts no requests; other portals serve its records
 )
 
 // Roles returns the services that a card may offer to other portals, in the order of a card.
@@ -47,8 +47,8 @@ type Card struct {
 	Operator    string   `json:"operator,omitempty"`
 	Contact     string   `json:"contact,omitempty"`
 	Tier        string   `json:"tier"`
-	Roles       []string `json:"roles,omitempty"`  // sorted, of Roles
-	Policy      string   `json:"policy,omitempty"` // of Policies
+	Roles       []string `json:"roles,omitempty"`  // sorted; values of Roles
+	Policy      string   `json:"policy,omitempty"` // one of Policies
 	// Limits are limits that callers should respect, by name.
 	Limits map[string]int64 `json:"limits,omitempty"`
 }

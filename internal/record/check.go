@@ -7,20 +7,20 @@ import (
 	"agentsite/internal/record/canonical"
 )
 
-// checkHeader checks the common fields of all records. It does not compare the times with the
-// clock, which checkTimes does: an expired record is still well formed.
+// checkHeader checks the common fields of all records. It does not compare the times with the clock
+// (checkTimes does), because an expired record is still well-formed.
 func (h *Header) checkHeader(f *fields) {
 	_, ok := h.Portal.Digest()
 	f.Field(ok, "portal", "is not the id of a portal")
 	f.Field(h.Seq >= 1 && h.Seq <= maxInt, "seq", "1 or more")
 	f.Field(h.Issued >= 1 && h.Issued <= maxInt, "iss", "milliseconds since 1970")
 	f.Field(h.Expires > h.Issued && h.Expires <= maxInt, "exp", "after iss")
-	// Otherwise the thief of a key could use the last possible epoch, and the portal could never
-	// publish again.
+	// Otherwise a stolen key could sign a record with the greatest possible epoch, and the portal could
+	// never publish a newer one.
 	f.Field(h.Epoch >= 1 && h.Epoch <= h.Issued, "epoch", "milliseconds since 1970, not after iss")
 }
 
-// Canonical returns nil if b is a payload in the canonical form, otherwise a Refused.
+// Canonical returns nil if b is a payload in canonical form, else a *Refused with the reason.
 func Canonical(b []byte) error {
 	err := canonical.Check(b)
 	if form, ok := errors.AsType[*canonical.Error](err); ok {
@@ -29,8 +29,8 @@ func Canonical(b []byte) error {
 	return err
 }
 
-// decodeBody decodes a canonical payload without checking its fields. After Canonical no leniency of
-// encoding/json is left: no duplicate members, no other case.
+// decodeBody decodes a canonical payload without checking its fields. Canonical must have accepted the
+// payload: it excludes what encoding/json tolerates (duplicate members, other letter case).
 func decodeBody(body Body, payload []byte) error {
 	if a, ok := body.(*Agent); ok {
 		if readAgent(a, payload) {
@@ -54,7 +54,8 @@ func checkBody(body Body) error {
 	return f.asError()
 }
 
-// checkTimes compares the record's times with now, in milliseconds.
+// checkTimes refuses a record that is expired at now, or issued later than now plus maxSkew; now is in
+// milliseconds.
 func (r *Record) checkTimes(now int64) error {
 	if err := r.checkLife(); err != nil {
 		return err
@@ -68,7 +69,7 @@ func (r *Record) checkTimes(now int64) error {
 	return nil
 }
 
-// checkLife refuses a record that lives longer than its type may.
+// checkLife refuses a record whose validity is longer than its type allows.
 func (r *Record) checkLife() error {
 	if life := r.Expires - r.Issued; life > r.maxLife() {
 		return refuse(TooLong, "it lives for %d s, %s for at most %d", life/1000, r.Type, r.maxLife()/1000)

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// maxVerified bounds the signatures that a Checker remembers, in each of two halves, at some 50
-// bytes.
+// maxVerified is how many valid signatures a Checker remembers in each of its two generations, about 50
+// bytes each.
 const maxVerified = 8192
 
-// maxOpened bounds the records that a Checker remembers, in each of two halves, by the bytes of
-// their wires; each takes about three times as many.
+// maxOpened limits the decoded records that a Checker keeps in each of its two generations, by the bytes
+// of their wire form; a decoded record takes about three times as many.
 const maxOpened = 4 << 20
 
 // Checker checks records of agents that are shown once and not kept, such as search results: many
@@ -22,15 +22,16 @@ const maxOpened = 4 << 20
 type Checker struct {
 	gate *Gate
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	verified map[Hash]struct{}
 	older    map[Hash]struct{}
-	// Valid records, by the hashes of their wires.
+	// Valid records by the hash of their wire form. opened is the current generation, before the
+	// previous one.
 	opened, before map[Hash]*Record
-	bytes          int // of the wires in opened
+	bytes          int // total length of the wire forms in opened
 }
 
-// NewChecker returns the Checker of a Gate.
+// NewChecker returns an empty Checker that uses the memory and the network of g.
 func NewChecker(g *Gate) *Checker {
 	return &Checker{gate: g, verified: make(map[Hash]struct{}), opened: make(map[Hash]*Record)}
 }
@@ -72,7 +73,7 @@ func (k *Checker) Check(ctx context.Context, wires [][]byte, now time.Time) ([]R
 	return results, ctx.Err()
 }
 
-// getRecord returns the record of a wire that came before, or nil.
+// getRecord returns the valid record with a wire hash from either generation, or nil.
 func (k *Checker) getRecord(id Hash) *Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,7 +99,7 @@ func (k *Checker) putRecord(id Hash, r *Record) {
 func (k *Checker) verifyClaim(c *claim, now int64) error {
 	h := sha256.New()
 	h.Write(c.key[:])
-	h.Write(c.Hash[:]) // of all signed bytes
+	h.Write(c.Hash[:]) // Hash covers all signed bytes
 	h.Write(c.sig[:])
 	var id Hash
 	h.Sum(id[:0])

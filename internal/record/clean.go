@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// CleanText returns s without the characters that records refuse in texts:
-// control characters and those that change the direction of text. Lines stay.
+// CleanText returns s without the characters that records refuse in texts: control characters and those
+// that change the direction of text. Line breaks stay.
 func CleanText(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
@@ -23,10 +23,10 @@ func CleanText(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
-// CleanLine returns CleanText on one line.
+// CleanLine returns CleanText(s) on one line, with runs of white space as one space.
 func CleanLine(s string) string { return strings.Join(strings.Fields(CleanText(s)), " ") }
 
-// CutLine returns CleanLine, cut to whole characters of at most n bytes.
+// CutLine returns CleanLine(s), cut to at most n bytes at a character boundary.
 func CutLine(s string, n int) string {
 	s = CleanLine(s)
 	for len(s) > n {
@@ -35,5 +35,6 @@ func CutLine(s string, n int) string {
 	return s
 }
 
-// turns reports whether a character turns the order of those around it.
+// turns reports whether r is a Unicode control that changes the direction of text, which can disguise
+// its content.
 func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }

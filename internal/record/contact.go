@@ -39,7 +39,7 @@ func (c *Contact) checkFields(f *fields) {
 	f.Field(c.Port != 0, "port", "1 or more")
 }
 
-// Origin returns the origin of the contact.
+// Origin returns the origin made of Host and Port, as ValidOrigin spells it.
 func (c *Contact) Origin() string {
 	scheme, port := "https", uint16(443)
 	if isLoopback(c.Host) {
@@ -71,7 +71,7 @@ func (c *Contact) signContact(network string, key ed25519.PrivateKey) (*Record, 
 	return r, r.checkLife()
 }
 
-// openContact is Open for the binary form.
+// openContact is Open for the binary form of a Contact.
 func openContact(network string, wire []byte) (*Record, error) {
 	rule, _ := ruleOf(TypeContact)
 	if len(wire) > rule.max {

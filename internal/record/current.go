@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// maxCurrent bounds the cards that a Gate has in memory, at some 2 KB.
+// maxCurrent is how many cards a Gate caches, about 2 KB each.
 const maxCurrent = 16 << 10
 
 // current caches the cards that were read from the Memory, each with its ring: as long as the
 // Memory returns the same ring for a portal, the cached card is current. It is safe for concurrent
 // use.
 type current struct {
-	mu sync.Mutex // guards the rest
+	mu sync.Mutex // guards the fields below
 	of map[PortalID]carded
-	by map[Hash]PortalID // by the hash of the wire
+	by map[Hash]PortalID // portals of the cached cards, by the hash of the wire form
 }
 
 type carded struct {
@@ -31,7 +31,7 @@ func (c *current) getCard(portal PortalID) carded {
 	return c.of[portal]
 }
 
-// getByWire returns the card of a wire.
+// getByWire returns the cached card with that wire form; false if it is not cached.
 func (c *current) getByWire(wire []byte) (carded, bool) {
 	id := Hash(sha256.Sum256(wire))
 	c.mu.Lock()
@@ -41,7 +41,7 @@ func (c *current) getByWire(wire []byte) (carded, bool) {
 }
 
 func (c *current) putCard(ring *Ring, r *Record) {
-	// The wire is half of the card's size and is not needed again.
+	// The cached copy drops the wire form, which is half of the size and is not needed again.
 	card := &Record{Type: r.Type, Header: r.Header, Key: r.Key, Hash: r.Hash, Body: r.Body}
 	next := carded{ring, card, sha256.Sum256(r.Wire)}
 	c.mu.Lock()
@@ -81,9 +81,11 @@ func (g *Gate) Current(ctx context.Context, portal PortalID) (*Card, Standing, e
 	return card, s, nil
 }
 
-// checkCard checks the card that came with a record. older is true if a newer card is held.
+// checkCard checks the card that came with a record. older is true if a newer card is stored; the claim
+// then still has the card that came.
 func (g *Gate) checkCard(ctx context.Context, wire []byte, now int64) (c claim, older bool, err error) {
-	if have, ok := g.current.getByWire(wire); ok { // the same portals publish again and again
+	// The same portals publish often, so their cards are usually cached.
+	if have, ok := g.current.getByWire(wire); ok {
 		c = claim{Record: have.card, known: true}
 		if c.standing, err = g.mem.Standing(ctx, c.Portal); err != nil {
 			return c, false, err
@@ -102,11 +104,12 @@ func (g *Gate) checkCard(ctx context.Context, wire []byte, now int64) (c claim, 
 	c = claim{Record: r}
 	switch err := g.lookUp(ctx, &c, now); {
 	case ReasonOf(err) == Stale:
-		return c, true, nil // the record may still be signed by a valid key
+		// An outdated card is no refusal: the stored card may list the record's key as well.
+		return c, true, nil
 	case err != nil:
 		return c, false, err
 	case c.known:
-		_, _, err := g.Current(ctx, c.Portal) // caches the card
+		_, _, err := g.Current(ctx, c.Portal) // puts the card into the cache
 		return c, false, err
 	}
 	if err := g.verifyClaim(&c, now); err != nil {

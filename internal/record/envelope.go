@@ -12,7 +12,7 @@ import (
 // valid here.
 const Context = "agentsite/1"
 
-// maxNetwork bounds the name of a network, in bytes.
+// maxNetwork is the longest name of a network, in bytes.
 const maxNetwork = 32
 
 // ValidNetwork reports whether s may name a network: a–z, 0–9 and -, beginning with a letter,
@@ -39,12 +39,11 @@ func appendSize(b []byte, size int) []byte {
 	return append(strconv.AppendInt(append(b, ' '), int64(size), 10), ' ')
 }
 
-// envelope holds the parts of a record's text, still encoded.
+// envelope holds the parts of a record's wire form, still base64url.
 type envelope struct{ key, payload, sig, typ []byte }
 
-// An envelope is JSON in one form only: these four members in this order, nothing between them,
-// values that need no escapes. So it can be part of a payload as it is, and no two parsers can read
-// it differently.
+// The text form of an envelope is fixed: these four members in this order, no white space, no escapes.
+// It can therefore be embedded in a payload unchanged, and no two parsers can read it differently.
 const (
 	open   = `{"k":"`
 	toP    = `","p":"`
@@ -53,7 +52,8 @@ const (
 	closed = `"}`
 )
 
-// splitEnvelope finds the parts of an envelope. It allocates nothing.
+// splitEnvelope finds the parts of an envelope without allocating; a *Refused if the form is not exactly
+// that of an envelope.
 func splitEnvelope(wire []byte) (envelope, error) {
 	if len(wire) > MaxWire {
 		return envelope{}, refuse(TooLarge, "it has %d bytes, no record has more than %d", len(wire), MaxWire)
@@ -73,9 +73,10 @@ func splitEnvelope(wire []byte) (envelope, error) {
 		}
 	}
 	parts[3] = rest
-	// Other invalid bytes of a part are found when it is decoded.
+	// Other invalid bytes of a part are found when the part is decoded.
 	if bytes.IndexByte(wire, '\n') >= 0 || bytes.IndexByte(wire, '\r') >= 0 {
-		return envelope{}, refuse(NotEnvelope, "there is a line end in it") // the decoder would skip them
+		// base64 decoders skip line ends, so they must be refused here
+		return envelope{}, refuse(NotEnvelope, "there is a line end in it")
 	}
 	for _, c := range rest {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '/') {
@@ -158,7 +159,7 @@ func DecodeAdmitted(wire []byte) (Body, error) {
 
 func clipBytes(b []byte, n int) []byte { return b[:min(len(b), n)] }
 
-// sealEnvelope encodes the envelope of a payload.
+// sealEnvelope returns the wire form of a payload with its signature.
 func sealEnvelope(id KeyID, payload, sig []byte, t Type) []byte {
 	b := make([]byte, 0, encoding.EncodedLen(len(payload))+256)
 	b = append(append(b, open...), id...)
@@ -167,7 +168,7 @@ func sealEnvelope(id KeyID, payload, sig []byte, t Type) []byte {
 	return append(append(append(b, toT...), t...), closed...)
 }
 
-// signedBy reports whether the record's signature is one of pub.
+// signedBy reports whether the record's signature is valid for the key pub.
 func (r *Record) signedBy(pub Public) bool {
 	return ed25519.Verify(pub[:], r.signed, r.sig[:])
 }

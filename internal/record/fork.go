@@ -69,7 +69,7 @@ func (k *Fork) verifyHeads(network string, ring *Ring, now int64) (a, b *Record,
 	return a, b, nil
 }
 
-// Conflict is a pair of records of one slot and one version.
+// Conflict is a pair of different records with the same slot and version.
 type Conflict struct {
 	Slot Slot
 	Version

@@ -28,9 +28,9 @@ type Memory interface {
 	Quarantine(ctx context.Context, c Conflict) error
 }
 
-// Standing is the state of a portal.
+// Standing is the state of a portal that decides which of its records are admitted.
 type Standing struct {
-	Ring *Ring // of the current card; nil if none is known
+	Ring *Ring // ring of the current card; nil if no card is known
 	// Head is the version of the newest head that was ever kept.
 	Head        Version
 	Quarantined bool
@@ -40,13 +40,13 @@ type Standing struct {
 type Seen struct {
 	Version
 	Hash  Hash
-	Until int64 // as given to Keep
+	Until int64 // until, as given to Keep
 	// Void is true if the record is no longer held, because its key was replaced, it expired, or
 	// its portal was dropped. It is admitted again if it comes again and is valid.
 	Void bool
 }
 
-// Bulk is an optional part of a Memory for many records at once.
+// Bulk is an optional extension of a Memory for many records in one transaction.
 type Bulk interface {
 	// SeenAll is Seen for each of the slots, at most MaxBatch.
 	SeenAll(ctx context.Context, slots []Slot) ([]Seen, error)
@@ -54,15 +54,15 @@ type Bulk interface {
 	KeepAll(ctx context.Context, list []Keeping) (kept []bool, err error)
 }
 
-// Keeping holds the arguments of Memory.Keep.
+// Keeping holds the arguments of one Memory.Keep, for Bulk.KeepAll.
 type Keeping struct {
 	Record *Record
 	Was    Seen
 	Until  int64
 }
 
-// Gate is the only entry for records, from any source: push, pull, DHT, gossip, a cache, a backup.
-// It is safe for concurrent use.
+// Gate is the only way for records into this portal, whatever their source: push, pull, DHT, gossip, a
+// cache or a backup. It is safe for concurrent use.
 type Gate struct {
 	network string
 	mem     Memory
@@ -70,7 +70,8 @@ type Gate struct {
 	current current
 }
 
-// NewGate returns the gate of a network.
+// NewGate returns the gate for the records of a network, with their state in mem; an error if the name
+// of the network is invalid.
 func NewGate(network string, mem Memory) (*Gate, error) {
 	if !ValidNetwork(network) {
 		return nil, fmt.Errorf("%q is not the name of a network: use at most %d of a–z, 0–9 and -", network,
@@ -79,7 +80,7 @@ func NewGate(network string, mem Memory) (*Gate, error) {
 	return &Gate{network: network, mem: mem, metrics: newMetrics()}, nil
 }
 
-// maxTries bounds the retries of Admit after other calls changed the same slot.
+// maxTries is how often Admit is repeated after other calls changed the same slot.
 const maxTries = 8
 
 // Admit admits one encoded record. fresh is false if the same record was seen before. Refusals are
@@ -126,19 +127,19 @@ func (g *Gate) finishClaim(ctx context.Context, c *claim, now int64) (*Record, b
 	return nil, false, fault.New(fault.Unavailable, "The same record arrives on too many ways at once. Try again.")
 }
 
-// claim is a record that is being checked.
+// claim is a record during its checks, not trusted yet.
 type claim struct {
 	*Record
 	standing Standing
-	accused  *Ring // of the subject of a Fork
+	accused  *Ring // ring of the subject of a Fork; nil for other types
 	key      Public
 	seen     Seen
 	known    bool
-	own      bool // this process has just signed it
+	own      bool // signed by this process, so the signature need not be checked
 	err      error
 }
 
-// lookUp does all checks that come before the signature.
+// lookUp does all checks that come before the signature, which is the expensive one.
 func (g *Gate) lookUp(ctx context.Context, c *claim, now int64) (err error) {
 	if err := g.checkStanding(ctx, c, now); err != nil {
 		return err
@@ -157,7 +158,8 @@ func (g *Gate) checkStanding(ctx context.Context, c *claim, now int64) (err erro
 	if c.standing, err = g.mem.Standing(ctx, c.Portal); err != nil {
 		return fmt.Errorf("standing of %s: %w", c.Portal, err)
 	}
-	// A card is admitted: it may replace the key that signed the conflict.
+	// A card is admitted even from a quarantined portal, because it may replace the key that signed the
+	// conflict.
 	if c.standing.Quarantined && c.Type != TypeCard {
 		return refuse(Quarantined, "%s was seen to sign two records of one version", c.Portal)
 	}
@@ -201,13 +203,14 @@ func (c *claim) signerKey(now int64) (Public, error) {
 	return card.RootPub, nil
 }
 
-// isLogged reports whether the record has a type whose epoch is that of the portal's log.
+// isLogged reports whether the record belongs to the portal's log, so that its epoch must be that of the
+// head.
 func (c *claim) isLogged() bool {
 	return c.Type == TypeAgent || c.Type == TypeHead || c.Type == TypeSummary
 }
 
-// verifyClaim checks the signatures. It does not use the memory, so claims can be verified in
-// parallel.
+// verifyClaim checks the signatures of the record and, in a fork or an agent, those inside it. It does
+// not use the memory, so claims can be verified in parallel.
 func (g *Gate) verifyClaim(c *claim, now int64) error {
 	if c.own {
 		return nil
@@ -231,12 +234,13 @@ func (g *Gate) checkSignatures(c *claim, holds bool, now int64) error {
 	return nil
 }
 
-// takeSlot lets a verified claim take its slot. done is false if the slot has changed since lookUp.
+// takeSlot stores a verified claim in its slot. done is false if the slot has changed since lookUp, and
+// the caller must repeat the checks.
 func (g *Gate) takeSlot(ctx context.Context, c *claim) (done bool, err error) {
 	if c.isConflict() {
 		return true, g.handleConflict(ctx, c)
 	}
-	// before the record is kept, so that a crash in between cannot save the equivocator
+	// Stored before the record, so that a crash in between cannot save the equivocator.
 	if f, ok := c.Body.(*Fork); ok {
 		if err := g.markEquivocator(ctx, f); err != nil {
 			return false, err

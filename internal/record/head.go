@@ -1,14 +1,14 @@
 package record
 
-// MaxAgents bounds the agents of a head.
+// MaxAgents is the number of agents that a head can cover.
 const MaxAgents = 10_000_000
 
 // Head is a portal's lease over its records: as long as it is valid, exactly the agents that its
 // root covers are the portal's. Its seq is above the seq of every log entry that it covers.
 type Head struct {
 	Header
-	Count int64 `json:"count"` // leaves of the tree
-	Root  Hash  `json:"root"`  // of the tree, see Tree
+	Count int64 `json:"count"`
+	Root  Hash  `json:"root"` // root of the tree, see Tree
 	// LogStart is the lowest seq from which the log is complete.
 	LogStart int64 `json:"log_start"`
 	// Summary is the hash of the portal's summary; zero without one.

@@ -27,7 +27,7 @@ var base32lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // hashLabel returns the SHA-256 of a label and the labelled bytes.
 func hashLabel(label string, b []byte) Hash {
-	var room [192]byte // room for the longest id of an agent, too
+	var room [192]byte // avoids an allocation; large enough for the longest agent id
 	return sha256.Sum256(append(append(room[:0], label...), b...))
 }
 
@@ -36,7 +36,7 @@ func PortalOf(root Public) PortalID {
 	return portalID(hashLabel("agentsite/portal/1", root[:]))
 }
 
-// PortalWith returns the id with a digest, see PortalID.Digest.
+// PortalWith returns the id whose Digest is d.
 func PortalWith(d Hash) PortalID { return portalID(d) }
 
 func portalID(d Hash) PortalID { return PortalID(portalPrefix + base32lower.EncodeToString(d[:])) }
@@ -52,14 +52,14 @@ func PortableID(pub Public) string {
 	return agentPrefix + base32lower.EncodeToString(d[:])
 }
 
-// KeyIDOf returns the id of a key.
+// KeyIDOf returns the id of a public key; equal ids do not prove equal keys.
 func KeyIDOf(pub Public) KeyID {
 	d := hashLabel("agentsite/key/1", pub[:])
 	return KeyID(base32lower.EncodeToString(d[:keyIDBytes]))
 }
 
-// Keys of the DHT, under which portals find the portals with an agent, with a capability or at a
-// host.
+// The keys of the DHT, under which the portals that list an agent, offer a capability or claim a host
+// are found.
 
 // AgentKey returns the key of an agent's id, in the form of AgentID. It is also the key of the
 // agent's leaf in its portal's tree.
@@ -94,7 +94,7 @@ func AgentID(portal PortalID, id string) string {
 	return string(portal) + "/" + id
 }
 
-// Portable reports whether an id is that of an agent with its own key.
+// Portable reports whether an id has the form of PortableID: the id of an agent with its own key.
 func Portable(id string) bool { return isPortable(id) }
 
 func isPortable(id string) bool {
@@ -159,8 +159,8 @@ func (s Signature) MarshalText() ([]byte, error) { return encoding.AppendEncode(
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Signature) UnmarshalText(b []byte) error { return decodeExact(s[:], b) }
 
-// decodeExact decodes text to exactly len(dst) bytes. The decoder skips line ends, so text with
-// line ends comes out short.
+// decodeExact decodes text to exactly len(dst) bytes. The base64 decoder skips line ends, so text that
+// contains some comes out short and is refused.
 func decodeExact(dst, text []byte) error {
 	if len(text) != encoding.EncodedLen(len(dst)) {
 		return errBinary

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Bounds of a Live.
+// Limits of a Live record.
 const (
-	// MaxWords bounds the liveness reports of one record: 8 KiB with the other fields.
+	// MaxWords is the number of liveness reports in one record: 8 KiB with the other fields.
 	MaxWords = 500
-	// MaxShard bounds the digits of a shard: 4096 shards are enough for a million agents of one
-	// portal.
+	// MaxShard is the largest number of digits of a shard: 4096 shards are enough for a million agents
+	// of one portal.
 	MaxShard = 3
-	// MaxAgo bounds the age of an observation in a new record.
+	// MaxAgo is the greatest age of an observation in a new record.
 	MaxAgo = 48 * time.Hour
 
 	agentTagLen = 9
 	wordLen     = 12
 )
 
-// Reach is the result of an exchange with an agent.
+// Reach is the liveness of an agent in a report.
 type Reach uint8
 
-// The values of Reach; lower is better.
+// The values of Reach; lower is better. 0 is no result.
 const (
 	Alive Reach = 1 + iota
 	NeedsAuth
@@ -59,7 +59,7 @@ func TagOf(agentID string) AgentTag {
 	return AgentTag(k[:agentTagLen])
 }
 
-// Shard returns the shard of an agent, with so many digits.
+// Shard returns the first digits hexadecimal digits of the tag: the shard that contains the agent.
 func (t AgentTag) Shard(digits int) string {
 	const hex = "0123456789abcdef"
 	b := make([]byte, digits)
@@ -85,7 +85,7 @@ type Live struct {
 // base64url, 16 characters for each.
 type Words []byte
 
-// Word is the liveness report for one agent.
+// Word is the liveness report about one agent, unpacked.
 type Word struct {
 	Agent AgentTag
 	Reach Reach
@@ -134,7 +134,7 @@ func latencyClass(d time.Duration) byte {
 // Len returns the number of reports.
 func (w Words) Len() int { return len(w) / wordLen }
 
-// At returns report i.
+// At returns report i, 0 <= i < Len.
 func (w Words) At(i int) Word {
 	b := w[i*wordLen:][:wordLen]
 	out := Word{Agent: AgentTag(b), Ago: time.Duration(binary.BigEndian.Uint16(b[agentTagLen:])) * time.Minute}
@@ -146,7 +146,7 @@ func (w Words) At(i int) Word {
 	return out
 }
 
-// Of returns the report about an agent, if there is one.
+// Of returns the report about an agent; false if there is none. It is a binary search.
 func (w Words) Of(agent AgentTag) (Word, bool) {
 	lo, hi := 0, w.Len()
 	for lo < hi {

@@ -7,8 +7,8 @@ package record
 // A head takes the next number of the same count, so its seq is above that of all entries that it
 // covers, and a replica that holds a head needs the entries above it.
 
-// LogReader checks that entries follow each other as in a log that ends with a head. A Gate has
-// admitted every entry before.
+// LogReader checks that entries form a log that ends with a head. The caller has admitted each entry by
+// a Gate.
 type LogReader struct {
 	head  *Head
 	after int64
@@ -17,7 +17,8 @@ type LogReader struct {
 // ReadLog returns a reader for the entries above the seq after, up to head.
 func ReadLog(head *Head, after int64) *LogReader { return &LogReader{head, after} }
 
-// Next returns an error if r cannot be the next entry.
+// Next checks r as the next entry and returns an error if the log cannot continue with it; otherwise r
+// is the last entry.
 func (l *LogReader) Next(r *Record) error {
 	switch {
 	case r.Type != TypeAgent || r.Portal != l.head.Portal:

@@ -6,7 +6,7 @@ import (
 	"agentsite/internal/meter"
 )
 
-// metrics counts the decisions of a Gate.
+// metrics counts the decisions of a Gate: admitted and known records, and refusals by reason.
 type metrics struct{ records, refused *prometheus.CounterVec }
 
 func newMetrics() metrics {
@@ -17,12 +17,13 @@ func newMetrics() metrics {
 	}
 }
 
-// ListCollectors returns the metrics of the Gate.
+// ListCollectors returns the metrics of the Gate for registration.
 func (g *Gate) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{g.metrics.records, g.metrics.refused}
 }
 
-// countResult counts one decision. Errors of the memory count as refused for the reason "failed".
+// countResult counts one decision of Admit. Errors of the memory count as refused for the reason
+// "failed".
 func (m *metrics) countResult(fresh bool, err error) {
 	switch reason := ReasonOf(err); {
 	case reason != "":

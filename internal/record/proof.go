@@ -3,17 +3,17 @@ package record
 import "encoding/json"
 
 const (
-	// maxPath bounds a path in a proof. Keys are SHA-256: finding two keys that share 64 bits takes
-	// 2^64 tries.
+	// maxPath is the longest path in a proof. Keys are SHA-256: finding two keys that share 64 bits
+	// takes 2^64 tries.
 	maxPath = 64
-	// MaxProof bounds a proof, in bytes: two paths of full length.
+	// MaxProof is the largest encoded proof, in bytes: two paths of full length.
 	MaxProof = 8 << 10
 )
 
-// Proof proves that a tree with a given root has a leaf with a key, or that it has none: then by
-// the leaves before and after the place of the key. The second proof relies on the signer of the
-// root to keep the leaves in order; a replica checks the order itself, because it computes the
-// root.
+// Proof proves that a tree with a given root has a leaf with a key, or that it has none: by its
+// neighbours, the leaves before and after the position of the key. The proof of absence relies on the
+// signer of the root to keep the leaves in order; a replica checks the order itself, because it computes
+// the root.
 type Proof struct {
 	Key    Hash    `json:"key"`
 	Leaf   *Branch `json:"leaf,omitempty"`
@@ -25,13 +25,13 @@ type Proof struct {
 type Branch struct {
 	Key  Hash   `json:"key"`
 	Hash Hash   `json:"hash"`
-	Path []Step `json:"path,omitempty"` // from the leaf up
+	Path []Step `json:"path,omitempty"` // siblings from the leaf up to the root
 }
 
-// Step is a sibling on the path up. In text it is "l" or "r", the side of the sibling, and the
-// hash.
+// Step is one sibling on the path to the root. Its text form is "l" or "r", the side of the sibling,
+// followed by the hash.
 type Step struct {
-	Left bool // the sibling is on the left
+	Left bool // the sibling is the left child
 	Hash Hash
 }
 
@@ -53,12 +53,12 @@ func (s *Step) UnmarshalText(b []byte) error {
 	return decodeExact(s.Hash[:], b[1:])
 }
 
-// Encode returns the proof in canonical form.
+// Encode returns the proof in canonical JSON form.
 func (p *Proof) Encode() ([]byte, error) {
 	return p.appendProof(make([]byte, 0, 2<<10)), nil
 }
 
-// ParseProof decodes a proof without checking it.
+// ParseProof decodes a proof; Included or Absent check it.
 func ParseProof(b []byte) (*Proof, error) {
 	if len(b) > MaxProof {
 		return nil, refuse(TooLarge, "it has %d bytes, a proof has at most %d", len(b), MaxProof)
@@ -81,7 +81,7 @@ func ParseProof(b []byte) (*Proof, error) {
 	return &p, nil
 }
 
-// rootOf returns the root that the branch leads to.
+// rootOf returns the root hash that follows from the leaf and its path.
 func (b *Branch) rootOf() Hash {
 	h := leafHash(b.Key, b.Hash)
 	for _, s := range b.Path {
@@ -150,7 +150,7 @@ func (t *Tree) Prove(key Hash) *Proof {
 	if t.top == 0 {
 		return p
 	}
-	t.Root() // computes all hashes
+	t.Root() // computes all hashes that are out of date
 	l := t.nearestLeaf(&key)
 	if l.key == key {
 		p.Leaf = t.branchOf(&key)
@@ -159,7 +159,7 @@ func (t *Tree) Prove(key Hash) *Proof {
 	// Everything below r shares more bits with key than the rest of the tree does, so key would
 	// come before or after all of it.
 	at := firstDifference(&key, &l.key)
-	var sides [2]ref // the nearest subtrees passed on the left and on the right
+	var sides [2]ref // nearest subtrees to the left (0) and to the right (1) of the path
 	r := t.top
 	for r.isNode() && t.node(r).bit < at {
 		n := t.node(r)
@@ -177,7 +177,7 @@ func (t *Tree) Prove(key Hash) *Proof {
 	return p
 }
 
-// branchOf returns the branch of an existing leaf.
+// branchOf returns the branch of an existing leaf. The hashes of the tree must be up to date.
 func (t *Tree) branchOf(key *Hash) *Branch {
 	b := new(Branch)
 	r := t.top

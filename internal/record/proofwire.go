@@ -2,11 +2,11 @@ package record
 
 import "bytes"
 
-// Answers to searches have hundreds of proofs. These functions encode and decode the canonical form
-// directly; unusual forms take the general decoder, with the same result.
+// Search results contain hundreds of proofs, so these functions encode and decode the canonical form
+// directly. Other forms take the general decoder, with the same result.
 
 const (
-	hashText = 43 // bytes of a Hash as text
+	hashText = 43 // length of a Hash in base64url
 	stepText = hashText + 1
 )
 

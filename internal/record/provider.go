@@ -1,6 +1,6 @@
 package record
 
-// Kinds of Provider.
+// The values of Provider.Kind.
 const (
 	ProvidesAgent = "agent"
 	ProvidesCap   = "cap"
@@ -12,9 +12,9 @@ type Provider struct {
 	Header
 	Kind string `json:"kind"` // ProvidesAgent or ProvidesCap
 	Key  Hash   `json:"key"`  // see AgentKey and CapKeys
-	// HeadSeq is the seq of the portal's head at signing.
+	// HeadSeq is the seq of the portal's head when the record was signed.
 	HeadSeq int64 `json:"head_seq"`
-	Count   int64 `json:"count"` // agents under the key
+	Count   int64 `json:"count"` // number of the portal's agents under the key
 }
 
 func (p *Provider) recordType() Type { return TypeProvider }

@@ -17,10 +17,10 @@ import "agentsite/internal/record/canonical"
 // refused as Unknown, which never counts against its sender.
 type Type string
 
-// The known types.
+// The known types with their major versions.
 const (
 	TypeCard     Type = "portal/1"
-	TypeContact  Type = "node/1" // binary, see Contact
+	TypeContact  Type = "node/1" // binary form, see Contact
 	TypeAgent    Type = "agent/1"
 	TypeHead     Type = "head/1"
 	TypeSummary  Type = "summary/1"
@@ -45,21 +45,21 @@ const (
 	grace = 7 * day
 
 	maxInt = canonical.MaxInt
-	// MaxWire bounds an envelope of any type, in bytes.
+	// MaxWire is the largest envelope of any type, in bytes.
 	MaxWire = 48 << 10
-	// MaxAgent bounds the payload of an agent's record, in bytes.
+	// MaxAgent is the largest payload of an agent record, in bytes.
 	MaxAgent = 8 << 10
 )
 
-// rule holds the limits for records of a type.
+// rule holds the limits for records of one type.
 type rule struct {
-	// max bounds the payload, in bytes; for TypeContact the whole record.
+	// max is the largest payload, in bytes; for TypeContact the largest record.
 	max int
-	// life bounds exp - iss, in milliseconds.
+	// life is the longest validity (exp - iss), in milliseconds.
 	life int64
 }
 
-// ruleOf returns the rule of a type, and whether the type is known.
+// ruleOf returns the limits for a type; false for an unknown type.
 func ruleOf(t Type) (rule, bool) {
 	switch t {
 	case TypeCard:
@@ -84,7 +84,7 @@ func ruleOf(t Type) (rule, bool) {
 	return rule{}, false
 }
 
-// newBody returns an empty body for a record of a type in JSON, and whether the type has one.
+// newBody returns a pointer to an empty body for a type with a JSON payload; false for other types.
 func newBody(t Type) (Body, bool) {
 	switch t {
 	case TypeCard:
@@ -112,8 +112,8 @@ func newBody(t Type) (Body, bool) {
 type Record struct {
 	Type Type
 	Header
-	Key  KeyID // of the key that signed it
-	Hash Hash  // of the signed bytes: the record's identity
+	Key  KeyID // id of the key that signed it
+	Hash Hash  // hash of the signed bytes, which identifies the record
 	// Wire is the encoded record. It includes unknown fields, so it is the form to store and pass
 	// on.
 	Wire []byte
@@ -121,8 +121,8 @@ type Record struct {
 	// *Fork or *Live.
 	Body Body
 
-	signed  []byte // the PAE, which ends with payload
-	payload []byte // a part of signed
+	signed  []byte // the PAE (see func PAE), which ends with payload
+	payload []byte // the tail of signed
 	sig     [64]byte
 }
 
@@ -140,7 +140,7 @@ type Header struct {
 
 func (h *Header) asHeader() *Header { return h }
 
-// Version returns the record's version.
+// Version returns epoch and seq of the record.
 func (h *Header) Version() Version { return Version{h.Epoch, h.Seq} }
 
 // Version orders the records of one slot: by epoch, then by seq.
@@ -157,18 +157,18 @@ func (v Version) Compare(w Version) int {
 	return 1
 }
 
-// Body is the content of a record, one struct per type.
+// Body is the content of a record, implemented by one struct for each type.
 type Body interface {
 	asHeader() *Header
 	recordType() Type
 	// slotKey identifies the subject of the record, if a portal may have several records of the
 	// type at once.
 	slotKey() string
-	// checkFields adds the errors of the fields.
+	// checkFields adds an error for each invalid field. It must not depend on the time.
 	checkFields(*fields)
 }
 
-// Slot is the place for one record at a time: a newer version replaces it.
+// Slot identifies a record that newer versions replace: at most one record of a slot is stored.
 type Slot struct {
 	Type   Type
 	Portal PortalID
@@ -177,7 +177,7 @@ type Slot struct {
 	About string
 }
 
-// Slot returns the record's slot.
+// Slot returns the slot that the record competes for.
 func (r *Record) Slot() Slot { return Slot{r.Type, r.Portal, r.Body.slotKey()} }
 
 // Tombstone reports whether the record deletes an agent.

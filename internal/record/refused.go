@@ -12,24 +12,24 @@ type Reason string
 
 // The reasons, in the order of the checks.
 const (
-	TooLarge      Reason = "size"         // longer than its type may be
-	NotEnvelope   Reason = "envelope"     // not the one form of an envelope
+	TooLarge      Reason = "size"         // record or payload larger than its type allows
+	NotEnvelope   Reason = "envelope"     // not in the fixed form of an envelope
 	Unknown       Reason = "type"         // an unknown type
 	NotJSON       Reason = "json"         // the payload is not one JSON object
 	NotCanonical  Reason = "canonical"    // JSON, but not in its canonical form
-	BadNumber     Reason = "number"       // not an integer below 2^53
+	BadNumber     Reason = "number"       // number that is not an integer below 2^53
 	BadText       Reason = "text"         // invalid UTF-8, or a NUL
-	BadName       Reason = "name"         // the name of a member
+	BadName       Reason = "name"         // member name with characters that are not allowed
 	Duplicate     Reason = "duplicate"    // a duplicate member
 	HasNull       Reason = "null"         // null instead of leaving the member out
 	TooDeep       Reason = "depth"        // nested too deep
 	BadField      Reason = "field"        // a field's value is not allowed
 	FromFuture    Reason = "future"       // issued later than now
 	Expired       Reason = "expired"      // expired
-	TooLong       Reason = "life"         // lives longer than its type may
+	TooLong       Reason = "life"         // validity longer than its type allows
 	NoPortal      Reason = "portal"       // no current card of its portal is known
 	NoKey         Reason = "key"          // the card does not list its key
-	KeyTime       Reason = "key_time"     // its life is not within its key's
+	KeyTime       Reason = "key_time"     // validity not within that of its key
 	BadSignature  Reason = "signature"    // invalid signature
 	BadEvidence   Reason = "evidence"     // a fork proof that proves nothing
 	Quarantined   Reason = "quarantined"  // its portal is an equivocator
@@ -38,18 +38,18 @@ const (
 	NotConsistent Reason = "inconsistent" // does not fit the head or the log that it came with
 )
 
-// Refused is the error of a record that is not admitted. It unwraps to a fault.Error of a suitable
-// kind.
+// Refused is the error for a record that is not admitted. It unwraps to a fault.Error whose kind fits
+// the reason.
 type Refused struct {
 	Reason Reason
-	Text   string // the error, for people
+	Text   string // description of the error for people
 	fault  *fault.Error
 }
 
 // Error implements error.
 func (r *Refused) Error() string { return "record refused, " + string(r.Reason) + ": " + r.Text }
 
-// Unwrap returns the fault for answers.
+// Unwrap returns the fault, whose kind fits API answers.
 func (r *Refused) Unwrap() error { return r.fault }
 
 // ReasonOf returns the reason for which err refuses a record, or "" for another error.
@@ -74,7 +74,7 @@ func refuse(why Reason, format string, args ...any) *Refused {
 	return &Refused{why, text, fault.New(kind, "The record is refused (%s): %s.", why, text)}
 }
 
-// fields collects the errors of a record's fields.
+// fields collects the errors of a record's fields; see fault.Check.
 type fields struct{ fault.Check }
 
 func (f *fields) asError() error {

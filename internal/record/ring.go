@@ -2,7 +2,7 @@ package record
 
 import "crypto/ed25519"
 
-// Ring holds the operational keys of a portal's current card. It never changes.
+// Ring holds the operational keys of a portal's current card. It is immutable.
 type Ring struct {
 	portal  PortalID
 	keys    []Key
@@ -12,14 +12,14 @@ type Ring struct {
 // Ring returns the keys of the card, which the caller has admitted.
 func (c *Card) Ring() *Ring { return &Ring{c.Portal, c.Keys, c.Expires} }
 
-// Has reports whether the card lists a key. Records of other keys are void.
+// Has reports whether the card lists a key. Records signed by other keys are invalid.
 func (g *Ring) Has(id KeyID) bool {
 	_, ok := g.findKey(id)
 	return ok
 }
 
 func (g *Ring) findKey(id KeyID) (Key, bool) {
-	for _, k := range g.keys { // at most MaxKeys
+	for _, k := range g.keys { // a linear search: at most MaxKeys keys
 		if k.ID == id {
 			return k, true
 		}
@@ -70,7 +70,7 @@ func isSound(pub Public) bool {
 			return true
 		}
 	}
-	return false // at or above 2^255 - 19
+	return false // y is at or above the prime 2^255 - 19
 }
 
 // smallOrder are the y coordinates of the points of order 1, 2, 4 and 8, little-endian.
@@ -85,10 +85,10 @@ var smallOrder = [...]Public{
 		0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
 }
 
-// PublicOf returns the public half of a key.
+// PublicOf returns the public half of a private key.
 func PublicOf(key ed25519.PrivateKey) Public { return Public(key.Public().(ed25519.PublicKey)) }
 
-// IDs returns the ids of the keys.
+// IDs returns the ids of the keys, sorted as in the card.
 func (g *Ring) IDs() []KeyID {
 	ids := make([]KeyID, len(g.keys))
 	for i, k := range g.keys {

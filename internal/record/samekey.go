@@ -23,7 +23,7 @@ func (g *Gate) verifyAll(claims []claim, now int64) {
 	runParallel(len(alone), func(i int) { alone[i].err = g.verifyClaim(alone[i], now) })
 }
 
-// verifyBy is verifyClaim for claims that name the same key.
+// verifyBy is verifyClaim for claims that are all signed by the same key.
 func (g *Gate) verifyBy(key *onekey.Key, list []*claim, now int64) {
 	var signed [onekey.MaxAtOnce]onekey.Signed
 	var holds [onekey.MaxAtOnce]bool

@@ -36,7 +36,7 @@ func Sign(network string, body Body, key ed25519.PrivateKey) (*Record, error) {
 	return r, nil
 }
 
-// draftRecord makes the record of a body without its signature. It checks all that Open checks.
+// draftRecord returns the unsigned record of a body, after the checks that Open does.
 func draftRecord(network string, body Body) (*Record, error) {
 	payload, err := encodeBody(body)
 	if err != nil {
@@ -66,6 +66,6 @@ func encodeBody(body Body) ([]byte, error) {
 		return nil, err
 	}
 	v := jsontext.Value(b)
-	err = v.Canonicalize() // RFC 8785
+	err = v.Canonicalize() // RFC 8785 (JSON Canonicalization Scheme)
 	return v, err
 }

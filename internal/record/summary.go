@@ -2,13 +2,13 @@ package record
 
 const maxSummaryCaps = 1024
 
-// Summary describes the agents of a portal for portals that keep no copy of its records: the number
-// of agents per capability, and a filter of their search terms. A filter of full size leaves 700
-// bytes for the rest.
+// Summary describes the agents of a portal for portals that do not store its records: the number of
+// agents per capability, and a Bloom filter of their search terms. A filter of full size leaves 700
+// bytes for the other fields.
 type Summary struct {
 	Header
 	Caps      []CapCount `json:"caps,omitempty"`      // sorted by tag
-	Languages []string   `json:"languages,omitempty"` // sorted
+	Languages []string   `json:"languages,omitempty"` // sorted BCP 47 tags
 	Terms     Bloom      `json:"terms,omitempty"`
 }
 

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxURL bounds an address, in bytes.
+// maxURL is the longest address, in bytes.
 const maxURL = 500
 
 // isLine reports whether s is one line of at most max bytes without hidden content: no control
 // characters, no marks that change the direction of text.
 func isLine(s string, max int) bool { return fitsText(s, max, "") }
 
-// isText is isLine for texts of several lines.
+// isText is isLine for text with several lines: line feeds and tabs are allowed.
 func isText(s string, max int) bool { return fitsText(s, max, "\n\t") }
 
 func fitsText(s string, max int, also string) bool {
@@ -38,7 +38,7 @@ func fitsText(s string, max int, also string) bool {
 	})
 }
 
-// isPrintable reports whether s is printable ASCII, as most texts are.
+// isPrintable reports whether s is printable ASCII; a fast path for most texts.
 func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -48,7 +48,7 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isFilledLine is isLine for a text that is not blank.
+// isFilledLine is isLine for a text that must not be blank.
 func isFilledLine(s string, max int) bool { return strings.TrimSpace(s) != "" && isLine(s, max) }
 
 // plainName reports whether s is a–z, 0–9 and -, beginning with a letter.

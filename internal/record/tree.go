@@ -23,22 +23,22 @@ import (
 type Tree struct {
 	leaves []leaf
 	nodes  []node
-	// Free places in leaves and nodes.
+	// Indexes of leaves and nodes that are free for reuse.
 	freeLeaves, freeNodes []ref
 	top                   ref
 }
 
 type leaf struct{ key, hash Hash }
 
-// node is the place where keys begin to differ.
+// node is an inner node: the keys below it share all bits before bit.
 type node struct {
 	child [2]ref
-	bit   uint16 // the first bit in which the keys below differ, from the left
-	known bool   // hash is up to date
+	bit   uint16 // number of the first bit in which the keys below differ, counted from the left
+	known bool   // the stored hash is up to date
 	hash  Hash
 }
 
-// ref refers to a node n as n+1, to a leaf n as -n-1, and to nothing as 0.
+// ref refers to node n as n+1 and to leaf n as -n-1; 0 is nil.
 type ref int32
 
 func (r ref) isNode() bool { return r > 0 }
@@ -63,7 +63,7 @@ func firstDifference(a, b *Hash) uint16 {
 	return 256
 }
 
-// nearestLeaf returns the leaf that the bits of key lead to: no other shares more bits with key.
+// nearestLeaf returns the leaf that shares the most leading bits with key. The tree must not be empty.
 func (t *Tree) nearestLeaf(key *Hash) *leaf {
 	r := t.top
 	for r.isNode() {
@@ -73,7 +73,7 @@ func (t *Tree) nearestLeaf(key *Hash) *leaf {
 	return t.leaf(r)
 }
 
-// Get returns the hash at a key, and whether there is one.
+// Get returns the hash at a key; false if the tree has no such leaf.
 func (t *Tree) Get(key Hash) (Hash, bool) {
 	if t.top == 0 {
 		return Hash{}, false
@@ -82,7 +82,7 @@ func (t *Tree) Get(key Hash) (Hash, bool) {
 	return l.hash, l.key == key
 }
 
-// Set adds a leaf, or replaces the one with the same key.
+// Set adds a leaf or replaces the hash of the leaf with that key.
 func (t *Tree) Set(key, hash Hash) {
 	if t.top == 0 {
 		t.top = t.newLeaf(key, hash)
@@ -101,9 +101,10 @@ func (t *Tree) Set(key, hash Hash) {
 	t.leaf(r).hash = hash
 }
 
-// insertLeaf adds a key that differs from its nearest leaf at the given bit.
+// insertLeaf adds a leaf whose key first differs from its nearest leaf at bit at.
 func (t *Tree) insertLeaf(key, hash Hash, at uint16) {
-	l, r := t.newLeaf(key, hash), t.newNode() // first, because they may move the slices
+	// before insertion, because appending may move the slice that link points into
+	l, r := t.newLeaf(key, hash), t.newNode()
 	link := &t.top
 	for link.isNode() && t.node(*link).bit < at {
 		n := t.node(*link)
@@ -122,7 +123,7 @@ func (t *Tree) Delete(key Hash) bool {
 	if _, ok := t.Get(key); !ok {
 		return false
 	}
-	var up *ref // to the node above link
+	var up *ref // the node whose child link is
 	link, side := &t.top, 0
 	for link.isNode() {
 		n := t.node(*link)
@@ -162,7 +163,7 @@ func (t *Tree) newNode() ref {
 	return ref(len(t.nodes))
 }
 
-// Root returns the root of the tree. It computes the hashes that have changed since the last call.
+// Root returns the root hash. It recomputes only the hashes that changes have made outdated.
 func (t *Tree) Root() Hash {
 	if t.top == 0 {
 		return emptyRoot
@@ -170,7 +171,8 @@ func (t *Tree) Root() Hash {
 	return t.hashOf(t.top)
 }
 
-// hashOf recurses at most 256 deep: each node's bit is above its parent's.
+// hashOf returns the hash of a subtree, computing outdated hashes. The recursion is at most 256 deep,
+// because each node's bit is above its parent's.
 func (t *Tree) hashOf(r ref) Hash {
 	if !r.isNode() {
 		l := t.leaf(r)

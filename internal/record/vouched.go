@@ -51,8 +51,7 @@ func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*
 	if c.key, err = ring.Key(r, ms); err != nil {
 		return nil, nil, err
 	}
-	// Provider records are not kept here: the store of the DHT itself has the newest of each
-	// publisher.
+	// Providers are not in the gate's memory: the store of the DHT keeps the newest of each publisher.
 	if r.Type != TypeProvider {
 		if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
 			return nil, nil, err

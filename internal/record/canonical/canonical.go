@@ -1,4 +1,4 @@
-// Package canonical checks and reads the payloads of records, which have one canonical JSON form.
+// Package canonical checks and decodes payloads of records in their canonical JSON form.
 package canonical
 
 import (
@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// MaxDepth bounds the nesting of a payload; the payload itself has depth 1.
+	// MaxDepth is the deepest nesting of a payload; the payload itself has depth 1.
 	MaxDepth = 8
-	// MaxMember bounds the name of a member, in bytes.
+	// MaxMember is the longest member name, in bytes.
 	MaxMember = 40
-	// MaxInt is the largest integer that every JSON implementation reads exactly.
+	// MaxInt is the largest integer that every JSON implementation represents exactly.
 	MaxInt = 1<<53 - 1
 )
 
-// The reasons of a Error, as in record.Reason.
+// The values of Error.Reason, named as in record.Reason.
 const (
 	notJSON      = "json"
 	notCanonical = "canonical"
@@ -28,10 +28,10 @@ const (
 	tooDeep      = "depth"
 )
 
-// Error is the error of bytes that are not in the canonical form.
+// Error describes why bytes are not in canonical form.
 type Error struct {
 	Reason string
-	Text   string // for people
+	Text   string // description of the error for people
 }
 
 // Error implements error.
@@ -41,13 +41,12 @@ func failForm(reason, format string, args ...any) *Error {
 	return &Error{reason, fmt.Sprintf(format, args...)}
 }
 
-// Check returns nil if b is a payload in the canonical form, otherwise a Error. The form is
-// RFC 8785 (JCS) restricted to the content of payloads: one object, members with names of a–z,
-// 0–9 and _ that begin with a letter, integers below 2^53, no null, no NUL, at most 8 deep.
+// Check returns nil if b is a payload in canonical form, otherwise an *Error. The form is RFC 8785 (JCS)
+// restricted to the content of payloads: one object, member names of a–z, 0–9 and _ that begin with a
+// letter, integers below 2^53, no null, no NUL, at most 8 deep.
 //
-// It needs no second serialisation: one pass over the bytes decides at each byte whether JCS would
-// have written it. With lower-case names only, the order of bytes equals that of UTF-16, and no
-// decoder confuses two names.
+// It does not serialize again: one pass decides for each byte whether JCS would have written it. With
+// lower-case names only, the order of bytes equals that of UTF-16, and no decoder confuses two names.
 func Check(b []byte) error {
 	_, _, err := FindMember(b, "")
 	return err
@@ -79,8 +78,8 @@ type scanner struct {
 	from, to int
 }
 
-// byteAt returns the byte at the scanner, or 0 at the end. Both are errors where 0 matters, because
-// a NUL is invalid in every place.
+// byteAt returns the byte at the scanner's position, or 0 at the end. Callers can treat both alike,
+// because a NUL byte is invalid everywhere.
 func (s *scanner) byteAt() byte {
 	if s.i < len(s.b) {
 		return s.b[s.i]
@@ -88,7 +87,7 @@ func (s *scanner) byteAt() byte {
 	return 0
 }
 
-// refuseByte refuses the byte at the scanner.
+// refuseByte returns the error for an unexpected byte; wanted describes the expected one.
 func (s *scanner) refuseByte(wanted string) error {
 	switch c := s.byteAt(); {
 	case s.i >= len(s.b):
@@ -239,7 +238,8 @@ func (s *scanner) scanNumber() error {
 	return nil
 }
 
-// short are the control characters that JCS escapes by a letter.
+// short are the letters of the JCS short escapes for control characters (\b, \f,
+// , \r, \t).
 const short = "bfnrt"
 
 func (s *scanner) scanText() error {
@@ -259,7 +259,7 @@ func (s *scanner) scanText() error {
 	return s.refuseByte("the end of a text")
 }
 
-// scanEscape reads the escape at the scanner and stops on its last byte.
+// scanEscape checks the escape at the scanner's position and stops on its last byte.
 func (s *scanner) scanEscape() error {
 	start := s.i
 	s.i++
@@ -278,7 +278,7 @@ func (s *scanner) scanEscape() error {
 			n = n<<4 | int(c-'0')
 		case c >= 'a' && c <= 'f':
 			n = n<<4 | int(c-'a'+10)
-		case c >= 'A' && c <= 'F': // JCS writes hex in lower case
+		case c >= 'A' && c <= 'F': // JCS requires lower-case hex
 			n = 1 << 16
 		default:
 			return failForm(notJSON, "byte %d begins no escape", start)

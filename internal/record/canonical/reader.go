@@ -15,13 +15,14 @@ type Reader struct {
 // NewReader returns a reader of a payload that Check accepts.
 func NewReader(payload []byte) *Reader { return &Reader{scanner{b: payload}, string(payload)} }
 
-// AtEnd reports whether the whole payload is read.
+// AtEnd reports whether the whole payload has been read.
 func (d *Reader) AtEnd() bool { return d.i == len(d.b) }
 
-// SkipValue reads a value of any kind.
+// SkipValue skips a value of any kind.
 func (d *Reader) SkipValue() bool { return d.scanValue(1) == nil }
 
-// ReadMembers reads an object; read is called at each value.
+// ReadMembers reads an object. It calls read with the reader at each value; read must consume the value
+// and returns false to stop with failure.
 func (d *Reader) ReadMembers(read func(name []byte) bool) bool {
 	if !d.takeByte('{') {
 		return false
@@ -43,12 +44,13 @@ func (d *Reader) ReadMembers(read func(name []byte) bool) bool {
 	}
 }
 
-// ReadList reads an array; read is called at each element.
+// ReadList reads an array into to. It calls read at each element; read must consume the element and
+// returns false to stop with failure.
 func ReadList[T any](d *Reader, to *[]T, read func(*T) bool) bool {
 	if !d.takeByte('[') {
 		return false
 	}
-	var room [4]T // most lists are this short
+	var room [4]T // avoids growing for the usual short lists
 	list := room[:0]
 	for !d.takeByte(']') {
 		if len(list) > 0 && !d.takeByte(',') {
@@ -60,7 +62,7 @@ func ReadList[T any](d *Reader, to *[]T, read func(*T) bool) bool {
 		}
 		list = append(list, v)
 	}
-	*to = append(make([]T, 0, len(list)), list...) // an empty list is not nil
+	*to = append(make([]T, 0, len(list)), list...) // An empty array is an empty list, not nil.
 	return true
 }
 
@@ -96,7 +98,7 @@ func (d *Reader) ReadText(to *string) bool {
 		return false
 	}
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		end := d.i - 1 // before the closing quote
+		end := d.i - 1 // end of the text, before the closing quote
 		*to = d.all[end-len(quoted) : end]
 		return true
 	}
@@ -104,7 +106,7 @@ func (d *Reader) ReadText(to *string) bool {
 	return ok
 }
 
-// ReadQuoted reads a text and returns the bytes between its quotes, with their escapes.
+// ReadQuoted reads a string and returns the bytes between its quotes; escapes are not decoded.
 func (d *Reader) ReadQuoted() (quoted []byte, ok bool) {
 	if !d.takeByte('"') {
 		return nil, false
@@ -126,8 +128,8 @@ func (d *Reader) ReadQuoted() (quoted []byte, ok bool) {
 	}
 }
 
-// unescapeText returns the text encoded as b. Of the numeric escapes only those of control
-// characters are canonical.
+// unescapeText decodes the escapes of a canonical string. Numeric escapes are canonical only for control
+// characters.
 func unescapeText(b []byte) (string, bool) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {
