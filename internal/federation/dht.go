@@ -121,7 +121,7 @@ func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, 
 	return d.Standing(), nil
 }
 
-// AskDHT runs DHT.Ask for an operator; a NotFound fault if the DHT is off.
+// AskDHT runs DHT.Ask for an operator; an Unavailable fault if the DHT is off.
 func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHTAnswer, error) {
 	if err := checkOperator(actor); err != nil {
 		return DHTAnswer{}, err

@@ -36,10 +36,10 @@ type Replica interface {
 	// Agents calls yield with the records of all agents of a portal ("" for all portals) that are not deleted, until
 	// yield returns false. Records stored during the call may be missing; yield may be slow.
 	Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error
-	// Complete records, in one transaction, that the stored agents of a portal are exactly those that
-	// the head with version at and the given hash covers, and sets the sync position to at. From then on
-	// Covered includes them. It returns the turn that ends with this call. If ok is false, nothing was
-	// changed: the position is not was (records were dropped meanwhile), or that head is not stored.
+	// Complete records, in one transaction, that the stored agents of a portal add up to what head covers,
+	// and moves the sync position from was to at. From then on Covered includes them. It returns the turn
+	// that ends with this call. If ok is false, nothing was changed: the position is not was (records were
+	// dropped meanwhile), the portal is quarantined, or head is not stored.
 	Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
 		head Whole) (turn int64, ok bool, err error)
 	// Whole returns the newest head passed to Complete, zero if records that it covers were dropped

@@ -62,7 +62,7 @@ type Checkup struct {
 type Contact struct {
 	At      time.Time
 	State   Live
-	Latency time.Duration // rounded down by up to a tenth
+	Latency time.Duration // rounded down by at most 0.1 %
 }
 
 // MaxHistory is how many exchanges are stored for each agent.

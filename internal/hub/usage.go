@@ -32,7 +32,7 @@ type CallRecord struct {
 	CallerKind string // guest, person, operator, agent
 	Face       string
 	State      string
-	// Reason explains a failure, in the portal's words; empty for calls of others if it may quote their text.
+	// Reason explains a failure, in the portal's words; empty for calls of others, whose text it may quote.
 	Reason string
 	At     time.Time
 	// Took is zero until the call has ended.
