@@ -59,8 +59,8 @@ type Replica interface {
 	// Drop deletes the agents and all other records of a portal except card and head. Their versions
 	// stay remembered, and the same records can be stored again. The sync position becomes zero.
 	Drop(ctx context.Context, portal record.PortalID) error
-	// LetGo deletes at most most agents of a portal, including tombstones, as Drop does; other records
-	// stay. done is true if no agent is left.
+	// LetGo deletes agents of a portal as Drop does, including tombstones, but not more than most in one call;
+	// other records stay. done is true if no agent is left.
 	LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error)
 	// Omit deletes the given agents of a portal, which its head does not cover, as Drop does.
 	Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error

@@ -59,7 +59,7 @@ func TagOf(agentID string) AgentTag {
 	return AgentTag(k[:agentTagLen])
 }
 
-// Shard returns the first digits hexadecimal digits of the tag: the shard that contains the agent.
+// Shard returns the shard that contains the agent: the beginning of the tag, as many hexadecimal digits as given.
 func (t AgentTag) Shard(digits int) string {
 	const hex = "0123456789abcdef"
 	b := make([]byte, digits)
