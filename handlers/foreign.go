@@ -10,14 +10,14 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Foreign answers what a page of another site made a browser send here. It
-// comes before any route, so it knows doors by their paths alone.
+// Foreign refuses a cross-site browser request with 403 in the error form of the protocol that the path
+// belongs to. It is called before routing, so the protocol is found from the path alone.
 func (h *Routes) Foreign(w http.ResponseWriter, r *http.Request) {
 	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again, or ask from a program that is no web page.")
 	switch doorAt(r.URL.Path) {
 	case pageDoor:
 		h.site.PageError(w, r, ident.Actor{Kind: ident.Guest}, err)
-	case rpcDoor: // the body, which has the id, was not read
+	case rpcDoor: // the request's id is null, because the body was not read
 		h.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil,
 			"error": map[string]any{"code": -32600, "message": err.Safe}})
 	case peerDoor:
@@ -39,13 +39,13 @@ type doorKind int
 
 const (
 	pageDoor doorKind = iota
-	apiDoor           // errors as the API has them, which OpenAI's clients read too
-	rpcDoor           // JSON-RPC
+	apiDoor           // the error form of the API, which OpenAI clients understand too
+	rpcDoor           // JSON-RPC error objects
 	ardDoor
 	peerDoor
 )
 
-// doorAt tells from a path whose errors its caller can read.
+// doorAt returns the protocol of a path, which decides the form of its errors. Unknown paths are pages.
 func doorAt(path string) doorKind {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if parts[0] == "agents" && len(parts) >= 3 && (parts[2] == "a2a" || parts[2] == "mcp") {

@@ -34,25 +34,26 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config is what doors tell of the portal itself.
+// Config describes the portal, and holds the services of its handlers besides those that New takes.
 type Config struct {
-	Name    string // of the portal, for pages
-	URL     string // without a trailing slash
-	Host    string // the portal's part of handles
+	Name    string // name of the portal, shown on pages
+	URL     string // public address, without a trailing slash
+	Host    string // the part of handles after the @
 	Version string
-	// CookieName holds the portal's id, because cookies ignore ports; Secure
-	// is set where the portal is reached by https.
+	// CookieName is the name of the session cookie. It contains the portal's id, because cookies do not
+	// distinguish ports. Secure is set if the portal is reached by https.
 	CookieName string
 	Secure     bool
 	PublicKey  string
 	Started    time.Time
 	Hooks      *notify.Service
-	// Publications returns how an agent of this portal stands in the network; nil without a network.
+	// Publications returns the publication state of the portal's agents in the network; nil without
+	// federation.
 	Publications api.Publications
 	Peers        *federation.Peers
-	// Servers names agents as the MCP registry does.
+	// Servers maps agents to names of the MCP registry.
 	Servers *registry.Service
-	// Examiner answers a question of the operator from the state of the portal.
+	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner
 	Log      *slog.Logger
 }
@@ -103,14 +104,14 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	}
 }
 
-// API declares the routes below /api/v1.
+// API declares the routes below /api/v1, including live delivery.
 func (h *Routes) API(r chi.Router) {
 	h.api.Routes(r)
 	h.streams.Routes(r)
 }
 
-// Pages declares the routes of the portal's pages. Each change is a POST, and
-// nothing else is.
+// Pages declares the routes of the portal's pages. Every route that changes something is a POST and every
+// other route a GET, so a link never changes anything.
 func (h *Routes) Pages(r chi.Router) {
 	h.manual.Routes(r)
 	h.agents.Routes(r)

@@ -20,7 +20,7 @@ import (
 	"agentsite/internal/ident/httpsig"
 )
 
-// CardType is the media type of cards in catalogs.
+// CardType is the media type of A2A agent cards in catalogs.
 const CardType = "application/a2a-agent-card+json"
 
 // cardAge is the time for which clients may cache a card, in seconds: an owner's change is visible
@@ -51,7 +51,7 @@ func (d *Handler) serveCard(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(b)
 	h.Set("ETag", `"`+base64.RawURLEncoding.EncodeToString(sum[:16])+`"`)
 	changed := a.UpdatedAt
-	if changed.Before(d.cfg.Started) { // another version of the portal may write other cards
+	if changed.Before(d.cfg.Started) { // a new version of the software may write the card differently
 		changed = d.cfg.Started
 	}
 	http.ServeContent(w, r, "", changed.Truncate(time.Second), bytes.NewReader(b))
@@ -73,15 +73,17 @@ func (d *Handler) cardAgent(r *http.Request) (hub.Agent, error) {
 	return d.cfg.Hub.Get(r.Context(), actor, agentName(r))
 }
 
-// signCard returns an agent's card as it is served.
+// signCard returns an agent's card as signed JSON. base is the URL that the card names; signatures are
+// cached by content.
 func (d *Handler) signCard(base string, a hub.Agent) ([]byte, error) {
 	return d.cards.signCached(d.cfg.Signer, d.cardOf(base, a))
 }
 
-// Card returns an agent's own card, as callers get it that may see the agent.
+// Card returns an agent's signed card with the agent's own base URL, for the catalogs of other endpoints.
+// The caller checks that the card may be seen.
 func (d *Handler) Card(a hub.Agent) ([]byte, error) { return d.signCard(d.agentBase(a.Handle()), a) }
 
-// cardOf returns an agent's card.
+// cardOf builds the unsigned card of an agent. base is the URL at which the agent is called.
 func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
 	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL,
 		Page:   d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
@@ -129,23 +131,25 @@ func (d *Handler) extendedCard(r *http.Request, actor ident.Actor, a hub.Agent) 
 	return d.cfg.Signer.Sign(c)
 }
 
-// keySet serves the keys that sign cards and the keys that sign requests of the portal.
+// keySet serves the keys that sign cards together with the keys that sign the portal's requests, so that
+// one address suffices to verify both.
 func (d *Handler) keySet(w http.ResponseWriter, r *http.Request) {
 	d.serveKeys(w, r, "application/jwk-set+json", d.cfg.Signer.Keys()...)
 }
 
-// serveDirectory serves the keys that sign requests of the portal.
+// serveDirectory serves only the keys that sign the portal's requests, as the directory of HTTP message
+// signatures requires.
 func (d *Handler) serveDirectory(w http.ResponseWriter, r *http.Request) {
 	d.serveKeys(w, r, "application/http-message-signatures-directory+json")
 }
 
-// serveKeys answers with the given keys and those that sign requests of the portal.
+// serveKeys answers with the keys in list and then the keys that sign the portal's requests.
 func (d *Handler) serveKeys(w http.ResponseWriter, r *http.Request, mediaType string, list ...any) {
 	for _, k := range d.cfg.Operational.Current(clock.Now()) {
 		list = append(list, httpsig.KeyOf(k.Public()))
 	}
 	b, err := json.Marshal(map[string]any{"keys": list})
-	if err != nil { // a public key can always be encoded
+	if err != nil { // encoding a public key cannot fail
 		panic(err)
 	}
 	w.Header().Set("Content-Type", mediaType)

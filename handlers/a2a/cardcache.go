@@ -8,10 +8,11 @@ import (
 	"agentsite/internal/a2a"
 )
 
-// cardCache keeps signed cards by their content: signing costs far more than the rest of an answer,
-// and each signature differs, so that caches would see another card each time.
+// cardCache keeps signed cards, with the hash of the unsigned card as the key. Signing costs far more
+// than the rest of an answer, and each signature differs, so an uncached card would get a new entity tag
+// at each request.
 type cardCache struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	cards map[[sha256.Size]byte][]byte
 	size  int
 }
@@ -19,7 +20,8 @@ type cardCache struct {
 // maxCards bounds the cached bytes; above it the cache is emptied.
 const maxCards = 16 << 20
 
-// signCached returns the signed card in the form that is served.
+// signCached returns the signed card as indented JSON. The caller must not change the bytes, because they
+// are shared.
 func (c *cardCache) signCached(signer *a2a.Signer, card a2a.AgentCard) ([]byte, error) {
 	plain, err := json.Marshal(card)
 	if err != nil {
@@ -40,7 +42,7 @@ func (c *cardCache) signCached(signer *a2a.Signer, card a2a.AgentCard) ([]byte, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := c.cards[key]; first != nil { // of two requests at once the first is kept
+	if first := c.cards[key]; first != nil { // two requests signed the same card; both get the first one
 		return first, nil
 	}
 	if c.size += len(b); c.cards == nil || c.size > maxCards {

@@ -15,13 +15,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of the events that are kept of one task for readers that come back: before them is a gap.
+// Bounds of the events that are kept of one task for readers that reconnect. A reader that missed more
+// gets a note of the gap.
 const (
 	maxLogEvents = 1000
 	maxLogBytes  = 512 << 10
 )
 
-// errGap means that an event is no longer in the log.
+// errGap means that the requested event is no longer in the log.
 var errGap = errors.New("the place is no longer kept")
 
 // eventLog numbers the events of one task from 1, the same for all readers under ExtEvents, and
@@ -32,18 +33,19 @@ type eventLog struct {
 	name string
 	task string
 	f    follower
-	turn chan struct{} // capacity 1: held by the reader of f
+	turn chan struct{} // capacity 1; the goroutine that reads from f holds its slot
 
-	mu      sync.Mutex    // guards the rest
-	changed chan struct{} // closed and replaced with every event
-	kept    []a2a.Event   // the last ones; kept[i] has the number first+i
+	mu      sync.Mutex    // guards the fields below
+	changed chan struct{} // closed and replaced at each new event
+	kept    []a2a.Event   // the newest events; kept[i] has the number first+i
 	sizes   []int
 	size    int
 	first   int64
-	err     error // set once no more events come
+	err     error // set once no more events come: io.EOF after the end of the task
 	state   a2a.Task
-	// tail is text to append to the last part of the artifact tailOf. It is appended when a reader
-	// needs the state, because appending each piece would copy all text before it.
+	// tail is text that is still to be appended to the last part of the artifact with the id tailOf. It
+	// is appended when a reader needs the state, because appending each piece would copy all text before
+	// it.
 	tail   []byte
 	tailOf string
 }
@@ -56,7 +58,7 @@ func openLog(ctx context.Context, d *Handler, actor ident.Actor, t task.Task) (*
 	if err := l.f.followTask(ctx, t); err != nil {
 		return nil, err
 	}
-	// Read after following has started, so that no event is lost in between.
+	// The task is read after the follower has started, so that no event is lost in between.
 	t, err := d.cfg.Chat.Task(ctx, actor, t.ID)
 	if err == nil {
 		l.state, err = d.viewTask(ctx, actor, t, detail{history: new(int), artifacts: true, speakers: true})
@@ -117,7 +119,8 @@ func (l *eventLog) nextEvent(ctx context.Context, after int64) (a2a.Event, error
 	}
 }
 
-// eventAt returns the event with a number, if it is there. The caller holds l.mu.
+// eventAt returns the event with number n and true. Without it, the error is errGap if the event was
+// dropped, l.err if no more events come, and nil if the event is yet to come. The caller holds l.mu.
 func (l *eventLog) eventAt(n int64) (a2a.Event, error, bool) {
 	switch i := n - l.first; {
 	case i < 0:
@@ -128,17 +131,18 @@ func (l *eventLog) eventAt(n int64) (a2a.Event, error, bool) {
 	return a2a.Event{}, l.err, false
 }
 
-// readEvents reads the next events of the task for all readers. The caller has the turn.
+// readEvents reads the next events of the task into the log, for all readers. It does nothing if the
+// event after the number is there already. The caller holds the slot of l.turn.
 func (l *eventLog) readEvents(ctx context.Context, after int64) {
 	l.mu.Lock()
 	_, err, there := l.eventAt(after + 1)
 	l.mu.Unlock()
 	if there || err != nil {
-		return // another reader has read it
+		return // another reader has read the event meanwhile
 	}
 	events, err := l.f.nextEvents(ctx)
 	if err != nil && ctx.Err() != nil {
-		return // the reader gave up, not the task
+		return // only this reader's context ended; the task goes on
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +159,8 @@ func (l *eventLog) readEvents(ctx context.Context, after int64) {
 	l.changed = make(chan struct{})
 }
 
-// addEvent numbers an event and keeps it. The caller holds l.mu.
+// addEvent gives an event the next number, applies it to the state and keeps it; the oldest events are
+// dropped above the bounds. The caller holds l.mu.
 func (l *eventLog) addEvent(e a2a.Event) {
 	e.Metadata = l.eventMetadata(l.first+int64(len(l.kept)), nil)
 	size := 0
@@ -175,11 +180,11 @@ func (l *eventLog) addEvent(e a2a.Event) {
 	}
 }
 
-// joinTail appends the tail to its artifact. The caller holds l.mu.
+// joinTail appends the collected text in l.tail to its artifact in the state. The caller holds l.mu.
 func (l *eventLog) joinTail() {
 	for i := range l.state.Artifacts {
 		if have := &l.state.Artifacts[i]; l.tailOf != "" && have.ID == l.tailOf {
-			have.Parts = slices.Clone(have.Parts) // kept events may share the parts
+			have.Parts = slices.Clone(have.Parts) // events in l.kept may share this slice
 			have.Parts[len(have.Parts)-1].Text += string(l.tail)
 			break
 		}
@@ -187,21 +192,21 @@ func (l *eventLog) joinTail() {
 	l.tail, l.tailOf = nil, ""
 }
 
-// logSize returns the approximate size of the log in bytes.
+// logSize returns the approximate memory of the log in bytes, for the limit of all logs.
 func (l *eventLog) logSize() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size + taskSize(l.state) + len(l.tail)
 }
 
-// hasFailed reports whether the log ended before its task did.
+// hasFailed reports whether the log ended with an error before its task ended; such a log is replaced.
 func (l *eventLog) hasFailed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err != nil && !errors.Is(l.err, io.EOF)
 }
 
-// applyUpdate applies an update of an artifact to the state.
+// applyUpdate applies an artifact update to the state that new readers get. The caller holds l.mu.
 func (l *eventLog) applyUpdate(u *a2a.ArtifactUpdate) {
 	if u.Append && len(u.Artifact.Parts) == 1 && u.Artifact.Parts[0].Text != "" && l.tailOf == u.Artifact.ID {
 		l.tail = append(l.tail, u.Artifact.Parts[0].Text...)
@@ -219,7 +224,7 @@ func (l *eventLog) applyUpdate(u *a2a.ArtifactUpdate) {
 		}
 		for _, p := range u.Artifact.Parts {
 			if n := len(have.Parts); n > 0 && p.Text != "" && have.Parts[n-1].Text != "" {
-				l.joinTail() // text of an earlier part of the same update
+				l.joinTail() // an earlier part of this update may have left text in l.tail
 				l.tail, l.tailOf = []byte(p.Text), have.ID
 			} else if !(p.Text == "" && p.URL == "" && p.Raw == nil && p.Data == nil) {
 				l.joinTail()
@@ -231,7 +236,8 @@ func (l *eventLog) applyUpdate(u *a2a.ArtifactUpdate) {
 	l.state.Artifacts = append(l.state.Artifacts, u.Artifact)
 }
 
-// eventMetadata returns the metadata of the event with a number, with the entries of more.
+// eventMetadata returns the metadata of event n under ExtEvents: its number, the log's name, and the
+// entries of more.
 func (l *eventLog) eventMetadata(n int64, more map[string]any) map[string]any {
 	m := map[string]any{"seq": n, "log": l.name}
 	for k, v := range more {
@@ -240,11 +246,11 @@ func (l *eventLog) eventMetadata(n int64, more map[string]any) map[string]any {
 	return map[string]any{a2a.ExtEvents: m}
 }
 
-// placeOf returns the form of a number for Last-Event-ID.
+// placeOf returns the Last-Event-ID of event n: the log's name, a hyphen and the number.
 func (l *eventLog) placeOf(n int64) string { return l.name + "-" + strconv.FormatInt(n, 10) }
 
-// parsePlace reads the place that a reader has reached; ok is false if the log cannot continue from
-// there.
+// parsePlace returns the number in a Last-Event-ID. ok is false if the id belongs to another log or the
+// log no longer has the next event.
 func (l *eventLog) parsePlace(place string) (after int64, ok bool) {
 	name, number, _ := strings.Cut(place, "-")
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -256,7 +262,7 @@ func (l *eventLog) parsePlace(place string) (after int64, ok bool) {
 	return n, n >= l.first-1 && n < l.first+int64(len(l.kept))
 }
 
-// logError returns the error of a log that ended before its task, otherwise nil.
+// logError returns err if the log ended before its task, and nil for io.EOF.
 func logError(err error) error {
 	if f := fault.As(err); errors.Is(err, io.EOF) || f.Kind == fault.Internal {
 		return nil

@@ -10,37 +10,38 @@ import (
 )
 
 const (
-	// keepLog is the time for which the events of a task wait for a reader to come back.
+	// keepLog is how long the log of a task without readers is kept for one that reconnects.
 	keepLog = 2 * time.Minute
-	// maxLogs bounds the logs without readers, and maxLogsBytes their size; above it the one that
-	// waits longest is dropped.
+	// maxLogs bounds the number of logs without readers, and maxLogsBytes their total size. Above either,
+	// the log that has been without readers for longest is dropped.
 	maxLogs      = 500
 	maxLogsBytes = 64 << 20
 )
 
-// eventLogs are the logs of tasks with readers under ExtEvents, or with readers a moment ago.
+// eventLogs holds the event logs of tasks that have a reader under ExtEvents or had one within keepLog.
 type eventLogs struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	logs  map[string]*heldLog
-	bytes int // of logs without readers
+	bytes int // total size of the logs without readers
 }
 
 type heldLog struct {
 	*eventLog
 	readers int
-	bytes   int       // while it has no readers
-	since   time.Time // start of the time without readers
+	bytes   int       // size of the log, measured when its last reader left
+	since   time.Time // the time at which its last reader left
 	timer   *time.Timer
 }
 
-// findLog returns the log of a task, nil for none. The caller calls removeReader.
+// findLog returns the log of a task and counts the caller as its reader, or nil without a log. The caller
+// calls removeReader afterwards.
 func (s *eventLogs) findLog(taskID string) *eventLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.enterHeld(taskID)
 }
 
-// enterHeld returns the log of a task and counts a reader, nil for none. A log that failed is
+// enterHeld returns the log of a task and counts a reader, or nil without a log. A log that failed is
 // dropped, because it would repeat its error to each reader. The caller holds s.mu.
 func (s *eventLogs) enterHeld(taskID string) *eventLog {
 	h := s.logs[taskID]
@@ -54,7 +55,7 @@ func (s *eventLogs) enterHeld(taskID string) *eventLog {
 	return s.addReader(h)
 }
 
-// removeLog drops a log. The caller holds s.mu.
+// removeLog drops a log and stops its timer. The caller holds s.mu.
 func (s *eventLogs) removeLog(h *heldLog) {
 	delete(s.logs, h.task)
 	if h.timer != nil {
@@ -66,8 +67,8 @@ func (s *eventLogs) removeLog(h *heldLog) {
 	}
 }
 
-// openShared returns the log of a task, and opens one if there is none. The caller calls
-// removeReader.
+// openShared returns the log of a task and counts the caller as its reader; it opens a log if there is
+// none. The caller calls removeReader afterwards.
 func (s *eventLogs) openShared(ctx context.Context, d *Handler, actor ident.Actor, t task.Task) (*eventLog, error) {
 	if l := s.findLog(t.ID); l != nil {
 		return l, nil
@@ -78,7 +79,7 @@ func (s *eventLogs) openShared(ctx context.Context, d *Handler, actor ident.Acto
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.enterHeld(t.ID); h != nil { // two readers opened it at once
+	if h := s.enterHeld(t.ID); h != nil { // another reader opened the log at the same time
 		l.f.closeStream()
 		return h, nil
 	}
@@ -90,7 +91,7 @@ func (s *eventLogs) openShared(ctx context.Context, d *Handler, actor ident.Acto
 	return s.addReader(h), nil
 }
 
-// addReader counts a reader. The caller holds s.mu.
+// addReader counts one more reader of a log and stops its timer. The caller holds s.mu.
 func (s *eventLogs) addReader(h *heldLog) *eventLog {
 	h.readers++
 	if h.timer != nil {
@@ -101,7 +102,7 @@ func (s *eventLogs) addReader(h *heldLog) *eventLog {
 	return h.eventLog
 }
 
-// removeReader ends the reading of a log, which then waits for a while.
+// removeReader counts one reader less. A log without readers is kept for keepLog.
 func (s *eventLogs) removeReader(l *eventLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +119,8 @@ func (s *eventLogs) removeReader(l *eventLog) {
 	s.dropOldest()
 }
 
-// dropOldest drops the logs that wait longest, as long as there are too many. The caller holds
-// s.mu.
+// dropOldest drops the logs that have been without readers for longest, until both bounds hold. The
+// caller holds s.mu.
 func (s *eventLogs) dropOldest() {
 	for len(s.logs) > maxLogs || s.bytes > maxLogsBytes {
 		var oldest *heldLog
@@ -135,7 +136,7 @@ func (s *eventLogs) dropOldest() {
 	}
 }
 
-// dropExpired drops a log to which no reader came back.
+// dropExpired drops a log that has had no reader for keepLog. It is called by the log's timer.
 func (s *eventLogs) dropExpired(h *heldLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,9 @@ func (q *methodCall) readExtensions() {
 		switch uri {
 		case a2a.ExtEvents, a2a.ExtSpeaker:
 		case a2a.ExtOnce:
-			if q.proven.ID == "" { // a visitor without a context is a new one each time
+			// without a context each request of an anonymous visitor is a new actor, so the extension
+			// cannot work
+			if q.proven.ID == "" {
 				continue
 			}
 		default:
@@ -40,7 +42,7 @@ func (q *methodCall) usesExtension(extension string) bool {
 	return slices.Contains(q.extensions, extension)
 }
 
-// lastEvent returns the place that a reader has reached, as EventSource sends it.
+// lastEvent returns the Last-Event-ID header: the id of the last event that the reader has, "" for none.
 func (q *methodCall) lastEvent() string { return q.r.Header.Get("Last-Event-ID") }
 
 // streamNumbered answers with the events of a task under ExtEvents: first the task, with the number
@@ -80,7 +82,7 @@ func (q *methodCall) streamNumbered(ctx context.Context, actor ident.Actor, t ta
 			return nil, io.EOF
 		}
 		e, err := l.nextEvent(ctx, n)
-		if errors.Is(err, errGap) { // the reader is too slow
+		if errors.Is(err, errGap) { // the reader was too slow, so the next event was dropped
 			var t a2a.Task
 			t, n = l.currentTask()
 			done = q.streamEnds(t.Status.State)
@@ -100,19 +102,19 @@ func (q *methodCall) streamNumbered(ctx context.Context, actor ident.Actor, t ta
 	return errStreamed
 }
 
-// streamEnds reports whether a stream ends with a state: a call that asked ends when the task waits
-// for input, a subscription only when the task has ended.
+// streamEnds reports whether a stream ends at a task state. The stream of a sent message ends when the
+// task waits for input, a subscription only when the task has ended.
 func (q *methodCall) streamEnds(s task.State) bool {
 	return s.Terminal() || q.method != a2a.SubscribeTask && !s.Active()
 }
 
-// placedEvent encodes an event with its place as the id of the server-sent event.
+// placedEvent encodes event n as a server-sent event whose id is the place for Last-Event-ID.
 func (q *methodCall) placedEvent(l *eventLog, n int64, e a2a.Event) []byte {
 	return append([]byte("id: "+l.placeOf(n)+"\n"), q.encodeEvent(q.hideSpeaker(e))...)
 }
 
-// hideSpeaker removes the speaker, which logs always have, for callers that did not request the
-// extension.
+// hideSpeaker removes the speaker's name from an event if the caller did not request that extension. Logs
+// always contain it.
 func (q *methodCall) hideSpeaker(e a2a.Event) a2a.Event {
 	without := func(s *a2a.Status) {
 		if s.Message != nil {

@@ -32,26 +32,28 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config holds the parts of the endpoint; everything is required.
+// Config holds the parts of the endpoint; every field except Only10 is required.
 type Config struct {
-	// Callers is shared by all endpoints, so that a visitor is the same actor at each.
+	// Callers identifies callers. It is shared by all protocol endpoints, so that a visitor is the same
+	// actor at each.
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	Tasks   *task.Service
 	Hooks   *notify.Service
-	// Name and URL are the portal's; URL has no slash at its end. Host is the part of handles after
-	// the @.
+	// Name and URL are the portal's name and address; URL has no trailing slash. Host is the part of
+	// handles after the @.
 	Name, URL, Host string
 	// Guests allows callers without a credential.
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
-	// Operational are the keys that sign requests of the portal.
+	// Operational holds the keys that sign the portal's requests.
 	Operational *ident.Operational
 	// Only10 is the built-in agent whose card leaves out version 0.3; "" for none.
 	Only10 string
-	// Started is the start of this process, from which on cards have their present form.
+	// Started is the start time of this process. Cards count as changed at that time, because a new
+	// version may write them differently.
 	Started time.Time
 	Log     *slog.Logger
 }
@@ -63,15 +65,15 @@ type Handler struct {
 	logs  eventLogs
 }
 
-// New returns a Handler on the services.
+// New returns a Handler. Its routes are declared by Routes.
 func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg}
 }
 
-// endpointName is the name of this endpoint in tasks.
+// endpointName names this endpoint in the origin of tasks.
 const endpointName = "a2a"
 
-// rootAgent is the agent at the portal's own base.
+// rootAgent is the name of the agent that answers at the portal's own base URL.
 const rootAgent = "guide"
 
 // Routes declares the routes of the protocol. a2a.RESTRoute parses the paths below a base.
@@ -83,21 +85,22 @@ func (d *Handler) Routes(r chi.Router) {
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r := r.With(d.cfg.Callers.FromPortals)
 		r.Post(base, d.serveRPC)
-		r.Get(base+a2a.WellKnown, d.serveCard) // where clients look that know only the base
+		r.Get(base+a2a.WellKnown, d.serveCard) // clients that know only the base look for the card here
 		r.Get(base+"/*", d.serveREST)
 		r.Post(base+"/*", d.serveREST)
 		r.Delete(base+"/*", d.serveREST)
 	}
 }
 
-// KeySetPath serves the public keys of the portal, DirectoryPath those that sign its requests
-// (draft-meunier-webbotauth-httpsig-directory §4).
+// KeySetPath is the path of the public keys that verify cards and requests, DirectoryPath the path of
+// those that verify requests only (draft-meunier-webbotauth-httpsig-directory §4).
 const (
 	KeySetPath    = "/.well-known/jwks.json"
 	DirectoryPath = "/.well-known/http-message-signatures-directory"
 )
 
-// agentName returns the agent in the path of a base or card.
+// agentName returns the name of the agent in the path of a base or card; the portal's own base is
+// rootAgent's.
 func agentName(r *http.Request) string {
 	raw := chi.URLParam(r, "name")
 	if name, err := url.PathUnescape(raw); err == nil {
@@ -119,8 +122,7 @@ func (d *Handler) agentBase(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/a2a"
 }
 
-// failureOf converts an error to its form in the protocol. The log gets the details that only the
-// operator may read.
+// failureOf converts an error to an A2A failure. Details that only the operator may read go to the log.
 func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 	if f, ok := errors.AsType[*a2a.Failure](err); ok {
 		return f
@@ -153,7 +155,7 @@ func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 	return f
 }
 
-// setErrorHeaders sets the headers of an error, the same in both bindings.
+// setErrorHeaders sets WWW-Authenticate and Retry-After for a failure; both bindings use it.
 func setErrorHeaders(h http.Header, f *a2a.Failure) {
 	respond.RetryAfter(h, f.RetryAfter)
 	if f.HTTP() == http.StatusUnauthorized {
@@ -161,10 +163,10 @@ func setErrorHeaders(h http.Header, f *a2a.Failure) {
 	}
 }
 
-// sendJSON answers with JSON of a media type.
+// sendJSON writes v as JSON with the given status and media type.
 func sendJSON(w http.ResponseWriter, code int, mediaType string, v any) {
 	b, err := json.Marshal(v)
-	if err != nil { // every answer can be encoded
+	if err != nil { // answers hold only types that encode
 		panic(err)
 	}
 	h := w.Header()
@@ -182,7 +184,8 @@ const (
 	maxGuestBody = 1 << 20
 )
 
-// readBody reads the body of a request.
+// readBody reads the body of a request and returns a failure with status 413 above the actor's limit:
+// guests may send less.
 func readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, error) {
 	limit := int64(maxBody)
 	if actor.Kind == ident.Guest {

@@ -24,7 +24,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// methodCall is one call of a method, of either binding.
+// methodCall is one call of an A2A method, in either binding. It lives as long as its request.
 type methodCall struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -32,30 +32,32 @@ type methodCall struct {
 	method  a2a.Method
 	write   a2a.Writer
 	params  json.RawMessage
-	// binding gives the events of a stream their form.
+	// binding encodes the events of a stream.
 	binding binding
-	// proven is the actor of the credential, otherwise a visitor without an id.
+	// proven is the actor that the credential proves, or a guest with an empty id.
 	proven ident.Actor
 	agent  hub.Agent
-	// extensions are the requested extensions that this request uses.
+	// extensions are the extensions that the caller requested and this request supports.
 	extensions []string
 }
 
-// binding is the form that the events of a stream have in one of the bindings of the protocol.
+// binding encodes the events of a stream for JSON-RPC or for HTTP+JSON.
 type binding interface {
-	// wrapEvent returns the event with the value v.
+	// wrapEvent returns the value to send for the result v.
 	wrapEvent(v any) any
-	// wrapFailure returns the event of an error that ends the stream.
+	// wrapFailure returns the value to send for an error, after which the stream ends.
 	wrapFailure(f *a2a.Failure) any
 }
 
-// errStreamed is the error of a method that has answered with a stream.
+// errStreamed is returned by a method that has already written its answer as a stream. The caller must
+// write nothing more.
 var errStreamed = errors.New("answered with a stream")
 
 // maxWait bounds a call that waits for its task; after it the answer is the present task.
 const maxWait = 10 * time.Minute
 
-// answerCall finds the agent and calls the method. It returns the result to encode.
+// answerCall finds the agent, authenticates the caller and runs the method. It returns the result to
+// encode, or errStreamed. tenant is the agent's name in the parameters, "" for the agent of the path.
 func (q *methodCall) answerCall(tenant string) (any, error) {
 	name := agentName(q.r)
 	if tenant != "" {
@@ -98,13 +100,14 @@ func errNoTask() error {
 	return a2a.Fail(a2a.CodeTaskNotFound, "You have no such task with this agent.")
 }
 
-// sendMessage asks the agent, or sends a task of the caller the input that it waits for.
+// sendMessage sends a message to the agent as a new task, or as the input that an existing task of the
+// caller waits for.
 func (q *methodCall) sendMessage() (any, error) {
 	in, f := a2a.ReadSend(q.params, q.write.Version)
 	if f != nil {
 		return nil, f
 	}
-	if in.Push != nil { // checked before the agent is asked
+	if in.Push != nil { // refused before the agent gets the message
 		if q.proven.Kind == ident.Portal {
 			return nil, a2a.Fail(a2a.CodeForbidden,
 				"Portals get no push notifications of tasks; they follow tasks by streams. Leave the push configuration out.")
@@ -126,7 +129,7 @@ func (q *methodCall) sendMessage() (any, error) {
 	if err != nil {
 		return nil, budgetError(err)
 	}
-	var unfit error // the error for a message that is not a repeated one
+	var unfit error // the error to return unless the message repeats an earlier one
 	if m.TaskID != "" {
 		t, err := q.findTask(asker.Actor, m.TaskID)
 		if err != nil {
@@ -145,13 +148,15 @@ func (q *methodCall) sendMessage() (any, error) {
 			return nil, err
 		}
 		defer leave()
-	} else if _, err := d.cfg.Callers.Authenticate(q.r); err != nil { // the body may have arrived slowly
+		// reading the body may have taken so long that the credential was revoked meanwhile
+	} else if _, err := d.cfg.Callers.Authenticate(q.r); err != nil {
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor,
 		chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID,
 			Face: endpointName,
-			// a push configuration receives each state
+			// with a push configuration the call returns at once, because the client gets each state by
+			// push
 			Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Budget: budget,
 			Once: q.usesExtension(a2a.ExtOnce)})
 	if errors.Is(err, task.ErrLoop) {
@@ -168,14 +173,15 @@ func (q *methodCall) sendMessage() (any, error) {
 	}
 	d.cfg.Callers.Remember(asker, asked.ConversationID)
 	d.cfg.Callers.Remember(asker, asked.Task.ID)
-	// the message was sent before to another agent or task
+	// A repeated message belongs to the agent and task it was first sent to; another one is an error.
 	if asked.Task.AgentID != q.agent.ID || m.TaskID != "" && m.TaskID != asked.Task.ID {
 		return nil, errNoTask()
 	}
-	if in.Push != nil { // changes up to now are sent to the push configuration, too
+	if in.Push != nil { // the client also gets the state changes up to now
 		c := *in.Push
 		c.TaskID = asked.Task.ID
-		c.ID = cmp.Or(c.ID, c.TaskID) // the same id when the message is sent again
+		// derived from the task, so that a repeated message creates no second configuration
+		c.ID = cmp.Or(c.ID, c.TaskID)
 		if _, err := d.cfg.Hooks.SetPush(ctx, asker.Actor, q.pushDraft(c)); err != nil {
 			return nil, err
 		}
@@ -197,7 +203,7 @@ func (q *methodCall) sendMessage() (any, error) {
 	return q.answerTask(asker.Actor, t, how)
 }
 
-// budgetError returns the failure for a task whose budget is used up, and other errors unchanged.
+// budgetError returns the A2A failure for a used-up task budget, and any other error unchanged.
 func budgetError(err error) error {
 	if !errors.Is(err, task.ErrBudget) {
 		return err
@@ -205,7 +211,8 @@ func budgetError(err error) error {
 	return &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "BUDGET_SPENT", Text: fault.As(err).Safe}
 }
 
-// unfitFor returns the reason why a task takes no input, nil if it does.
+// unfitFor returns the failure for sending a message to a task that takes no input now; nil if the task
+// waits for input.
 func unfitFor(t task.Task) error {
 	switch {
 	case t.State.Terminal():
@@ -216,7 +223,8 @@ func unfitFor(t task.Task) error {
 	return nil
 }
 
-// noSuch converts the error for an unknown task or context to the code of the protocol.
+// noSuch returns the protocol's failure if err says that the task or context of m is unknown, otherwise
+// err.
 func noSuch(m a2a.Message, err error) error {
 	switch {
 	case !fault.Is(err, fault.NotFound):
@@ -230,7 +238,8 @@ func noSuch(m a2a.Message, err error) error {
 	return err
 }
 
-// answerTask returns a task as the result of SendMessage.
+// answerTask returns the result of SendMessage: the task, or a plain message if the agent answered
+// without work.
 func (q *methodCall) answerTask(actor ident.Actor, t task.Task, how detail) (any, error) {
 	if t.Direct {
 		m, err := q.handler.replyMessage(q.r.Context(), actor, t, q.usesExtension(a2a.ExtSpeaker))
@@ -245,7 +254,8 @@ func (q *methodCall) answerTask(actor ident.Actor, t task.Task, how detail) (any
 	return q.write.Event(a2a.Event{Task: &v}), nil
 }
 
-// findTask returns a task of the actor with this agent.
+// findTask returns a task if it belongs to the actor and to this call's agent, otherwise the failure for
+// an unknown task.
 func (q *methodCall) findTask(actor ident.Actor, id string) (task.Task, error) {
 	t, err := q.handler.cfg.Chat.OwnTask(q.r.Context(), actor, id)
 	if fault.Is(err, fault.NotFound) || err == nil && t.AgentID != q.agent.ID {
@@ -254,7 +264,8 @@ func (q *methodCall) findTask(actor ident.Actor, id string) (task.Task, error) {
 	return t, err
 }
 
-// readTask reads the task id of the parameters, and finds the task and the actor.
+// readTask decodes parameters that consist of a task id, and returns the task and the actor it belongs
+// to.
 func (q *methodCall) readTask() (in a2a.TaskRequest, actor ident.Actor, t task.Task, err error) {
 	in, f := a2a.ReadTask(q.params)
 	if f != nil {
@@ -311,7 +322,9 @@ func (q *methodCall) listTasks() (any, error) {
 	}
 	how := q.readDetail(in.HistoryLength, in.Artifacts)
 	if how.history == nil {
-		how.history = new(int) // a list is for finding tasks
+		// without a history length in the request, lists contain no messages, because lists serve to find
+		// tasks
+		how.history = new(int)
 	}
 	var views []a2a.Task
 	for size := 0; len(views) < len(list) && size < maxListBytes; {
@@ -352,7 +365,7 @@ func taskSize(t a2a.Task) int {
 	return n
 }
 
-// pageToken returns the token of the page after a task.
+// pageToken returns the opaque token for the page that starts after task t.
 func pageToken(t task.Task) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(clock.Milli(t.UpdatedAt), 10) + "." + t.ID))
 }
@@ -387,7 +400,7 @@ func (q *methodCall) cancelTask() (any, error) {
 	defer s.Close()
 	wctx, stop := context.WithTimeout(ctx, cancelWait)
 	defer stop()
-	for range 2 { // the task may start to wait for input at this moment
+	for range 2 { // a task that began to wait for input between the two calls is canceled by the second
 		if err := d.cfg.Chat.StopTask(ctx, actor, t.ID, "Canceled by its caller."); err != nil {
 			return nil, err
 		}
@@ -402,7 +415,7 @@ func (q *methodCall) cancelTask() (any, error) {
 		}
 	}
 	if t.State.Terminal() && t.State != task.Canceled {
-		return nil, ended // the agent was faster
+		return nil, ended // the task ended before the cancellation reached its agent
 	}
 	v, err := d.viewTask(ctx, actor, t, q.readDetail(nil, true))
 	return q.write.Task(v), err
@@ -424,7 +437,8 @@ func (q *methodCall) subscribeTask() (any, error) {
 	return nil, q.streamTask(ctx, actor, t, q.readDetail(nil, true))
 }
 
-// waitTask follows a task until it ends or waits for input; ctx is from request.Callers.BeginWait.
+// waitTask waits until a task ends or needs input and returns its state then. ctx must be from
+// request.Callers.BeginWait, which limits the waiting calls.
 func (q *methodCall) waitTask(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()

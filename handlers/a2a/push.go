@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// pushDraft converts a configuration to the form of the service.
+// pushDraft converts a push configuration of the protocol to the notify service's form.
 func (q *methodCall) pushDraft(c a2a.PushConfig) notify.PushDraft {
 	return notify.PushDraft{TaskID: c.TaskID, Name: c.ID, Version: q.write.Version, URL: c.URL, Token: c.Token,
 		Scheme: c.Scheme, Credentials: c.Credentials}
@@ -21,7 +21,7 @@ func pushConfig(h notify.Hook) a2a.PushConfig {
 	return a2a.PushConfig{TaskID: h.TaskID, ID: h.Name, URL: h.URL, Scheme: h.Scheme}
 }
 
-// ofTask returns the actor, and checks that the task is the actor's with this agent.
+// ofTask returns the caller's actor, and an error unless the task belongs to the caller and this agent.
 func (q *methodCall) ofTask(id string) (ident.Actor, error) {
 	asker, err := q.handler.cfg.Callers.Identify(q.r, q.proven, id)
 	if fault.Is(err, fault.NotFound) {
@@ -33,7 +33,7 @@ func (q *methodCall) ofTask(id string) (ident.Actor, error) {
 	return asker.Actor, err
 }
 
-// createPush stores a configuration (§3.1.7).
+// createPush stores the push configuration of a task (§3.1.7).
 func (q *methodCall) createPush() (any, error) {
 	c, f := a2a.ReadPush(q.params, q.write.Version)
 	if f != nil {
@@ -43,7 +43,7 @@ func (q *methodCall) createPush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.write.Version == a2a.Version03 { // in 0.3 this replaces the only one
+	if q.write.Version == a2a.Version03 { // A2A 0.3 allows one configuration per task, so a new one replaces it
 		c.ID = cmp.Or(c.ID, c.TaskID)
 	}
 	h, err := q.handler.cfg.Hooks.SetPush(q.r.Context(), actor, q.pushDraft(c))
@@ -59,7 +59,7 @@ func errNoConfig() error {
 	return &a2a.Failure{Code: a2a.CodeTaskNotFound, Text: "The task has no such push notification config."}
 }
 
-// readPush answers with one configuration or all of a task (§3.1.8, §3.1.9).
+// readPush answers with one push configuration of a task, or with all of them (§3.1.8, §3.1.9).
 func (q *methodCall) readPush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {
@@ -88,7 +88,7 @@ func (q *methodCall) readPush() (any, error) {
 	return nil, errNoConfig()
 }
 
-// deletePush deletes a configuration; an unknown one is not an error (§3.1.10).
+// deletePush deletes the push configuration of a task; an unknown one is not an error (§3.1.10).
 func (q *methodCall) deletePush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {

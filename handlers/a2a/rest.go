@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// restType is the media type of the HTTP+JSON binding. Errors are plain JSON, because clients would
-// not read them as errors otherwise.
+// restType is the media type of the HTTP+JSON binding. Errors have the type application/json, because
+// clients do not decode errors of another type.
 const restType = "application/a2a+json"
 
 // answerType returns the media type of an answer: the binding's own, unless a client asks for plain
@@ -31,7 +31,8 @@ func answerType(r *http.Request) string {
 	return restType
 }
 
-// mediaType returns the media type of a request's body, "" without one.
+// mediaType returns the media type of a request's body without parameters, "" if the header is missing or
+// malformed.
 func mediaType(r *http.Request) string {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -40,7 +41,8 @@ func mediaType(r *http.Request) string {
 	return t
 }
 
-// isJSON refuses a body with another media type. The default of curl for a body is accepted.
+// isJSON returns an error if the body has a media type other than JSON. curl's default type for a body is
+// accepted, because requests by hand are common.
 func isJSON(r *http.Request) error {
 	if t := mediaType(r); t != "" && t != "application/json" && t != restType &&
 		t != "application/x-www-form-urlencoded" {
@@ -52,7 +54,8 @@ func isJSON(r *http.Request) error {
 
 // serveREST serves the HTTP+JSON binding (§11).
 func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" { // some clients append a slash to a base
+	// some clients post to the base with a slash appended; the slash is ignored
+	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" {
 		d.serveRPC(w, r)
 		return
 	}
@@ -93,7 +96,7 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, http.StatusOK, answerType(r), result)
 }
 
-// restBinding is the binding in which an event is the bare value.
+// restBinding sends events as bare values; JSON-RPC wraps them.
 type restBinding struct{}
 
 func (restBinding) wrapEvent(v any) any            { return v }
@@ -122,10 +125,10 @@ func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route
 	case a2a.CreatePush:
 		return pushParams(w, r, actor, route)
 	}
-	return json.RawMessage{}, nil // a method without parameters
+	return json.RawMessage{}, nil // this method takes no parameters
 }
 
-// pushParams adds the task of the path to a configuration.
+// pushParams decodes a push configuration and adds the task id of the path.
 func pushParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
 	b, err := readBody(w, r, actor)
 	if err != nil {
@@ -140,7 +143,7 @@ func pushParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route
 	return json.Marshal(params)
 }
 
-// listParams reads the query of ListTasks.
+// listParams converts the query of GET /tasks to the JSON parameters of ListTasks.
 func listParams(q url.Values) (json.RawMessage, error) {
 	params := map[string]any{}
 	for _, name := range []string{"contextId", "status", "pageToken", "statusTimestampAfter"} {
@@ -148,7 +151,7 @@ func listParams(q url.Values) (json.RawMessage, error) {
 			params[name] = s
 		}
 	}
-	if s := q.Get("lastUpdatedAfter"); s != "" { // name used by the Go SDK
+	if s := q.Get("lastUpdatedAfter"); s != "" { // the parameter's name in the Go SDK
 		params["statusTimestampAfter"] = s
 	}
 	for _, name := range []string{"pageSize", "historyLength"} {
@@ -166,7 +169,7 @@ func listParams(q url.Values) (json.RawMessage, error) {
 	return encodeParams(params), nil
 }
 
-// readNumber copies an integer from the query, if it is there.
+// readNumber copies an integer from the query to params if it is set, and fails if it is not a number.
 func readNumber(params map[string]any, q url.Values, name string) error {
 	s := q.Get(name)
 	if s == "" {
@@ -182,7 +185,7 @@ func readNumber(params map[string]any, q url.Values, name string) error {
 
 func encodeParams(params map[string]any) json.RawMessage {
 	b, err := json.Marshal(params)
-	if err != nil { // strings and numbers can always be encoded
+	if err != nil { // strings and numbers always encode
 		panic(err)
 	}
 	return b

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/a2a"
 )
 
-// envelope is a JSON-RPC answer.
+// envelope is a JSON-RPC 2.0 response.
 type envelope struct {
 	Version string `json:"jsonrpc"`
 	ID      any    `json:"id"`
@@ -77,9 +77,9 @@ func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, code, "application/json", out)
 }
 
-// onlyEvents reports whether a caller accepts only a stream of events. Clients do so for the
-// streaming methods, but also read an error in plain JSON. The Go SDK 2.4.0, which uses the name of
-// Go's own client, does not: it takes such an error for a stream that ends without an event.
+// onlyEvents reports whether a client accepts nothing but server-sent events. Other clients also read an
+// error in plain JSON, but the Go SDK 2.4.0, recognized by the User-Agent of Go's client, takes such an
+// error for a stream that ends without an event.
 func onlyEvents(r *http.Request) bool {
 	if !strings.HasPrefix(r.UserAgent(), "Go-http-client/") {
 		return false
@@ -94,9 +94,9 @@ func onlyEvents(r *http.Request) bool {
 	return true
 }
 
-// spokenVersion returns the caller's version of the protocol (§3.6). A missing header means 0.3;
-// but the methods have other names there, so that the method shows the version if the header is
-// missing, as in requests by hand.
+// spokenVersion returns the version of the protocol that the caller uses (§3.6). A missing header means
+// 0.3 by the specification. Methods have other names in 1.0, so without the header the method's name
+// decides, for requests by hand.
 func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 	v := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if v == "" {
@@ -116,7 +116,7 @@ func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 	return "", a2a.Fail(a2a.CodeVersionNotSupported, "This portal serves A2A 1.0 and 0.3, and not "+a2a.Line(v, 20)+".")
 }
 
-// rpcBinding is the binding in which an event is a JSON-RPC answer to the call with this id.
+// rpcBinding sends events as JSON-RPC responses with the id of the call.
 type rpcBinding struct{ id json.RawMessage }
 
 func (b rpcBinding) wrapEvent(v any) any { return envelope{Version: "2.0", ID: b.id, Result: v} }

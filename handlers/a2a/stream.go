@@ -31,9 +31,9 @@ func (q *methodCall) streamTask(ctx context.Context, actor ident.Actor, t task.T
 		return err
 	}
 	defer f.closeStream()
-	// Read after following has started, so that no event is lost in between. A task that was
-	// created by this call and has already ended is streamed from its beginning: the stream has all
-	// of it.
+	// The task is read after following has started, so that no event is lost in between. A task that this
+	// call created and that has ended already is streamed from its beginning, because its log is
+	// complete.
 	switch now, err := d.cfg.Chat.Task(ctx, actor, t.ID); {
 	case err != nil:
 		return err
@@ -95,17 +95,17 @@ func (q *methodCall) streamTask(ctx context.Context, actor ident.Actor, t task.T
 type follower struct {
 	handler *Handler
 	actor   ident.Actor
-	// on continues while the task waits for input, until it ends.
+	// on is true for readers that stay while the task waits for input, until it ends.
 	on       bool
 	speakers bool
 	s        *respond.Stream
 	g        growing
 }
 
-// followTask follows a task from its present state.
+// followTask starts following a task from its present state. Call closeStream afterwards.
 func (f *follower) followTask(ctx context.Context, t task.Task) error {
 	from := t
-	if f.on && !t.State.Active() { // the client has the question already
+	if f.on && !t.State.Active() { // the client has seen the agent's question already
 		from.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	}
 	s, err := respond.Follow(ctx, f.handler.cfg.Chat, f.actor, from)
@@ -141,12 +141,13 @@ func (f *follower) nextEvents(ctx context.Context) ([]a2a.Event, error) {
 	return f.handler.taskEvents(ctx, &f.g, e, f.speakers), nil
 }
 
-// maxOpening is the time that the first event of a stream waits for the agent to show the form of
-// its answer. Agents that run here do so at once.
+// maxOpening is how long a stream waits for the first sign of whether the agent answers with a task or a
+// plain message. Agents that run in this process show it at once.
 const maxOpening = time.Second
 
-// firstSign waits for the agent's first sign. If the answer is a plain message, it returns that
-// message, and the stream has no task (§3.1.2); otherwise it returns the events so far.
+// firstSign waits up to maxOpening for the agent's first event. If the answer is a plain message,
+// firstSign returns that message, and the stream has no task (§3.1.2); otherwise it returns the events so
+// far.
 func (f *follower) firstSign(ctx context.Context, t task.Task) (*a2a.Message, []a2a.Event, error) {
 	var seen []a2a.Event
 	wait, cancel := context.WithTimeout(ctx, maxOpening)
@@ -170,37 +171,38 @@ func (f *follower) firstSign(ctx context.Context, t task.Task) (*a2a.Message, []
 	return m, seen, err
 }
 
-// encodeEvent encodes one event of the stream.
+// encodeEvent encodes one event of the stream in the call's version and binding.
 func (q *methodCall) encodeEvent(e a2a.Event) []byte {
 	return encodeFrame(q.binding.wrapEvent(q.write.Event(e)))
 }
 
-// encodeFailure encodes the event of a stream that cannot continue.
+// encodeFailure encodes the error that ends a stream, as its last event.
 func (q *methodCall) encodeFailure(err error) []byte {
 	f := q.handler.failureOf(q.r, err)
 	return encodeFrame(q.binding.wrapFailure(f))
 }
 
-// encodeFrame encodes one server-sent event.
+// encodeFrame encodes v as one server-sent event without an id.
 func encodeFrame(v any) []byte {
 	b, err := json.Marshal(v)
-	if err != nil { // every answer can be encoded
+	if err != nil { // answers hold only types that encode
 		panic(err)
 	}
 	return append(append([]byte("data: "), b...), "\n\n"...)
 }
 
-// growing is the state of a task that its reader has.
+// growing is the part of a task that the reader of a stream has received so far.
 type growing struct {
 	task   task.Task
 	state  task.State
 	status string
-	begun  bool // the answer has started
-	said   bool // the agent has sent more than that it works
+	begun  bool // a piece of the answer was sent
+	said   bool // the agent has sent more than the state "working"
 	ended  bool
 }
 
-// taskEvents converts an event of a task to events of the protocol.
+// taskEvents converts an event of a task to events of the protocol and updates g. It returns nil if the
+// reader sees no change.
 func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, speakers bool) []a2a.Event {
 	id, room := g.task.ID, g.task.ConversationID
 	piece := func(a task.Artifact, more, last bool) a2a.Event {
@@ -226,7 +228,7 @@ func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, s
 		return []a2a.Event{piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{task.TextPart(e.Text)}},
 			more, false)}
 	case e.End == nil:
-		return nil // artifacts come with the end, when the addresses of their files are known
+		return nil // artifacts are sent at the end, because only then do their files have addresses
 	}
 	t, m := e.End.Task, e.End.Message
 	g.task, g.ended, g.said = t, true, true
@@ -241,7 +243,8 @@ func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, s
 		}
 		switch {
 		case len(answer) == 0:
-		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun: // already sent in pieces
+		// the text was sent in pieces, so only the end of the artifact is left to send
+		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun:
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{{}}}, true, true))
 		default:
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer",

@@ -12,15 +12,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxHistory bounds the messages in a task.
+// maxHistory bounds the messages in one answer of a task.
 const maxHistory = 100
 
 // answerID is the id of the artifact with a task's answer. A task may also have artifacts that its
 // agent made.
 const answerID = "answer"
 
-// detail selects the parts of a task to show: the number of its last messages (nil: all, up to
-// maxHistory), its artifacts, and the speakers.
+// detail selects the parts of a task that an answer contains: the number of its last messages (nil: all,
+// up to maxHistory), its artifacts, and the names of the speakers.
 type detail struct {
 	history   *int
 	artifacts bool
@@ -42,10 +42,10 @@ func (d *Handler) viewTask(ctx context.Context, actor ident.Actor, t task.Task, 
 	return d.viewWith(ctx, t, said, how), nil
 }
 
-// viewWith is viewTask with messages that were read before.
+// viewWith converts a task with messages that the caller has read before; see viewTask.
 func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message, how detail) a2a.Task {
 	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
-	t2 := t // includes the files of the answer
+	t2 := t // t2 covers the answer's message, so that its files can be fetched too
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.Files.ForTask(t2)
 	var last *chat.Message
@@ -73,7 +73,7 @@ func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message
 	return out
 }
 
-// readMessages reads the messages of a task that how needs.
+// readMessages reads the messages of a task that the detail asks for, as far as the actor may read them.
 func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message,
 	error) {
 	if how.history == nil || *how.history > 0 {
@@ -104,12 +104,13 @@ func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Ta
 	return &m, nil
 }
 
-// viewMessage converts one message to the form of the protocol.
+// viewMessage converts one message to the protocol's form and gives its files addresses that the caller
+// can fetch.
 func (d *Handler) viewMessage(ctx context.Context, files task.Files, t task.Task, m chat.Message,
 	speakers bool) a2a.Message {
 	id := m.ID
 	if m.Sender.Kind != "agent" && m.ClientID != "" {
-		id = m.ClientID // the caller knows the message by its own id
+		id = m.ClientID // the id that the client gave the message when sending it
 	}
 	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent",
 		Parts: fetchableParts(ctx, files, m.Parts)}
@@ -153,8 +154,8 @@ func madeArtifacts(ctx context.Context, files task.Files, t task.Task, answer []
 	return out
 }
 
-// fetchableParts gives files of this portal an address under which the caller can fetch them for a
-// while.
+// fetchableParts replaces files of this portal by signed addresses that the caller can fetch for a
+// limited time.
 func fetchableParts(ctx context.Context, files task.Files, parts []task.Part) []task.Part {
 	out := make([]task.Part, len(parts))
 	for i, p := range parts {

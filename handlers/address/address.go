@@ -1,5 +1,5 @@
-// Package address holds the addresses of the portal and of its pages, as pages
-// and the API write them.
+// Package address builds the addresses of the portal and of its pages. Pages and the API use it, so that
+// an address has one form everywhere.
 package address
 
 import (
@@ -12,24 +12,25 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Portal describes the portal itself, as pages and answers name it.
+// Portal describes this portal to the packages that render pages and answers.
 type Portal struct {
-	Name    string // for pages
-	URL     string // without a trailing slash
+	Name    string // name shown on pages
+	URL     string // public address, without a trailing slash
 	Host    string // the part of handles after the @
 	Version string
-	// PublicKey is the portal's key as the page about it shows it.
+	// PublicKey is the portal's public key in the form that the page about the portal shows.
 	PublicKey string
 	Started   time.Time
 }
 
-// The paths of links to conversations.
+// Path prefixes of links to conversations; the secret of the link follows.
 const (
 	joinPath   = "/join/"
 	SharedPath = "/shared/"
 )
 
-// LinkURL returns the address of a link to a conversation.
+// LinkURL returns the full address of a link to a conversation. The secret in it gives access: do not log
+// it.
 func (p Portal) LinkURL(kind chat.LinkKind, secret string) string {
 	if kind == chat.ReadLink {
 		return p.URL + SharedPath + secret
@@ -37,10 +38,12 @@ func (p Portal) LinkURL(kind chat.LinkKind, secret string) string {
 	return p.URL + joinPath + secret
 }
 
-// IconPath is where an agent's picture is; it changes with the picture.
+// IconPath returns the path of an agent's picture. The query contains the picture's hash, so a changed
+// picture has another path and the old one may be cached for long.
 func IconPath(a hub.Agent) string { return "/agents/" + a.Handle() + "/icon?v=" + a.Icon }
 
-// PeerRef returns the name of a portal in the addresses of pages.
+// PeerRef returns the name of a peer in addresses of pages: its network id, or its host as long as the id
+// is unknown.
 func PeerRef(p federation.Peer) string {
 	if p.ID == "" {
 		return p.Host()
@@ -48,7 +51,7 @@ func PeerRef(p federation.Peer) string {
 	return string(p.ID)
 }
 
-// ChatPath leads to a conversation, messagePath to a message in it.
+// ChatPath returns the path of a conversation, MessagePath the path that scrolls to a message in it.
 func ChatPath(id string) string { return "/chat/" + id }
 
 func MessagePath(id string, seq int64) string {

@@ -16,8 +16,7 @@ import (
 	"agentsite/internal/notify"
 )
 
-// accountAPI is the part of the API about the caller: tokens, notices, domains,
-// webhooks.
+// accountAPI has the API's routes about the caller: tokens, notifications, domains, webhooks.
 type accountAPI struct {
 	portal   address.Portal
 	accounts *account.Service

@@ -18,17 +18,19 @@ import (
 	"agentsite/internal/limit"
 )
 
-// agentAPI is the part of the API about agents.
+// agentAPI has the API's routes about agents, and about searches for them.
 type agentAPI struct {
 	portal       address.Portal
 	hub          *hub.Service
 	searches     *search.Searches
 	publications Publications
-	proofs       *limit.Keyed // of records with proof, which cost 10 ms and more of a processor
+	// limits requests for records with a proof per caller, because a proof costs 10 ms or more of CPU
+	// time
+	proofs *limit.Keyed
 }
 
-// agentJSON is an agent in the API. Endpoint, config, has_secret, embed_origins and network are set only for actors
-// who may edit it.
+// agentJSON is an agent in the API's form. Endpoint, config, has_secret, embed_origins and network are
+// set only for actors who may edit the agent.
 type agentJSON struct {
 	Handle       string           `json:"handle"`
 	Name         string           `json:"name"`
@@ -58,15 +60,15 @@ type agentJSON struct {
 	Network      *publicationJSON `json:"network,omitempty"`
 	CreatedAt    string           `json:"created_at"`
 	UpdatedAt    string           `json:"updated_at"`
-	// Source is where an agent of another portal comes from; results of
-	// searches have it beside the agent.
+	// Source names the portal that lists the agent; nil in search results, which have the source beside
+	// the agent.
 	Source *sourceJSON `json:"source,omitempty"`
 }
 
 type statusJSON struct {
 	State   string `json:"state"`
 	Message string `json:"message"`
-	// Held is true when the operator withdrew it.
+	// Held is true if the operator withdrew the agent; its owner cannot publish it then.
 	Held bool `json:"held,omitempty"`
 }
 
@@ -82,8 +84,8 @@ type livenessJSON struct {
 	CheckedAt string   `json:"checked_at,omitempty"`
 	LatencyMS int64    `json:"latency_ms"`
 	Reason    string   `json:"reason"`
-	// Voices are the liveness reports about it, the most trusted ones first. They are set only in the answer for
-	// one agent.
+	// Voices are the liveness reports about the agent, the most trusted portals first. They are set only
+	// in the answer for one agent, not in lists.
 	Voices []voiceJSON `json:"voices,omitempty"`
 }
 
@@ -116,13 +118,14 @@ func (d *agentAPI) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	return j
 }
 
-// skillsJSON has lists where there are none.
+// skillsJSON returns the skills with empty lists instead of nil ones, because the API promises arrays and
+// not null.
 func skillsJSON(list []hub.Skill) []hub.Skill {
 	if list == nil {
 		return []hub.Skill{}
 	}
 	if slices.ContainsFunc(list, func(s hub.Skill) bool { return s.Tags == nil }) {
-		list = slices.Clone(list) // it is the index's own
+		list = slices.Clone(list) // cloned, because the list belongs to the search index
 		for i := range list {
 			list[i].Tags = orEmpty(list[i].Tags)
 		}
@@ -137,7 +140,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// orText returns the media types of an agent, by default text/plain.
+// orText returns the media types of an agent, or text/plain if modes is empty.
 func orText(modes []string) []string {
 	if len(modes) == 0 {
 		return []string{"text/plain"}
@@ -145,7 +148,7 @@ func orText(modes []string) []string {
 	return modes
 }
 
-// DraftJSON holds the fields from which an agent can be made.
+// DraftJSON is the body that creates or changes an agent. A nil pointer leaves the field unchanged.
 type DraftJSON struct {
 	Name        *string                    `json:"name"`
 	Title       *string                    `json:"title"`
@@ -158,7 +161,7 @@ type DraftJSON struct {
 	InputModes  *[]string                  `json:"input_modes"`
 	OutputModes *[]string                  `json:"output_modes"`
 	Languages   *[]string                  `json:"languages"`
-	// Icon is a picture, base64; "" removes it.
+	// Icon is a picture, in JSON as base64; an empty one removes the picture.
 	Icon         *[]byte     `json:"icon"`
 	Publisher    *string     `json:"publisher"`
 	Limits       *hub.Limits `json:"limits"`
@@ -168,8 +171,8 @@ type DraftJSON struct {
 	Version      int         `json:"version"`
 }
 
-// Draft takes the credential out of the settings: "key" (openai) or "token"
-// (a2a) is sealed, never stored or shown among them.
+// Draft converts the body to a draft. It moves the credential, "key" (openai) or "token" (a2a), out of
+// j.Config, because the configuration is returned to clients; null deletes a stored credential.
 func (j DraftJSON) Draft() (hub.Draft, error) {
 	out := hub.Draft{Name: j.Name, Title: j.Title, Description: j.Description, Kind: j.Kind, Endpoint: j.Endpoint,
 		Skills: j.Skills, Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version, InputModes: j.InputModes,
@@ -196,7 +199,7 @@ func (j DraftJSON) Draft() (hub.Draft, error) {
 	return out, nil
 }
 
-// draft converts the JSON to a draft and stores its picture.
+// draft converts the body to a draft, and stores its picture first if it has one.
 func (d *agentAPI) draft(ctx context.Context, actor ident.Actor, in DraftJSON) (hub.Draft, error) {
 	out, err := in.Draft()
 	if err != nil || in.Icon == nil {
@@ -365,8 +368,8 @@ func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
-// decodeAgent decodes the fields of an agent. The body may be large enough for a picture if the actor is a person,
-// who alone may have agents.
+// decodeAgent decodes the body into v. Only accounts may send bodies large enough for a picture, because
+// only accounts may own agents.
 func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *DraftJSON) error {
 	most := int64(request.MaxJSON)
 	if actor.IsPerson() {

@@ -25,7 +25,8 @@ type agentVersionJSON struct {
 	Changes []changeJSON `json:"changes"`
 }
 
-// apiVersion answers with an agent as it was in a version, and the changes of that version.
+// apiVersion answers with an agent as it was in version n, and with the differences from the version
+// before.
 func (d *agentAPI) apiVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	now, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -44,11 +45,12 @@ func (d *agentAPI) apiVersion(w http.ResponseWriter, r *http.Request, actor iden
 	for i, c := range list {
 		changes[i] = changeJSON{c.Field, c.Before, c.After}
 	}
-	// The owners, and with them the permission to read everything, are the current ones; so is the liveness.
+	// Ownership, liveness and proof of the current agent are shown, because they are not part of a
+	// version; permissions follow the current owners.
 	at.OwnerID, at.OwnerName, at.CoOwnerIDs, at.CreatedAt = now.OwnerID, now.OwnerName, now.CoOwnerIDs, now.CreatedAt
 	at.Liveness, at.Proof = now.Liveness, now.Proof
 	if at.Publisher != now.Publisher {
-		at.Publisher = "" // it was the domain of whoever owned it then
+		at.Publisher = "" // the domain was verified for the owner of that time
 	}
 	respond.JSON(w, http.StatusOK, agentVersionJSON{d.agentJSON(actor, at), at.Note, at.Author, changes})
 	return nil
@@ -78,7 +80,7 @@ type contactJSON struct {
 	LatencyMS int64    `json:"latency_ms"`
 }
 
-// apiHistory is the last contacts with an agent, oldest first.
+// apiHistory answers with the results of the last exchanges with an agent, oldest first.
 func (d *agentAPI) apiHistory(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.History(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -113,7 +115,7 @@ type callJSON struct {
 	TookMS     int64  `json:"took_ms"`
 }
 
-// apiStats is how an agent is used, for its owners.
+// apiStats answers with the usage counts of an agent. Only its owners may read them.
 func (d *agentAPI) apiStats(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	s, err := d.hub.Usage.Stats(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -141,7 +143,8 @@ type traceJSON struct {
 	Size int64  `json:"size"`
 }
 
-// apiCall answers with the recorded requests and responses of one call, for owners.
+// apiCall answers with the recorded requests and responses of one call of an agent. Only its owners may
+// read them.
 func (d *agentAPI) apiCall(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Usage.Traces(r.Context(), actor, request.PathName(r), chi.URLParam(r, "task"))
 	if err != nil {
@@ -178,7 +181,8 @@ type tryBody struct {
 	Text string `json:"text"`
 }
 
-// apiTry asks an agent once with an edit applied. Neither the edit nor the answer is stored.
+// apiTry sends one question to an agent with an edit applied, and answers with the reply. Neither the
+// edit nor the reply is stored.
 func (d *agentAPI) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in tryBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -197,7 +201,8 @@ func (d *agentAPI) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return nil
 }
 
-// tryField renames the field of an error about the question to its name in the API.
+// tryField renames the field in an error about the question, so that it names the field of the request
+// body.
 func tryField(err error) error {
 	f := fault.As(err)
 	text, ok := f.Fields["try"]

@@ -31,7 +31,7 @@ import (
 type API struct {
 	portal     address.Portal
 	cookieName string
-	describing sync.Once // makes document when it is first asked for
+	describing sync.Once // builds document at the first request for it
 	document   document
 	peers      *federation.Peers
 	sessions   *request.Sessions
@@ -43,7 +43,7 @@ type API struct {
 // Config holds the parts of a portal that the API needs.
 type Config struct {
 	Portal     address.Portal
-	CookieName string // for the description of the API
+	CookieName string // cookie of a session, named in the OpenAPI document
 	Accounts   *account.Service
 	Hub        *hub.Service
 	Chat       *chat.Service

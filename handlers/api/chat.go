@@ -19,7 +19,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// chatAPI is the part of the API about conversations, their files and tasks.
+// chatAPI has the API's routes about conversations, their files and tasks.
 type chatAPI struct {
 	portal   address.Portal
 	chat     *chat.Service
@@ -51,7 +51,7 @@ func newMembersJSON(list []chat.Member) []memberJSON {
 
 type settingsJSON struct {
 	Speaks  chat.Speaks `json:"speaks"`
-	Speaker string      `json:"speaker,omitempty"` // handle
+	Speaker string      `json:"speaker,omitempty"` // handle of the agent that answers, if only one does
 	Past    chat.Past   `json:"past"`
 	Hops    int         `json:"hops"`
 	Turns   int         `json:"turns"`
@@ -75,9 +75,9 @@ type ConversationJSON struct {
 	Mine     mineJSON      `json:"mine"`
 	LastSeq  int64         `json:"last_seq"`
 	ReadSeq  int64         `json:"read_seq"`
-	Unread   *int          `json:"unread,omitempty"` // in lists
+	Unread   *int          `json:"unread,omitempty"` // set in lists of conversations only
 	Snippet  string        `json:"snippet,omitempty"`
-	// Of one that began as a copy of another.
+	// BranchedFrom is the id of the conversation that this one was copied from, "" for none.
 	BranchedFrom string `json:"branched_from,omitempty"`
 	BranchedSeq  int64  `json:"branched_seq,omitempty"`
 	CreatedAt    string `json:"created_at"`
@@ -142,7 +142,7 @@ func (d *chatAPI) apiConversations(w http.ResponseWriter, r *http.Request, actor
 	return nil
 }
 
-// Searched is how many messages a search finds at once.
+// Searched is the default number of results on a page of a search in messages.
 const Searched = 20
 
 type foundJSON struct {
@@ -208,7 +208,7 @@ func (d *chatAPI) apiCreateConversation(w http.ResponseWriter, r *http.Request, 
 	return nil
 }
 
-// created answers with a conversation that there was not before.
+// created answers 201 with a new conversation and its address in the Location header.
 func created(w http.ResponseWriter, c chat.Conversation) {
 	w.Header().Set("Location", "/api/v1/conversations/"+c.ID)
 	respond.JSON(w, http.StatusCreated, newConversationJSON(c))
@@ -257,7 +257,7 @@ func (d *chatAPI) apiDeleteConversation(w http.ResponseWriter, r *http.Request, 
 	return nothing(w, d.chat.DeleteConversation(r.Context(), actor, chi.URLParam(r, "id")))
 }
 
-// nothing answers a request without a result: 204.
+// nothing answers 204 to a request without a result, or returns err.
 func nothing(w http.ResponseWriter, err error) error {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -289,7 +289,8 @@ func (d *chatAPI) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return nil
 }
 
-// StopAnswers ends whatever is answering in a conversation the actor may write in.
+// StopAnswers cancels the running tasks of a conversation and returns their number. It needs the scope
+// chat:write and more than the role of a reader.
 func StopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, actor ident.Actor, id string) (int,
 	error) {
 	if !actor.May(ident.ChatWrite) {
@@ -348,10 +349,12 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 	r.Put("/account/chat", d.sessions.API(d.apiSetPrefs))
 }
 
-// IsMe reports whether a member of a conversation is the actor.
+// IsMe reports whether the member m of a conversation is the actor. An agent never is, even with the same
+// id.
 func IsMe(actor ident.Actor, m chat.Member) bool { return m.Kind != "agent" && m.ID == actor.ID }
 
-// RoleIn returns the role of the actor in a conversation.
+// RoleIn returns the actor's role in a conversation. It falls back to the role in c.Mine, then to member,
+// for conversations without a list of members.
 func RoleIn(actor ident.Actor, c chat.Conversation) string {
 	for _, m := range c.Members {
 		if IsMe(actor, m) {

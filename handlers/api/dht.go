@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// dht answers with the state of this portal in the DHT.
+// dht answers with the state of this portal in the DHT. Only the operator may read it.
 func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	s, err := p.service.DHTStanding(r.Context(), actor)
 	if err != nil {
@@ -17,7 +17,7 @@ func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return nil
 }
 
-// gossip answers with the state of this portal in the gossip pool.
+// gossip answers with the state of this portal in the gossip pool. Only the operator may read it.
 func (p Peers) gossip(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	s, err := p.service.GossipStanding(r.Context(), actor)
 	if err != nil {
@@ -27,7 +27,7 @@ func (p Peers) gossip(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return nil
 }
 
-// lookup looks for q in the DHT.
+// lookup looks up the handle or id in ?q= in the DHT, for the operator.
 func (p Peers) lookup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := p.service.AskDHT(r.Context(), actor, r.URL.Query().Get("q"))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// apiPutAgent registers the named agent or updates it to the body. It is idempotent.
+// apiPutAgent registers the agent of the path, or updates it to the body. The same request twice has the
+// same result, so that scripts may repeat it.
 func (d *agentAPI) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in DraftJSON
 	if err := decodeAgent(w, r, actor, &in); err != nil {
@@ -44,11 +45,12 @@ func (d *agentAPI) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ide
 	return nil
 }
 
-// maxImportLine bounds one agent of an import.
+// maxImportLine bounds one line of an import, which is one agent, in bytes.
 const maxImportLine = 256 << 10
 
-// apiImport registers an agent a line, for the operator. It reads as it
-// stores, so that its size is not bounded by memory.
+// apiImport registers the agents of the body, one JSON object a line; only the operator may. Lines are
+// stored while the body is read, so that memory does not bound the import. After an error the agents of
+// earlier lines stay registered.
 func (d *agentAPI) apiImport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxImportLine)

@@ -18,10 +18,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// exportPage is how many messages are read at once.
+// exportPage is how many messages are read from the database at a time.
 const exportPage = 200
 
-// exporter writes a conversation in one form.
+// exporter writes a conversation in one format. writeStart comes first, writeEnd last, and no method is
+// called after an error.
 type exporter interface {
 	writeStart(chat.Conversation) error
 	writeMessage(chat.Message) error
@@ -56,20 +57,22 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 	h.Set("Content-Type", kind+"; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="conversation-`+c.ID+`.`+end+`"`)
 	if out.writeStart(c) != nil {
-		return nil // the reader went away
+		return nil // the client has disconnected
 	}
 	rc := http.NewResponseController(w)
 	for after := int64(0); ; {
-		rc.SetWriteDeadline(time.Now().Add(time.Minute)) // a minute a page, however long it is
+		// each page of messages has a minute, so that the length of a conversation does not matter
+		rc.SetWriteDeadline(time.Now().Add(time.Minute))
 		list, err := d.chat.Messages(r.Context(), actor, id, after, 0, exportPage, false)
 		if err != nil {
 			d.log.Warn("export broke off", "conversation", id, "error", err)
-			panic(http.ErrAbortHandler) // the reader must not take half for whole
+			// aborted, so that the client does not take an incomplete export for a complete one
+			panic(http.ErrAbortHandler)
 		}
 		for _, m := range list {
 			after = m.Seq
 			if m.Kind.Amends() {
-				continue // its target says it
+				continue // edits, deletions and reactions are shown in the message they change
 			}
 			if out.writeMessage(m) != nil {
 				return nil
@@ -79,11 +82,11 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 			break
 		}
 	}
-	_ = out.writeEnd() // the client may be gone
+	_ = out.writeEnd() // an error means that the client has disconnected
 	return nil
 }
 
-// jsonExport writes the API's own objects.
+// jsonExport writes messages as the objects of the API.
 type jsonExport struct {
 	w     io.Writer
 	comma string
@@ -113,8 +116,8 @@ func (e *jsonExport) writeEnd() error {
 	return err
 }
 
-// markdownExport writes a text to read. It remembers the beginning of the last
-// messages, for those that quote them.
+// markdownExport writes Markdown for people. It keeps the beginnings of up to rememberSaid messages by
+// seq, to quote them in replies.
 type markdownExport struct {
 	w           io.Writer
 	portal, url string
@@ -122,7 +125,7 @@ type markdownExport struct {
 }
 
 const (
-	rememberSaid = 10_000 // messages
+	rememberSaid = 10_000 // number of messages whose beginning is kept
 	quotedRunes  = 120
 )
 
@@ -139,7 +142,7 @@ func (e *markdownExport) writeStart(c chat.Conversation) error {
 
 func exportTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// inline keeps a text within its line.
+// inline replaces line breaks by spaces, so that a title or name cannot start a new Markdown block.
 func inline(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (e *markdownExport) writeMessage(m chat.Message) error {
@@ -186,8 +189,8 @@ func (e *markdownExport) writeMessage(m chat.Message) error {
 	return err
 }
 
-// quoted puts a text behind the marks of a quotation, so that nothing in it
-// looks like another entry.
+// quoted prefixes each line of a text with "> ", so that no text can imitate another entry of the
+// transcript.
 func quoted(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text)
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ") + "\n"
@@ -195,7 +198,7 @@ func quoted(text string) string {
 
 func (e *markdownExport) writeEnd() error { return nil }
 
-// text returns the text of parts. Files are named with their address.
+// text returns the text of parts as Markdown. A file becomes its name with its address.
 func (e *markdownExport) text(parts []task.Part) string {
 	var out []string
 	for _, p := range parts {
@@ -222,7 +225,7 @@ func linkText(s string) string {
 	return strings.NewReplacer("\\", "\\\\", "[", "\\[", "]", "\\]", "\n", " ").Replace(s)
 }
 
-// cut keeps the first n characters.
+// cut returns the first n runes of s, with an ellipsis if s is longer.
 func cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"

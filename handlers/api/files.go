@@ -23,8 +23,8 @@ type fileJSON struct {
 	Filename  string `json:"filename"`
 }
 
-// apiPutFile stores a file: the body, named by ?name=, or the first file of a form. It is written to disk while it
-// is received.
+// apiPutFile stores a file: the body under the name in ?name=, or the first file of a multipart form. The
+// content goes to disk while it arrives, so that memory does not bound it.
 func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to send files, or begin a conversation first.")
@@ -62,7 +62,8 @@ func (d *chatAPI) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
-// unreadFile returns an error of the portal unchanged, and any other error as a broken upload.
+// unreadFile converts an upload that ended early to an error for its sender, and returns any other error
+// unchanged.
 func unreadFile(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -76,7 +77,7 @@ func unreadFile(err error) error {
 	return err
 }
 
-// formFile finds the first file of a form.
+// formFile returns the first file of a multipart form, ready to be read.
 func formFile(r *http.Request) (chat.FileDraft, error) {
 	reader, err := r.MultipartReader()
 	if err != nil {

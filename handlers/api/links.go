@@ -28,7 +28,7 @@ type linkJSON struct {
 	MaxUses   int           `json:"max_uses,omitempty"`
 	CreatedAt string        `json:"created_at"`
 	ExpiresAt string        `json:"expires_at"`
-	// URL is set only in the answer that makes the link.
+	// URL contains the secret, so it is set only in the answer that creates the link.
 	URL string `json:"url,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type linkBody struct {
 	Kind    chat.LinkKind `json:"kind"`
 	Role    string        `json:"role"`
 	MaxUses int           `json:"max_uses"`
-	Life    string        `json:"life"` // as in 24h
+	Life    string        `json:"life"` // duration, for example 24h
 }
 
 func (d *chatAPI) apiNewLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -84,7 +84,7 @@ func (d *chatAPI) apiDropLink(w http.ResponseWriter, r *http.Request, actor iden
 	return nothing(w, d.chat.DropLink(r.Context(), actor, chi.URLParam(r, "id"), chi.URLParam(r, "link")))
 }
 
-// apiInvitation describes the conversation of a join link.
+// apiInvitation describes the conversation of a join link before the caller joins it.
 func (d *chatAPI) apiInvitation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	inv, err := d.chat.Invitation(r.Context(), actor, chi.URLParam(r, "secret"))
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *chatAPI) apiShared(w http.ResponseWriter, r *http.Request, _ ident.Acto
 	return nil
 }
 
-// sharedParts lead to files by the read link.
+// sharedParts returns the parts with addresses of files that the read link opens.
 func sharedParts(secret string, parts []task.Part) []task.Part {
 	out := make([]task.Part, len(parts))
 	for i, p := range parts {
@@ -143,8 +143,8 @@ func sharedParts(secret string, parts []task.Part) []task.Part {
 	return out
 }
 
-// SharedFile is the address of a file of the portal by a read link; other
-// addresses stay as they are.
+// SharedFile returns the address at which a read link opens a file of this portal. Other addresses stay
+// unchanged.
 func SharedFile(secret, url string) string {
 	if _, ours := message.OwnFile(strings.TrimSuffix(url, files.PreviewEnd)); ours {
 		return address.SharedPath + secret + url

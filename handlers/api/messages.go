@@ -37,7 +37,8 @@ type reactionJSON struct {
 	By    []string `json:"by"`
 }
 
-// MessageJSON is a message as it is now; live readers get the same.
+// MessageJSON is a message in its present state, after edits, reactions and deletion. Live delivery sends
+// the same form.
 type MessageJSON struct {
 	Seq       int64          `json:"seq"`
 	ID        string         `json:"id"`
@@ -110,7 +111,8 @@ func (d *chatAPI) apiMessages(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
-// saidParts returns the parts of a request that has either text or parts.
+// saidParts returns the parts of a new message: the text as one part, or the given parts. Both together
+// are an error.
 func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 	switch {
 	case text != "" && len(parts) > 0:
@@ -121,11 +123,12 @@ func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 	return parts, nil
 }
 
-// byBrowser reports whether a request is authorized by a session. Its person needs the disclosure about texts that
-// leave the portal. Programs send a token.
+// byBrowser reports whether a request is authorized by the session cookie and not by a token. Only people
+// in a browser must confirm the disclosure about texts that leave the portal.
 func byBrowser(r *http.Request) bool { return r.Header.Get("Authorization") == "" }
 
-// doorOf returns the origin of a request: a script of a page counts as the page.
+// doorOf returns the origin that is recorded with a task: "page" for requests with a session cookie, such
+// as those of a page's script, "api" for others.
 func doorOf(r *http.Request) string {
 	if byBrowser(r) {
 		return "page"
@@ -237,7 +240,7 @@ func (d *chatAPI) apiUnsay(w http.ResponseWriter, r *http.Request, actor ident.A
 	return shownMessage(w, m, err)
 }
 
-// apiReact sets a reaction (PUT) or takes it back (DELETE).
+// apiReact sets the actor's reaction (PUT) or removes it (DELETE).
 func (d *chatAPI) apiReact(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -248,7 +251,8 @@ func (d *chatAPI) apiReact(w http.ResponseWriter, r *http.Request, actor ident.A
 	return shownMessage(w, m, err)
 }
 
-// apiAgain asks for an answer once more.
+// apiAgain regenerates an answer: the agent is asked again with the same message. It answers 202 with the
+// new task.
 func (d *chatAPI) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -267,7 +271,7 @@ type branchBody struct {
 	Seq int64 `json:"seq"`
 }
 
-// apiBranch goes on from a message in a conversation of one's own.
+// apiBranch copies a conversation up to a message into a new one that only the actor is a member of.
 func (d *chatAPI) apiBranch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in branchBody
 	if err := request.DecodeBody(w, r, &in); err != nil {

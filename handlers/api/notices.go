@@ -41,7 +41,7 @@ type readNoticesBody struct {
 	UpTo string `json:"up_to"`
 }
 
-// apiReadNotices marks notices up to one as read: {up_to}.
+// apiReadNotices marks all notifications up to the one in {up_to} as read.
 func (d *accountAPI) apiReadNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in readNoticesBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -68,8 +68,8 @@ type domainsJSON struct {
 	NextCursor string       `json:"next_cursor"`
 }
 
-// apiDomains lists the domains the actor was shown to control, with the token
-// that shows it.
+// apiDomains lists the actor's verified domains, with the token and the path that verification of another
+// domain needs.
 func (d *accountAPI) apiDomains(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Proofs.Domains(r.Context(), actor)
 	if err != nil {
@@ -87,7 +87,7 @@ type proveDomainBody struct {
 	Domain string `json:"domain"`
 }
 
-// apiProveDomain looks for the token at a domain: {domain}.
+// apiProveDomain verifies {domain}: it looks for the actor's token there.
 func (d *accountAPI) apiProveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in proveDomainBody
 	if err := request.DecodeBody(w, r, &in); err != nil {

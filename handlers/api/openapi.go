@@ -58,9 +58,9 @@ func newDocument(portal address.Portal, cookieName string) document {
 	return document{json: text, tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// escapeJSON returns text as it is written between the quotes of a JSON string.
+// escapeJSON returns text with JSON escapes but without quotes, to be put into a JSON string.
 func escapeJSON(text string) string {
-	b, _ := json.Marshal(text) // a string always encodes
+	b, _ := json.Marshal(text) // encoding a string cannot fail
 	return string(b[1 : len(b)-1])
 }
 

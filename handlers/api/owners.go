@@ -20,7 +20,7 @@ type ownersJSON struct {
 	OfferedTo string   `json:"offered_to"`
 }
 
-// apiOwners lists the owners of an agent, for its owners.
+// apiOwners lists the owners of an agent. Only they may read the list.
 func (d *agentAPI) apiOwners(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.CoOwners(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -86,7 +86,8 @@ func (d *agentAPI) apiOffer(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// accountField names the account of a request as the API does.
+// accountField renames the field "account" in a service's error to the field of the request body that
+// holds it.
 func accountField(err error, name string) error {
 	f := fault.As(err)
 	text, ok := f.Fields["account"]
@@ -136,7 +137,8 @@ func (d *agentAPI) apiAnswerOffer(w http.ResponseWriter, r *http.Request, actor 
 	return nil
 }
 
-// apiProve looks for the proof that the owner may list the agent's address.
+// apiProve fetches the proof at the agent's address that its owner controls the address, and records the
+// result.
 func (d *agentAPI) apiProve(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Proofs.Prove(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -175,7 +177,7 @@ func (d *agentAPI) apiProof(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// Origin is scheme, host and port of an address; empty when it has none.
+// Origin returns scheme, host and port of an address, "" if the address has no host.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -184,8 +186,9 @@ func Origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// VisibleChanges returns the differences between two versions of an agent that the actor may read. Changes of the
-// address, the configuration and the named callers are for actors who may edit it.
+// VisibleChanges returns the differences between the version before and at that the actor may read; nil
+// if before is nil. Only actors who may edit the agent see changes of the address, the configuration, the
+// limits and the pages that may embed it.
 func VisibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, before *hub.Agent) []hub.Change {
 	if before == nil {
 		return nil

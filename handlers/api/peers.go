@@ -23,7 +23,7 @@ import (
 )
 
 type peerJSON struct {
-	// ID is the network id. It is the host of an address that has not answered yet.
+	// ID is the peer's network id, or the host as long as the peer has not answered.
 	ID         string           `json:"id"`
 	URL        string           `json:"url"`
 	Name       string           `json:"name"`
@@ -40,7 +40,7 @@ type peerJSON struct {
 	KnownAt    string           `json:"known_at"`
 	ProvedAt   string           `json:"proved_at"`
 	LastSeen   string           `json:"last_seen"`
-	Lag        float64          `json:"lag"` // seconds
+	Lag        float64          `json:"lag"` // replication lag in seconds
 	HeadAt     string           `json:"head_at"`
 	HeadEndsAt string           `json:"head_ends_at"`
 	Policy     string           `json:"policy"`
@@ -48,12 +48,12 @@ type peerJSON struct {
 	MaxAgents  int              `json:"max_agents"`
 	MaxBytes   int64            `json:"max_bytes"`
 	Faults     map[string]int   `json:"faults"`
-	// Refuses is why it refuses whatever this portal asks: denied, pending or
-	// quarantined; RefusesWhy are its words.
+	// Refuses is the reason for which the peer refuses requests of this portal: denied, pending or
+	// quarantined. RefusesWhy is the explanation that the peer sent.
 	Refuses    federation.Reason `json:"refuses,omitempty"`
 	RefusesWhy string            `json:"refuses_why,omitempty"`
-	// Follow states how the peer's lists about other portals are used. Said holds the entries of followed lists
-	// about this peer.
+	// Follow says how this portal uses the peer's published lists about other portals. Said holds the
+	// entries about this peer in the lists that are followed.
 	Follow string         `json:"follow,omitempty"`
 	Said   []listSaidJSON `json:"said,omitempty"`
 }
@@ -83,7 +83,7 @@ func newPeerJSON(p federation.Peer) peerJSON {
 	return j
 }
 
-// peerBody changes a rule. Missing fields stay unchanged.
+// peerBody changes the policy for one peer. Nil fields stay unchanged.
 type peerBody struct {
 	Policy    *string `json:"policy"`
 	Note      *string `json:"note"`
@@ -142,7 +142,7 @@ type decisionJSON struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// policyBody is the policy, or a change of it: missing fields stay unchanged.
+// policyBody is the policy for all peers, or a change of it: nil fields stay unchanged.
 type policyBody struct {
 	Mode         *string            `json:"mode"`
 	Vouchers     *int               `json:"vouchers"`
@@ -199,14 +199,15 @@ func set[T any](to, from *T) {
 	}
 }
 
-// Peers is the API's part about other portals, for operators. It stands on its
-// own, because the command line asks it without a portal.
+// Peers has the API's routes about peers, for the operator. It is separate from API because the command
+// line uses it with the database alone, without a running portal.
 type Peers struct {
 	service *federation.Peers
 }
 
-// PeersAs answers the API requests about other portals as one actor without credentials: the user who can read the
-// data folder.
+// PeersAs returns a handler that answers the requests about peers as the given actor and checks no
+// credentials. It is for the command line: its user can read the data folder, and so has all rights
+// already.
 func PeersAs(service *federation.Peers, actor ident.Actor, log *slog.Logger) http.Handler {
 	r := chi.NewRouter()
 	p := Peers{service}
@@ -238,7 +239,7 @@ func (p Peers) routes(r chi.Router, adapt func(request.Handler) http.HandlerFunc
 	r.Post("/peers/{peer}/attest", adapt(p.attest))
 }
 
-// list lists portals by host: state and q choose among them.
+// list lists the peers by host. ?state= and ?q= restrict the list, see FitsPeer.
 func (p Peers) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := peerLimit(r, 100, 1000)
 	if err != nil {
@@ -269,7 +270,7 @@ func (p Peers) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return nil
 }
 
-// peerLimit reads how many rows are wanted.
+// peerLimit returns ?limit=, by default usual, and an error unless it is from 1 to most.
 func peerLimit(r *http.Request, usual, most int64) (int64, error) {
 	n, err := request.QueryInt(r, "limit", usual)
 	if err == nil && (n < 1 || n > most) {
@@ -279,7 +280,8 @@ func peerLimit(r *http.Request, usual, most int64) (int64, error) {
 	return n, err
 }
 
-// FitsPeer reports whether a portal is one that a query asks for.
+// FitsPeer reports whether a peer has the state in ?state= and contains the text in ?q= in its name,
+// address, id or operator. Missing parameters match every peer.
 func FitsPeer(p federation.Peer, q url.Values) bool {
 	if s := q.Get("state"); s != "" && string(p.State) != s {
 		return false
@@ -299,7 +301,7 @@ func (p Peers) get(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return nil
 }
 
-// add contacts the portal at an address and adds it: {url}.
+// add contacts the portal at the address in {url} and adds it as a peer.
 func (p Peers) add(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in addPeerBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -461,7 +463,7 @@ func newNetworkPeerJSON(p federation.Peer) networkPeerJSON {
 		RTTMS: j.RTTMS, LastSeen: j.LastSeen, HeadAt: j.HeadAt, Lag: j.Lag}
 }
 
-// apiNetwork lists the known portals for all callers, this one first.
+// apiNetwork lists this portal and then the peers in the network map. Every caller may read the list.
 func (d *API) apiNetwork(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	limit, err := peerLimit(r, 500, 1000)
 	if err != nil {

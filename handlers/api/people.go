@@ -120,7 +120,8 @@ func (d *chatAPI) apiDisclose(w http.ResponseWriter, r *http.Request, actor iden
 	return nothing(w, d.chat.Disclose(r.Context(), actor, chi.URLParam(r, "id"), in.Agent, in.Share))
 }
 
-// PrefsJSON holds the notification settings of a person. Times are HH:MM, empty for no quiet hours.
+// PrefsJSON holds an account's notification settings. Times have the form HH:MM; empty ones mean no quiet
+// hours.
 type PrefsJSON struct {
 	Notify    chat.Notify `json:"notify"`
 	QuietFrom string      `json:"quiet_from"`
@@ -136,7 +137,7 @@ func NewPrefsJSON(p chat.Prefs) PrefsJSON {
 	return j
 }
 
-// Prefs reads the times.
+// Prefs converts the settings, and returns an error that names the field of a malformed time.
 func (j PrefsJSON) Prefs() (p chat.Prefs, err error) {
 	var c fault.Check
 	p = chat.Prefs{Notify: j.Notify, Zone: strings.TrimSpace(j.Zone)}
@@ -156,7 +157,7 @@ func (j PrefsJSON) Prefs() (p chat.Prefs, err error) {
 
 func clockTime(minute int) string { return fmt.Sprintf("%02d:%02d", minute/60, minute%60) }
 
-// minuteOfDay reads HH:MM.
+// minuteOfDay returns the minute of the day of a time HH:MM; ok is false if the form is wrong.
 func minuteOfDay(s string) (int, bool) {
 	h, m, ok := strings.Cut(s, ":")
 	hour, err1 := strconv.ParseUint(h, 10, 8)

@@ -11,20 +11,20 @@ import (
 	"agentsite/internal/ident"
 )
 
-// recordJSON is the evidence that a portal lists an agent. Its four parts are as sent between portals: see
-// docs/design/records.md.
+// recordJSON is the evidence that a portal lists an agent. Card, Head, Record and Proof have the form in
+// which portals exchange them, see docs/design/records.md.
 type recordJSON struct {
-	Portal string          `json:"portal"` // host
+	Portal string          `json:"portal"` // host name of the portal
 	Hash   string          `json:"hash"`
 	Card   json.RawMessage `json:"card"`
 	Head   json.RawMessage `json:"head"`
 	Record json.RawMessage `json:"record"`
-	// Proof is absent while the portal's log is not whole here.
+	// Proof is missing if this portal does not hold the other portal's whole log.
 	Proof json.RawMessage `json:"proof,omitempty"`
 }
 
-// apiRecord answers with the evidence that an agent is listed. Any reader can verify it without trusting this
-// portal.
+// apiRecord answers with the signed evidence that an agent is listed, which a client can verify without
+// trusting this portal. Requests are limited, because a proof is expensive.
 func (d *agentAPI) apiRecord(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Listed(r.Context(), actor, request.PathName(r))
 	if err != nil {

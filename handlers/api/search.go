@@ -15,10 +15,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A search answer is the longest and most frequent answer. It is written here field by field, in a third of the
-// time that encoding/json takes, with the same bytes.
+// Search results are the longest and most frequent answer. They are written field by field in a third of
+// the time that encoding/json takes; the bytes are the same.
 
-// writeSearch answers with a page.
+// writeSearch writes a page of search results as JSON.
 func (d *agentAPI) writeSearch(w http.ResponseWriter, page *hub.Page) error {
 	buf := respond.NewBuffer()
 	defer respond.FreeBuffer(buf)
@@ -57,8 +57,8 @@ func (d *agentAPI) appendPage(b []byte, page *hub.Page) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// appendResult appends one found agent as a guest sees it. Each word of the
-// query was found exact, as another form, by its beginning, or mended.
+// appendResult appends one result as a guest sees the agent. The "why" list gives each query word that
+// matched, and how: exactly, as another form, as a prefix or corrected.
 func (d *agentAPI) appendResult(b []byte, r *hub.Result) ([]byte, error) {
 	a := d.agentJSON(ident.Actor{}, r.Agent)
 	b, err := a.append(append(b, `{"agent":`...))
@@ -200,7 +200,7 @@ func appendLimits(b []byte, l *hub.Limits) []byte {
 	if len(b) == from {
 		return append(b, "{}"...)
 	}
-	b[from] = '{' // instead of the comma
+	b[from] = '{' // replaces the comma of the first field
 	return append(b, '}')
 }
 
@@ -221,8 +221,8 @@ func appendCount(b []byte, c *hub.FacetCount) []byte {
 	return append(b, '}')
 }
 
-// appendField appends the name of a field with its separators and a text. appendSome does the same unless the text
-// is empty.
+// appendField appends name, which includes separators, and text as a JSON string. appendSome appends
+// nothing if the text is empty.
 func appendField(b []byte, name, text string) []byte { return appendText(append(b, name...), text) }
 
 func appendSome(b []byte, name, text string) []byte {
@@ -240,7 +240,7 @@ func appendFlag(b []byte, name string, set bool) []byte {
 	return strconv.AppendBool(append(b, name...), set)
 }
 
-// appendFloat appends a finite number.
+// appendFloat appends a finite number in the form that encoding/json gives it.
 func appendFloat(b []byte, f float64) []byte {
 	form := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
@@ -248,7 +248,7 @@ func appendFloat(b []byte, f float64) []byte {
 	}
 	b = strconv.AppendFloat(b, f, form, -1, 64)
 	if n := len(b); form == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
-		b[n-2] = b[n-1] // e-09 is e-9
+		b[n-2] = b[n-1] // encoding/json writes e-9 instead of e-09
 		b = b[:n-1]
 	}
 	return b
@@ -272,12 +272,13 @@ func appendTexts(b []byte, list []string) []byte {
 	return appendList(b, list, func(b []byte, s *string) []byte { return appendText(b, *s) })
 }
 
-// appendText appends a text in quotes.
+// appendText appends s as a JSON string with the escapes of encoding/json.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	from, i := 0, plain8(s, 0)
-	if k := len(s) - 8; k > 0 && i > k && plain8(s, k) == len(s) { // nearly always
+	// most texts need no escape at all, so the last 8 bytes are checked to skip the loop
+	if k := len(s) - 8; k > 0 && i > k && plain8(s, k) == len(s) {
 		i = len(s)
 	}
 	for ; i < len(s); i = plain8(s, i) {
@@ -313,7 +314,8 @@ func appendText(b []byte, s string) []byte {
 		case r == utf8.RuneError && n == 1:
 			b = append(append(b, s[from:i]...), `\ufffd`...)
 			from = i + n
-		case r == '\u2028', r == '\u2029': // JavaScript ends a line there
+		// valid in JSON, but line ends in JavaScript, so encoding/json escapes them
+		case r == '\u2028', r == '\u2029':
 			b = append(append(b, s[from:i]...), `\u202`...)
 			b = append(b, hex[r&15])
 			from = i + n
@@ -323,7 +325,7 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// plain8 returns the index after the bytes from i on that need no escape, eight bytes at a time.
+// plain8 returns the index after the longest run from i on, in steps of 8 bytes, that needs no escape.
 func plain8(s string, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(s); i += 8 {
@@ -331,7 +333,8 @@ func plain8(s string, i int) int {
 		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
 			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
 		quote, slash := w^'"'*ones, w^'\\'*ones
-		// A byte less than n borrows from its highest bit, if it has none.
+		// Subtracting n from a byte less than n borrows and sets its highest bit, so one test covers all
+		// 8 bytes.
 		if (w|(w-' '*ones)|(quote-ones)&^quote|(slash-ones)&^slash)&highs != 0 {
 			break
 		}
@@ -339,7 +342,8 @@ func plain8(s string, i int) int {
 	return i
 }
 
-// apiSearchEach streams a page of local results, then the remote results, and at last how many portals answered.
+// apiSearchEach answers a search as a stream: a page of local results, then results of other portals as
+// they arrive, and last the number of portals that answered.
 func (d *agentAPI) apiSearchEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
 	var e *respond.Events
 	name := "page"

@@ -48,8 +48,8 @@ type saveSearchBody struct {
 	Query string `json:"query"`
 }
 
-// apiSaveSearch keeps a search: {title?, query}, query as the address of
-// /search has it.
+// apiSaveSearch saves a search: {title?, query}. query has the form of the parameters of /search. A
+// search that is saved already is answered with 200 instead of 201.
 func (d *agentAPI) apiSaveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in saveSearchBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -61,7 +61,7 @@ func (d *agentAPI) apiSaveSearch(w http.ResponseWriter, r *http.Request, actor i
 	}
 	code := http.StatusCreated
 	if clock.Now().Sub(s.CreatedAt) > time.Minute {
-		code = http.StatusOK // it was kept before
+		code = http.StatusOK // the service returned an earlier saved search
 	}
 	respond.JSON(w, code, d.savedJSON(s))
 	return nil

@@ -9,20 +9,20 @@ import (
 	"agentsite/internal/hub"
 )
 
-// sourceJSON is the portal that lists an agent, with the evidence.
+// sourceJSON names the portal that lists an agent, and the evidence for it.
 type sourceJSON struct {
 	Portal   string `json:"portal"`
 	URL      string `json:"url"`
 	Verified bool   `json:"verified"`
-	// HeadAge is for how many seconds the portal's word for its agents has
-	// stood; 0 for this portal's own.
+	// HeadAge is the age of the portal's signed head in seconds; 0 for agents of this portal.
 	HeadAge int64 `json:"head_age"`
-	// ID is the portal's id in the network, Record the hash of the signed
-	// record, Also the hosts of other portals that list the same agent.
+	// ID is the portal's network id, Record the hash of the signed record, Also the hosts of other
+	// portals that list the same agent.
 	ID     string   `json:"id,omitempty"`
 	Record string   `json:"record,omitempty"`
 	Also   []string `json:"also,omitempty"`
-	// Sought is the time at which the DHT resolved an agent of the portal for a search made here.
+	// Sought is the time at which the DHT found the agent for a search on this portal; empty for agents
+	// from replicas.
 	Sought string `json:"sought_at,omitempty"`
 }
 
@@ -49,7 +49,8 @@ func (s *sourceJSON) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendCoverage appends how much of the network an answer is made of.
+// appendCoverage appends how many portals a search reached, so that clients see whether results are
+// missing.
 func appendCoverage(b []byte, c *federation.Coverage) []byte {
 	b = appendNumber(b, `{"known":`, int64(c.Known))
 	b = appendNumber(b, `,"asked":`, int64(c.Asked))
@@ -72,11 +73,11 @@ func appendCoverage(b []byte, c *federation.Coverage) []byte {
 	return append(b, '}')
 }
 
-// publicationJSON is how an agent stands in the network.
+// publicationJSON is the publication state of an agent in the network.
 type publicationJSON struct {
 	Published bool   `json:"published"`
 	Reason    string `json:"reason,omitempty"`
-	// Hash, Epoch, Seq and At are of its newest record.
+	// Hash, Epoch, Seq and At identify the agent's newest record and the time of its signature.
 	Hash   string   `json:"hash,omitempty"`
 	Epoch  int64    `json:"epoch,omitempty"`
 	Seq    int64    `json:"seq,omitempty"`
@@ -85,12 +86,12 @@ type publicationJSON struct {
 	Cut    []string `json:"cut,omitempty"`
 }
 
-// Publications returns how the agents of this portal stand in the network.
+// Publications returns the publication state of this portal's agents.
 type Publications interface {
 	Published(a hub.Agent) federation.Published
 }
 
-// networkOf is nil where there is no network.
+// networkOf returns the publication state of an agent, nil without federation.
 func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
 	if d.publications == nil {
 		return nil
@@ -108,9 +109,10 @@ type voiceJSON struct {
 	Portal string   `json:"portal"`
 	State  hub.Live `json:"state"`
 	At     string   `json:"at"`
-	// By is "call" when a call of a user found it, else "probe".
+	// By is "call" if a user's call found the state, otherwise "probe".
 	By string `json:"by"`
-	// Whose is here, home, pinned or proved. It is empty for a portal whose report does not count.
+	// Whose is the reason why the report counts: here, home, pinned or proved. It is empty for a report
+	// that does not count.
 	Whose string `json:"whose"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// taskJSON is A2A 1.0's Task with our own fields beside.
+// taskJSON is a task in A2A 1.0's form, followed by fields of this portal.
 type taskJSON struct {
 	ID        string          `json:"id"`
 	ContextID string          `json:"contextId"`
@@ -32,7 +32,7 @@ type taskJSON struct {
 	Push []pushJSON `json:"push,omitempty"`
 }
 
-// pushJSON is an address that A2A's push notifications of a task go to.
+// pushJSON is an address that receives A2A push notifications of a task.
 type pushJSON struct {
 	Name    string       `json:"name"`
 	URL     string       `json:"url"`
@@ -62,7 +62,7 @@ func newTaskJSON(t task.Task) taskJSON {
 		CreatedAt: respond.FormatTime(t.CreatedAt), UpdatedAt: respond.FormatTime(t.UpdatedAt)}
 }
 
-// taskJSON adds the request and the answer, as far as the actor may read them.
+// taskJSON returns a task with its request and answer, as far as the actor may read them.
 func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
 	j := newTaskJSON(t)
 	read := func(seq int64, role string) *a2aMessage {
@@ -79,7 +79,8 @@ func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) task
 	if t.AnswerSeq > 0 {
 		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
 	}
-	// A token with the tasks scope alone does not show the webhooks of a task.
+	// Pushes fails for a token that has only the tasks scope; then the answer leaves the push addresses
+	// out.
 	if list, err := d.hooks.Pushes(r.Context(), actor, t.ID); err == nil {
 		for _, h := range list {
 			j.Push = append(j.Push, pushJSON{h.Name, h.URL, h.State, h.Reason, h.Waiting})
@@ -93,7 +94,7 @@ func (d *chatAPI) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	if limit == 0 { // to the service that is no limit given
+	if limit == 0 { // the service takes 0 for "no limit given", but a client that sends 0 gets an error
 		limit = -1
 	}
 	q := r.URL.Query()
@@ -135,14 +136,14 @@ type taskInputBody struct {
 	Told     []string    `json:"told"`
 }
 
-// answeredTaskJSON is a task with the message that answered it.
+// answeredTaskJSON is a task together with the message that answered the question.
 type answeredTaskJSON struct {
 	taskJSON
 	Seq int64 `json:"seq"`
 }
 
-// apiTaskInput answers a task that waits for input: it is a message in the
-// task's conversation, addressed to its agent.
+// apiTaskInput sends the input that a task waits for. The input becomes a message in the task's
+// conversation, addressed to the task's agent.
 func (d *chatAPI) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in taskInputBody
 	if err := request.DecodeBody(w, r, &in); err != nil {

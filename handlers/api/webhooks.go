@@ -37,7 +37,8 @@ func newWebhookJSON(h notify.Hook) webhookJSON {
 	return j
 }
 
-// madeWebhookJSON is a new webhook with its secret, which is shown only once.
+// madeWebhookJSON is a new webhook with the secret that signs its requests. The secret is never shown
+// again.
 type madeWebhookJSON struct {
 	webhookJSON
 	Secret string `json:"secret"`
@@ -78,7 +79,7 @@ func (d *accountAPI) apiWebhooks(w http.ResponseWriter, r *http.Request, actor i
 	return nil
 }
 
-// apiAddWebhook makes a webhook: {url, events, label?, active?}.
+// apiAddWebhook creates a webhook: {url, events, label?, active?}.
 func (d *accountAPI) apiAddWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in webhookBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -123,8 +124,8 @@ func (d *accountAPI) apiDropWebhook(w http.ResponseWriter, r *http.Request, acto
 	return nil
 }
 
-// apiTestWebhook sends a webhook something at once. That its address does not
-// take it is an answer, not an error.
+// apiTestWebhook sends a test event to a webhook and waits for the result. A refusal by the webhook's
+// address is a result with status 200, not an error.
 func (d *accountAPI) apiTestWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hooks.SendTest(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
