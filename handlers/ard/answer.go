@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// The media types of answers.
+// Media types of the answers of this endpoint.
 const (
 	jsonType    = "application/json; charset=utf-8"
 	catalogType = "application/ai-catalog+json"
 )
 
-// encodeJSON encodes v without escaping < and &.
+// encodeJSON encodes v without escaping < and &, which descriptions contain often.
 func encodeJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -61,7 +61,8 @@ func sendCached(w http.ResponseWriter, r *http.Request, mediaType string, second
 	sendBody(w, http.StatusOK, mediaType, body)
 }
 
-// hasTag reports whether an If-None-Match names the tag; weak ones count, as in RFC 9110 §13.1.2.
+// hasTag reports whether an If-None-Match header contains the tag or *. Weak tags count as equal, as in
+// RFC 9110 §13.1.2.
 func hasTag(header []string, tag string) bool {
 	for _, line := range header {
 		for one := range strings.SplitSeq(line, ",") {

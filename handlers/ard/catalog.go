@@ -8,15 +8,15 @@ import (
 	"agentsite/internal/hub"
 )
 
-// catalogAgents bounds the agents of a catalog. The catalog of a larger portal holds those that are
-// alive, newest first, and the registry, which its first entry points at, holds all.
+// catalogAgents bounds the agents in a catalog. The catalog of a larger portal holds the newest live
+// agents; its first entry refers to the registry, which lists all.
 const catalogAgents = 100
 
-// catalog caches the two documents as long as the state of the directory is the same. The zero
+// catalog caches the two catalog documents until the state number of the directory changes. The zero
 // value is empty.
 type catalog struct {
-	mu      sync.Mutex // guards the rest
-	state   uint64     // state of the directory for the documents
+	mu      sync.Mutex // guards the fields below
+	state   uint64     // state number of the directory when the documents were made
 	ard, ai []byte
 }
 
@@ -59,7 +59,9 @@ func (d *Handler) aiCatalog(w http.ResponseWriter, r *http.Request) error {
 // entry's type mediaType, so there it has both names, and an AI Catalog is signed.
 func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	c := &d.catalog
-	state := d.cfg.Directory.State() // before the search, which may find newer agents
+	// read before the search: if agents change meanwhile, the documents are made again at the next
+	// request
+	state := d.cfg.Directory.State()
 	c.mu.Lock()
 	ard, ai = c.ard, c.ai
 	fresh := ard != nil && c.state == state

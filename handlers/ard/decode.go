@@ -15,17 +15,17 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Bounds of a request.
+// Bounds of one request.
 const (
 	maxBody       = 64 << 10
-	maxTextBytes  = 500 // the limit of the hub
+	maxTextBytes  = 500 // the limit of the hub for a query's text
 	maxTokenBytes = 32 << 10
-	defaultPage   = 10 // of a search, §5.3.2
-	defaultList   = 20 // of a list, §5.3.5
+	defaultPage   = 10 // results on a page of a search, §5.3.2
+	defaultList   = 20 // entries on a page of a list, §5.3.5
 	maxPage       = 100
 )
 
-// readBody returns the body of a POST.
+// readBody returns the body of a POST, or an error if its type is not JSON or it is too large.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
@@ -63,7 +63,8 @@ func parseObject(raw []byte, path string, known ...string) (object, error) {
 	return o, nil
 }
 
-// parseMembers decodes an object with any members.
+// parseMembers decodes an object with members of any name; a repeated name is an error. path names the
+// object in errors.
 func parseMembers(raw []byte, path string) (object, error) {
 	where := path
 	if where == "" {
@@ -93,7 +94,7 @@ func parseMembers(raw []byte, path string) (object, error) {
 	return o, nil
 }
 
-// has reports whether a member is there; null counts as absent.
+// has reports whether the object has a member with a value; null counts as absent.
 func (o object) has(member string) bool {
 	raw, ok := o[member]
 	return ok && string(raw) != "null"
@@ -121,7 +122,7 @@ func (o object) numberMember(member, path string, fallback, least, most int) (in
 	if !o.has(member) {
 		return fallback, nil
 	}
-	var f float64 // 10.0 is an integer, too
+	var f float64 // JSON allows an integer as 10.0
 	if err := json.Unmarshal(o[member], &f); err != nil || f != math.Trunc(f) || f < float64(least) ||
 		f > float64(most) {
 		return 0, wrong(path, "use a whole number from %d to %d", least, most)
@@ -129,7 +130,7 @@ func (o object) numberMember(member, path string, fallback, least, most int) (in
 	return int(f), nil
 }
 
-// listOf decodes the elements of an array.
+// listOf returns the elements of an array of at most so many elements; path names the array in errors.
 func listOf(raw json.RawMessage, path string, most int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if err := json.Unmarshal(raw, &out); err != nil || out == nil {

@@ -7,10 +7,10 @@ import (
 	"agentsite/internal/hub"
 )
 
-// maxReferrals bounds the other registries in one answer.
+// maxReferrals bounds the registries of other portals that one answer refers to.
 const maxReferrals = 20
 
-// homeOf returns the address of an agent's portal.
+// homeOf returns the address of the portal that lists an agent: this one or a peer.
 func (d *Handler) homeOf(a *hub.Agent) string {
 	if !a.Elsewhere() {
 		return d.cfg.URL
@@ -18,7 +18,8 @@ func (d *Handler) homeOf(a *hub.Agent) string {
 	return d.cfg.Directory.Source(*a).URL
 }
 
-// publisherOf returns the publisher of the entries of an agent's portal.
+// publisherOf returns the publisher in the identifiers of an agent's portal, which is derived from the
+// portal's host.
 func (d *Handler) publisherOf(a *hub.Agent) string {
 	if !a.Elsewhere() {
 		return d.cfg.Publisher
@@ -34,7 +35,8 @@ func hostDomain(origin string) string {
 	return Domain(u.Hostname())
 }
 
-// limitPublishers restricts a query to the portals of the requested publishers.
+// limitPublishers restricts a query to the portals of the requested publishers. Unknown publishers match
+// nothing.
 func (d *Handler) limitPublishers(q *query) {
 	if q.publishers == nil {
 		return
@@ -55,8 +57,8 @@ func (d *Handler) limitPublishers(q *query) {
 	q.nothing = q.nothing || len(q.Portals) == 0
 }
 
-// otherRegistries returns the registries of other portals with agents in this directory and a
-// verified domain.
+// otherRegistries returns an entry for the registry of each other portal that has agents in this
+// directory and a verified domain, at most maxReferrals.
 func (d *Handler) otherRegistries() []entry {
 	list := []entry{}
 	for _, p := range d.cfg.Directory.Portals() {

@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Types of the documents of entries, §3.3.
+// Media types of the documents that entries refer to, §3.3.
 const (
 	cardType     = "application/a2a-agent-card+json"
 	serverType   = "application/mcp-server-card+json"
@@ -33,10 +33,11 @@ const (
 // entry is an ARD entry, §4.2. Fields without a value are left out, because lists must not be
 // empty.
 type entry struct {
-	Identifier   string         `json:"identifier"`
-	DisplayName  string         `json:"displayName"`
-	Type         string         `json:"type"`
-	MediaType    string         `json:"mediaType,omitempty"` // only in an AI Catalog
+	Identifier  string `json:"identifier"`
+	DisplayName string `json:"displayName"`
+	Type        string `json:"type"`
+	// set only in an AI Catalog, whose drafts use this name for Type
+	MediaType    string         `json:"mediaType,omitempty"`
 	URL          string         `json:"url"`
 	Description  string         `json:"description,omitempty"`
 	Tags         []string       `json:"tags,omitempty"`
@@ -48,7 +49,7 @@ type entry struct {
 	Trust        *trustManifest `json:"trustManifest,omitempty"`
 }
 
-// entryMetadata holds plain values only: older readers accept no others.
+// entryMetadata holds only strings, numbers and booleans, because older readers accept no nested values.
 type entryMetadata struct {
 	Handle    string `json:"handle"`
 	Kind      string `json:"kind"`
@@ -66,19 +67,19 @@ const (
 	registrySpace = "registry"
 )
 
-// urn returns an identifier of this portal, Appendix C.
+// urn returns the identifier of a name in one of this portal's namespaces, Appendix C.
 func (d *Handler) urn(space, name string) string {
 	return "urn:air:" + d.cfg.Publisher + ":" + space + ":" + name
 }
 
-// identifier is the syntax of Appendix C, as in the schema.
+// identifier matches the syntax of identifiers in Appendix C.
 var identifier = regexp.MustCompile(`^urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+$`)
 
-// maxIdentifier bounds an identifier in bytes: a host name has at most 253.
+// maxIdentifier bounds an identifier in bytes: 253 for the host name and the rest for the other parts.
 const maxIdentifier = 512
 
-// entryOf describes an agent by the card of a type. An empty type means the richest card: an MCP
-// server has a card of its own.
+// entryOf returns the entry of an agent for a card of the given media type. An empty type selects the
+// card with the most detail, which for an MCP server is its server card.
 func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 	if of == "" && a.Kind == hub.MCP {
 		of = serverType
@@ -116,7 +117,7 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 	return e
 }
 
-// registryEntry returns the entry of the registry itself.
+// registryEntry returns the entry that refers to this registry.
 func (d *Handler) registryEntry() entry {
 	return entry{
 		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType,
@@ -129,7 +130,7 @@ func (d *Handler) registryEntry() entry {
 	}
 }
 
-// cutText shortens a text to so many characters, the last of them an ellipsis.
+// cutText shortens s to the given number of runes, the last of which becomes an ellipsis.
 func cutText(s string, runes int) string {
 	if len(s) <= runes || utf8.RuneCountInString(s) <= runes {
 		return s

@@ -7,30 +7,30 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Bounds of an exploration.
+// Bounds of one exploration request.
 const (
 	maxFacets     = 20
-	defaultFacets = 20 // buckets of a facet, §5.3.3
+	defaultFacets = 20 // default number of values of one facet, §5.3.3
 	maxBuckets    = 1000
 )
 
-// facetNames maps terms to facets of the hub. publisher is the same in all entries of this portal,
-// and each agent has an entry of each type.
+// facetNames maps ARD terms to facets of the hub. The value is "" for a term without a facet there: its
+// values follow from the portal and its card types.
 var facetNames = map[string]string{
 	"type": "", "publisher": "", attestations: "", "tags": "tag", "capabilities": "skill", "metadata.kind": "kind",
 	"metadata.liveness": "live", "metadata.proof": "proof", "metadata.publisher": "publisher",
 }
 
-// facetRequest asks for the values of a term, most frequent first.
+// facetRequest asks for the most frequent values of one term.
 type facetRequest struct {
-	field           string // as in the request
+	field           string // name of the term as the request spells it
 	term            string
 	limit, minCount int
 }
 
 type exploreRequest struct {
 	hub.Query
-	card   string // as in query
+	card   string // media type that all entries must have, "" for any; as in query
 	facets []facetRequest
 }
 
@@ -41,7 +41,7 @@ type exploreJSON struct {
 
 type facetJSON struct {
 	Buckets []bucketJSON `json:"buckets"`
-	// Other is nil if the number is unknown.
+	// Other is the number of entries with other values, nil if unknown.
 	Other *int `json:"otherCount,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func (d *Handler) decodeExplore(body []byte) (*exploreRequest, error) {
 			return nil, err
 		}
 	}
-	q.Scope = hub.ScopePortal // an exploration covers this portal only
+	q.Scope = hub.ScopePortal // the counts of other portals are unknown
 	d.limitPublishers(q)
 	out := &exploreRequest{Query: q.finish(), card: q.card}
 	out.Limit, out.CountMatches = 1, true
@@ -139,7 +139,8 @@ func (d *Handler) serveExplore(w http.ResponseWriter, r *http.Request, actor ide
 	return nil
 }
 
-// termValues returns the values of a term in all results, and whether there may be more.
+// termValues returns the values of a term with their counts over all results. more is true if the hub
+// left out rare values.
 func (d *Handler) termValues(term, card string, page *hub.Page) (list []hub.FacetCount, more bool) {
 	if name := facetNames[term]; name != "" {
 		list = page.Facets[name]
@@ -149,7 +150,7 @@ func (d *Handler) termValues(term, card string, page *hub.Page) (list []hub.Face
 		return nil, false
 	}
 	of := []string{d.cfg.Publisher}
-	if term == "type" { // an agent has an entry of each type, and a search finds one
+	if term == "type" { // each agent has an entry of each type, but a search returns one entry per agent
 		if of = []string{cardType, serverType}; card != "" {
 			of = []string{card}
 		}
@@ -160,15 +161,16 @@ func (d *Handler) termValues(term, card string, page *hub.Page) (list []hub.Face
 	return list, false
 }
 
-// countValues cuts values to the request. The hub keeps only the most frequent free values; the
-// number of entries with others is unknown, and then Other is left out.
+// countValues restricts values to the ones that the request wants. If the hub left out values, the number
+// of entries with others is unknown, and Other is nil.
 func (f facetRequest) countValues(list []hub.FacetCount, more bool) facetJSON {
 	out := facetJSON{Buckets: []bucketJSON{}}
 	other := 0
 	for _, v := range list {
 		switch {
 		case v.Count < f.minCount:
-			// The values that the hub left out are rarer still.
+			// The request's minimum count excludes the values that the hub left out, because they are
+			// rarer.
 			more = false
 		case len(out.Buckets) < f.limit:
 			out.Buckets = append(out.Buckets, bucketJSON(v))

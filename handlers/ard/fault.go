@@ -15,14 +15,14 @@ import (
 	"agentsite/internal/fault"
 )
 
-// errorJSON is an error of the registry, Appendix B.
+// errorJSON is the body of an error, Appendix B.
 type errorJSON struct {
 	Code    string `json:"errorCode"`
 	Message string `json:"message"`
 }
 
-// codeOf returns the status and code for a kind of error. PERMISSION_DENIED (a token without the
-// scope) and UNAVAILABLE are not in the table of Appendix B, which has no codes for them.
+// codeOf returns the HTTP status and ARD code for a kind of error. PERMISSION_DENIED (a token without the
+// scope) and UNAVAILABLE are additions, because Appendix B has no code for them.
 func codeOf(k fault.Kind) (int, string) {
 	switch k {
 	case fault.Invalid, fault.Conflict:
@@ -41,7 +41,7 @@ func codeOf(k fault.Kind) (int, string) {
 	return http.StatusInternalServerError, "INTERNAL_ERROR"
 }
 
-// fieldNames maps the fields in errors of services to the names of ARD.
+// fieldNames maps field names in the services' errors to the names in ARD requests.
 var fieldNames = map[string]string{
 	"q": "query.text", "limit": "pageSize", "cursor": "pageToken", "sort": "orderBy", "live": "metadata.liveness",
 	"proof": "metadata.proof",
@@ -63,7 +63,7 @@ func errorText(f *fault.Error) string {
 	return strings.Join(out, "; ")
 }
 
-// sendError answers with an error. The log gets the details that only the operator may read.
+// sendError answers with an error in ARD's form. Details that only the operator may read go to the log.
 func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		err = fault.New(fault.Unavailable, "The request was canceled.")
@@ -90,11 +90,11 @@ func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
-	h.Set("Cache-Control", "no-store") // an unknown agent may exist tomorrow, §5.3.4
+	h.Set("Cache-Control", "no-store") // not cached, because the agent may be registered later, §5.3.4
 	sendBody(w, status, jsonType, doc)
 }
 
-// wrong returns an error in one field of the input.
+// wrong returns an Invalid error about one field of the request.
 func wrong(field, format string, args ...any) error {
 	e := fault.New(fault.Invalid, format, args...)
 	e.Safe = field + ": " + e.Safe

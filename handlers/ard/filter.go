@@ -6,7 +6,7 @@ import "strings"
 // (=, > or >=) and a value, in single or double quotes if it contains a space. The only grammar is
 // Appendix A and the examples of the OpenAPI document.
 
-// Bounds of an expression.
+// Bounds of one filter expression.
 const (
 	maxFilterBytes = 2000
 	maxClauses     = 20
@@ -14,7 +14,8 @@ const (
 
 type clause struct{ field, operator, value string }
 
-// parseFilter splits an expression into its clauses.
+// parseFilter splits an expression into its clauses, in their order. It does not know fields or values;
+// the caller checks them.
 func parseFilter(s string) ([]clause, error) {
 	if len(s) > maxFilterBytes {
 		return nil, wrong("filter", "use at most %d bytes", maxFilterBytes)

@@ -24,14 +24,15 @@ import (
 // Directory is the part of the hub that the endpoint uses.
 type Directory interface {
 	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
-	// Listed returns an agent that Search may find, by its name.
+	// Listed returns a public agent by its name, and a NotFound error for an agent that Search may not
+	// find.
 	Listed(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
-	// State changes whenever the results of Search may change.
+	// State returns a number that changes whenever results of Search may change, for caches.
 	State() uint64
 	// Own returns the number of this portal's agents that Search may find.
 	Own() int
-	// Source returns the origin of an agent, Portals the other portals with agents that Search may
-	// find.
+	// Source returns the portal that lists an agent. Portals returns the other portals that have agents
+	// which Search may find.
 	Source(a hub.Agent) hub.Source
 	Portals() []hub.Source
 }
@@ -41,9 +42,9 @@ type Directory interface {
 type Config struct {
 	Directory Directory
 	Callers   request.Authenticator
-	Name      string // of the portal, for people
-	URL       string // without a trailing slash
-	Host      string // the portal's part of handles
+	Name      string // name of the portal, shown to people
+	URL       string // public address, without a trailing slash
+	Host      string // the part of handles after the @
 	// Publisher is the publisher's domain in identifiers, see Domain.
 	Publisher string
 	// Version is the version of the software.
@@ -52,16 +53,17 @@ type Config struct {
 	PublicKey string
 	Documents Documents
 	Signer    Signer
-	// Started is the start of this process, from which on cards have their present form.
+	// Started is the start time of this process. Entries count as changed at that time, because a new
+	// version may write cards differently.
 	Started time.Time
-	// OpenAccounts is true if anyone may sign up.
+	// OpenAccounts is true if anybody may create an account; NodeInfo reports it.
 	OpenAccounts bool
-	// Usage, if set, returns the counts for NodeInfo.
+	// Usage returns the counts for NodeInfo; nil leaves the counts out.
 	Usage UsageCounter
 	Log   *slog.Logger
 }
 
-// Documents has the public cards of agents.
+// Documents returns the public cards of agents, which trust manifests refer to.
 type Documents interface {
 	// Document returns the card of an agent of the given media type; found is false if the portal does not vouch for it.
 	Document(a hub.Agent, mediaType string) (card []byte, found bool, err error)
@@ -73,7 +75,8 @@ type Signer interface {
 	SignDetached(text []byte) (string, error)
 }
 
-// UsageCounter counts the usage of the portal. It must be cheap, because the route is public.
+// UsageCounter returns usage counts. A call must be cheap, because the route is public; implementations
+// cache.
 type UsageCounter interface {
 	CountUsage(ctx context.Context) (Usage, error)
 }
@@ -85,13 +88,13 @@ type Handler struct {
 	manifests manifests
 }
 
-// New returns a Handler.
+// New returns a Handler. Its routes are declared by Routes.
 func New(cfg Config) *Handler { return &Handler{cfg: cfg} }
 
 // base is the path of the registry, above the operations of §5.3.
 const base = "/ard"
 
-// Routes declares the routes.
+// Routes declares the routes of the catalogs, the registry and NodeInfo.
 func (d *Handler) Routes(r chi.Router) {
 	r.Get("/.well-known/ard.json", d.servePublic(d.ardCatalog))
 	r.Get("/.well-known/ai-catalog.json", d.servePublic(d.aiCatalog))
@@ -107,7 +110,7 @@ func (d *Handler) Routes(r chi.Router) {
 	})
 }
 
-// servePublic adapts a handler with the same answer for all callers.
+// servePublic adapts a handler whose answer is the same for all callers, so that no credential is read.
 func (d *Handler) servePublic(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -116,7 +119,8 @@ func (d *Handler) servePublic(h func(w http.ResponseWriter, r *http.Request) err
 	}
 }
 
-// serveActor adapts a handler of the registry that needs the actor.
+// serveActor adapts a handler that needs the caller's actor, which bearer tokens prove; other callers are
+// guests.
 func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
 	return d.servePublic(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Authorization")
@@ -132,10 +136,10 @@ func (d *Handler) noRoute(http.ResponseWriter, *http.Request) error {
 	return fault.New(fault.NotFound, "This is the base of an ARD registry. It answers POST /search, POST /explore, GET /agents and GET /agents/{identifier} below %s; see %s/docs/connect.", d.cfg.URL+base, d.cfg.URL)
 }
 
-// publicActor is the actor for searches of public agents.
+// publicActor is the actor for catalogs, which hold public agents only.
 var publicActor = ident.Actor{Kind: ident.Guest}
 
-// stampLayout is the portal's format of times: RFC 3339 in UTC, milliseconds.
+// stampLayout is the portal's time format: RFC 3339 in UTC with milliseconds.
 const stampLayout = "2006-01-02T15:04:05.000Z"
 
 func formatTime(t time.Time) string {

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// orders are the orders of lists in the spelling of the specification and its OpenAPI document; the
-// first is the default.
+// orders are the sort orders of lists. The specification and its OpenAPI document spell some differently;
+// both spellings are accepted. The first is the default.
 var orders = []struct{ name, sort string }{
 	{"name", hub.SortName},
 	{"createdAt DESC", hub.SortNewest}, {"created_at DESC", hub.SortNewest},
@@ -24,7 +24,7 @@ type listJSON struct {
 	PageToken string  `json:"pageToken,omitempty"`
 }
 
-// serveList answers with entries in an order that does not depend on a text, §5.3.5.
+// serveList answers with a page of entries in a fixed order, §5.3.5; a list has no search text.
 func (d *Handler) serveList(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, card, err := d.decodeList(r)
 	if err != nil {
@@ -46,7 +46,8 @@ func (d *Handler) serveList(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// decodeList reads a query, and the type that all entries must have.
+// decodeList returns the query of a list request, and the media type that all entries must have, "" for
+// any.
 func (d *Handler) decodeList(r *http.Request) (q hub.Query, card string, err error) {
 	v := r.URL.Query()
 	for name, values := range v {
@@ -80,12 +81,12 @@ func (d *Handler) decodeList(r *http.Request) (q hub.Query, card string, err err
 		of.Limit = n
 	}
 	of.Cursor = v.Get("pageToken")
-	of.Scope = hub.ScopePortal // a list has only the agents of this portal
+	of.Scope = hub.ScopePortal // lists contain only agents of this portal
 	d.limitPublishers(of)
 	return of.finish(), of.card, nil
 }
 
-// applyFilter reads a filter expression of Appendix A into q.
+// applyFilter adds the clauses of a filter expression (Appendix A) to q. An unknown field is an error.
 func (d *Handler) applyFilter(q *query, expression string) error {
 	clauses, err := parseFilter(expression)
 	if err != nil {

@@ -43,15 +43,14 @@ type nodeinfoJSON struct {
 
 type nodeinfoMetadata struct {
 	NodeName  string `json:"nodeName"`
-	Agents    int    `json:"agents"` // public ones
-	Peers     int    `json:"peers"`  // active portals of the network
+	Agents    int    `json:"agents"` // number of public agents
+	Peers     int    `json:"peers"`  // number of active peers
 	PublicKey string `json:"publicKey"`
 	Catalog   string `json:"catalog"`
 	Manual    string `json:"manual"`
 }
 
-// Usage holds the counts of a portal for tools that count the fediverse: its accounts, its messages
-// in all conversations, and the other portals.
+// Usage holds the counts that NodeInfo publishes: accounts, messages in all conversations, and peers.
 type Usage struct {
 	Users, Posts int64
 	Peers        int

@@ -13,14 +13,14 @@ import (
 // A query is the common part of search and explore, §5.3.1: a text and constraints on terms of
 // entries. Values of one term are alternatives, terms must all hold.
 
-// Bounds of the constraints of a query.
+// Bounds of the constraints in a query.
 const (
 	maxTerms      = 20
 	maxValues     = 50
 	maxValueBytes = 200
 )
 
-// terms are the supported constraints, each with its field of hub.Query; nil for a term with the
+// terms maps the supported constraints to fields of hub.Query. The value is nil for a term that has the
 // same value in all entries of this portal.
 var terms = map[string]func(q *hub.Query) *[]string{
 	"type":               nil,
@@ -46,11 +46,11 @@ var states = map[string][]string{
 	"metadata.proof": {hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven},
 }
 
-// query is a hub.Query that is being built.
+// query is a hub.Query under construction, with the constraints that the hub does not know.
 type query struct {
 	hub.Query
 	seen map[string]bool
-	// card is the type that all entries must have, "" for any.
+	// card is the media type that all entries must have, "" for any.
 	card string
 	// publishers are the requested publishers, nil for all.
 	publishers []string
@@ -58,7 +58,8 @@ type query struct {
 	nothing bool
 }
 
-// addConstraint adds a constraint; path names it in errors.
+// addConstraint restricts q to entries in which the term has one of the values. An unknown or repeated
+// term is an error, with path as its field; an unknown value matches nothing.
 func (d *Handler) addConstraint(q *query, term, path string, values []string) error {
 	field, known := terms[term]
 	if !known {
@@ -106,13 +107,13 @@ func containsFold(list []string, s string) bool {
 // permissions and bounds are checked.
 func (q *query) finish() hub.Query {
 	if q.nothing {
-		q.Kinds = []string{""} // matches no agent
+		q.Kinds = []string{""} // no agent has the kind ""
 	}
 	return q.Query
 }
 
-// decodeQuery reads the query of a request. Members are optional, except the text if needsText is
-// set.
+// decodeQuery decodes the query of a request. All members are optional, except the text if needsText is
+// true.
 func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) {
 	q := new(query)
 	o, err := parseObject(raw, "query", "@context", "text", "filter")
@@ -145,7 +146,7 @@ func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, erro
 	if len(filter) > maxTerms {
 		return nil, wrong("query.filter", "holds %d terms; use at most %d", len(filter), maxTerms)
 	}
-	// in a fixed order, so that the same input gives the same error
+	// sorted, so that the same input always gives the same error
 	for _, key := range slices.Sorted(maps.Keys(filter)) {
 		path := "query.filter." + cutText(key, 80)
 		values, err := valuesOf(filter[key], path)
@@ -159,7 +160,7 @@ func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, erro
 	return q, nil
 }
 
-// valuesOf reads the values of a constraint; a single value needs no array.
+// valuesOf returns the values of a constraint, which is a string or an array of strings.
 func valuesOf(raw json.RawMessage, path string) ([]string, error) {
 	list := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
@@ -185,14 +186,14 @@ func valuesOf(raw json.RawMessage, path string) ([]string, error) {
 	return out, nil
 }
 
-// namespace is the IRI prefix of ARD's plain terms, §4.1.
+// namespace is the IRI prefix of ARD's terms, §4.1.
 const namespace = "https://agenticresourcediscovery.org/ns#"
 
-// bindings are the prefixes and terms that a query's @context maps to IRIs. Contexts at an address
-// are not fetched: their mappings are unknown.
+// bindings maps the prefixes and terms of a query's @context to IRIs. Contexts that are given as an
+// address are not fetched, so their terms stay unknown.
 type bindings map[string]string
 
-// maxBindings bounds a context.
+// maxBindings bounds the mappings in one @context.
 const maxBindings = 50
 
 func decodeContext(raw json.RawMessage) (bindings, error) {
@@ -207,7 +208,7 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 	bound := make(bindings)
 	for _, one := range list {
 		if len(one) > 0 && one[0] == '"' {
-			continue // an address
+			continue // an address of a context, which is not fetched
 		}
 		o, err := parseMembers(one, path)
 		if err != nil {
@@ -234,8 +235,8 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 	return bound, nil
 }
 
-// plainTerm returns the plain name of the term of a filter's key, or the key itself if it is not a
-// term of ARD. Only the part before the first dot is resolved, the rest is a path into the value.
+// plainTerm returns the plain name of an ARD term for a filter's key, or the key itself for other terms.
+// Only the part before the first dot is resolved; the rest is a path into the value.
 func (c bindings) plainTerm(key string) string {
 	if plain, ok := strings.CutPrefix(key, namespace); ok {
 		return plain
@@ -253,7 +254,8 @@ func (c bindings) plainTerm(key string) string {
 	plain, ours := strings.CutPrefix(iri, namespace)
 	switch {
 	case !ours:
-		return iri // a term of another vocabulary, which no entry of this portal has
+		// a term of another vocabulary, which no entry of this portal has; the full IRI matches nothing
+		return iri
 	case dotted:
 		return plain + "." + rest
 	}

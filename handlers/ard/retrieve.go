@@ -9,10 +9,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// retrieveEntry answers with the entry of one identifier, §5.3.4: exact, including letter case,
-// and of this portal only.
+// retrieveEntry answers with the entry of one identifier, §5.3.4. The identifier must match exactly,
+// including letter case, and belong to this portal.
 func (d *Handler) retrieveEntry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	// The router decodes its parameter for some paths and not for others.
+	// The router decodes the parameter for some paths only, so it is taken from the escaped path.
 	id, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), base+"/agents/"))
 	if err != nil || len(id) > maxIdentifier || !identifier.MatchString(id) {
 		return wrong("identifier", "must be urn:air:<publisher>:<namespace>:<name>, percent-encoded as one part of the path, as %s", d.urn(agentSpace, "guide"))
@@ -38,10 +38,10 @@ func (d *Handler) retrieveEntry(w http.ResponseWriter, r *http.Request, actor id
 			return err
 		}
 		if a.Elsewhere() {
-			return absent // the agent's own registry has the entry
+			return absent // entries of other portals are in their own registry
 		}
 		if found = d.entryOf(&a, card); found.Identifier != id {
-			return absent // the hub ignores letter case
+			return absent // the hub ignores letter case in names, but identifiers must match exactly
 		}
 	}
 	body, err := encodeJSON(found)

@@ -12,16 +12,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A search with federation auto, the default, covers agents of all portals with signed records
-// here; none covers this portal's own agents; referrals covers these and adds the registries of
-// other portals.
+// The federation mode of a search: auto, the default, searches agents of all portals whose records this
+// portal holds; none searches this portal's agents only; referrals does the same and adds the registries
+// of other portals to the answer.
 
 // searchRequest is the body of POST /search, decoded.
 type searchRequest struct {
 	hub.Query
-	card      string // as in query
+	card      string // media type that all entries must have, "" for any; as in query
 	referrals bool
-	best      float64 // score of the best hit, from the token; 0 on the first page
+	best      float64 // best score of the first page, from the page token; 0 on the first page
 }
 
 type searchJSON struct {
@@ -81,7 +81,7 @@ func (d *Handler) serveSearch(w http.ResponseWriter, r *http.Request, actor iden
 	if err != nil {
 		return err
 	}
-	s.Wide = true // unless the search is for this portal only
+	s.Wide = true // also ask other portals, unless the search is for this portal only
 	page, err := d.cfg.Directory.Search(r.Context(), actor, s.Query)
 	if err != nil {
 		return err
@@ -90,13 +90,13 @@ func (d *Handler) serveSearch(w http.ResponseWriter, r *http.Request, actor iden
 	for i := range page.Results {
 		best = max(best, page.Results[i].Score)
 	}
-	// The hub puts agents that do not answer below the others of a page. ARD ranks by relevance
-	// alone; metadata.liveness has the state.
+	// The hub ranks agents that do not answer below the others. ARD ranks by relevance alone, so the
+	// order is restored; metadata.liveness has the state.
 	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
 	out := searchJSON{Results: make([]resultJSON, len(page.Results))}
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)
-		e.Queries = nil // they are for indexing, §5.3.2
+		e.Queries = nil // representative queries serve indexing and are not part of results, §5.3.2
 		out.Results[i] = resultJSON{e, scaleScore(page.Results[i].Score, best), d.homeOf(&page.Results[i].Agent) + base}
 	}
 	if s.referrals {
@@ -125,8 +125,8 @@ func scaleScore(score, best float64) int {
 	return min(max(int(math.Round(100*score/best)), 1), 100)
 }
 
-// A page token holds the best score of the search and the hub's cursor, which is bound to the
-// query.
+// A page token contains the best score of the search and the hub's cursor, which is valid for the same
+// query only.
 
 const tokenVersion = 1
 

@@ -10,21 +10,21 @@ import (
 	"agentsite/internal/hub"
 )
 
-// trustManifest holds the verifiable facts of an entry: the portal whose domain is in the
-// identifier lists a card with that content under it (AI Catalog 1.0, Trust Manifest). It has no
-// attestations, because there are none for agents.
+// trustManifest states facts that a client can verify: the portal whose domain is in the identifier lists
+// a card with the given hash (AI Catalog 1.0, Trust Manifest). It contains no attestations, because no
+// authority issues any for agents.
 type trustManifest struct {
 	// Identity is the entry's identifier, as the AI Catalog requires; its domain is the
 	// publisher's, as ARD requires.
 	Identity string        `json:"identity"`
 	Subject  *trustSubject `json:"subject,omitempty"`
 	IssuedAt string        `json:"issuedAt,omitempty"`
-	// Signature is a detached JWS over the canonical form (RFC 8785) of the manifest without it.
-	// Its header names the key and the address of the key.
+	// Signature is a detached JWS over the canonical form (RFC 8785) of the manifest without this field.
+	// The header of the JWS names the key and the key's address.
 	Signature string `json:"signature,omitempty"`
 }
 
-// trustSubject is the document that an entry points at.
+// trustSubject is the document that an entry refers to, with its hash.
 type trustSubject struct {
 	Identifier string `json:"identifier"`
 	Type       string `json:"type"`
@@ -33,11 +33,11 @@ type trustSubject struct {
 	URL        string `json:"url"`
 }
 
-// keptManifests bounds the cached manifests. Each costs three signatures: the card's two and its
-// own.
+// keptManifests bounds the cached manifests. A cached one saves three signatures: two of the card and one
+// of the manifest.
 const keptManifests = 10_000
 
-// manifests caches manifests until their agent changes. The zero value is empty.
+// manifests caches trust manifests by agent, until the agent changes. The zero value is empty.
 type manifests struct {
 	mu   sync.Mutex // guards kept
 	kept map[string]keptManifest
@@ -49,10 +49,11 @@ type keptManifest struct {
 	manifest *trustManifest
 }
 
-// addTrust adds its manifest to the entry of an agent, if the portal has the document that the
-// entry points at.
+// addTrust adds a trust manifest to the entry of an agent, if this portal serves the card that the entry
+// refers to.
 func (d *Handler) addTrust(e *entry, a *hub.Agent) {
-	if d.cfg.Documents == nil || d.cfg.Signer == nil || a.Elsewhere() { // the agent's own portal vouches for it
+	// an agent of another portal is vouched for by that portal
+	if d.cfg.Documents == nil || d.cfg.Signer == nil || a.Elsewhere() {
 		return
 	}
 	d.manifests.mu.Lock()
@@ -60,7 +61,7 @@ func (d *Handler) addTrust(e *entry, a *hub.Agent) {
 	d.manifests.mu.Unlock()
 	if !ok || k.version != a.Version || !k.updated.Equal(a.UpdatedAt) {
 		m, err := d.makeManifest(e, a)
-		if err != nil { // the entry is valid without it
+		if err != nil { // the entry is sent without a manifest, which is optional
 			d.cfg.Log.Error("sign an entry", "identifier", e.Identifier, "error", err)
 			return
 		}
@@ -75,7 +76,7 @@ func (d *Handler) addTrust(e *entry, a *hub.Agent) {
 	e.Trust = k.manifest
 }
 
-// makeManifest makes a manifest, or returns nil if there is no document.
+// makeManifest returns a signed trust manifest for an entry, nil if the portal has no such card.
 func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
 	doc, found, err := d.cfg.Documents.Document(*a, e.Type)
 	if !found || err != nil {
@@ -83,7 +84,7 @@ func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
 	}
 	sum := sha256.Sum256(doc)
 	issued := a.UpdatedAt
-	if issued.Before(d.cfg.Started) { // another version of the portal may write another card
+	if issued.Before(d.cfg.Started) { // a new version of the software may write the card differently
 		issued = d.cfg.Started
 	}
 	m := &trustManifest{Identity: e.Identifier, IssuedAt: formatTime(issued),
@@ -93,7 +94,7 @@ func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
 	return m, err
 }
 
-// signValue returns the signature of a value without one.
+// signValue returns a detached JWS over the canonical form of v. v must not contain a signature yet.
 func (d *Handler) signValue(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

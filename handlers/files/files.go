@@ -26,15 +26,16 @@ type Files struct {
 	site *pages.Site
 }
 
-// New returns Files of the conversations of a portal; site shows their errors.
+// New returns the handlers of files in conversations. site renders errors of requests for pages.
 func New(chats *chat.Service, site *pages.Site) *Files {
 	return &Files{chat: chats, site: site}
 }
 
-// PreviewEnd is the suffix of a file's address for its preview picture.
+// PreviewEnd is appended to the address of a file to get its preview picture.
 const PreviewEnd = "/preview"
 
-// File answers with a file, for an actor who may read it or a request with a key for it.
+// File answers with the content of a file. The actor must be able to read a message with the file, or the
+// request must contain a signed key for it.
 func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
 	if key := r.URL.Query().Get(chat.FileKeyParam); key != "" {
@@ -45,14 +46,15 @@ func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return serveFile(w, r, f, content, err)
 }
 
-// FilePreview answers with the preview picture of a file.
+// FilePreview answers with the preview picture of a file, under the same conditions as File.
 func (d *Files) FilePreview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	hash := chi.URLParam(r, "hash")
 	png, err := d.chat.Files.Preview(r.Context(), actor, hash)
 	return servePreview(w, r, hash, png, err)
 }
 
-// sharedFile and sharedPreview are file and filePreview by a read link.
+// sharedFile and sharedPreview answer like File and FilePreview, but the secret of a read link in the
+// path gives access.
 func (d *Files) sharedFile(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	respond.SetUnlisted(w)
 	f, content, err := d.chat.Files.OpenShared(r.Context(), chi.URLParam(r, "secret"), chi.URLParam(r, "hash"))
@@ -99,8 +101,8 @@ func servePreview(w http.ResponseWriter, r *http.Request, hash string, png []byt
 	return nil
 }
 
-// setQuarantine sets headers so that the contents cannot act in a browser, and are not cached without a check that the
-// reader still has access.
+// setQuarantine sets headers with which a browser runs nothing in the content and asks again before each
+// reuse, because the reader may lose access.
 func setQuarantine(h http.Header, tag string) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -109,8 +111,8 @@ func setQuarantine(h http.Header, tag string) {
 	h.Set("Cache-Control", "private, no-cache")
 }
 
-// inertType returns the type under which a file is served: application/octet-stream for a type that a browser could
-// execute.
+// inertType returns the media type to serve a file with: application/octet-stream for types that a
+// browser could run or render.
 func inertType(mediaType string) string {
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {
@@ -123,7 +125,7 @@ func inertType(mediaType string) string {
 	return mediaType
 }
 
-// typeExtension returns the file name extension of a type.
+// typeExtension returns the file name extension for a media type, "" for unknown types.
 func typeExtension(mediaType string) string {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	switch kind {
@@ -157,10 +159,10 @@ func MaxSize(actor ident.Actor) int64 {
 	return chat.MaxFileBytes
 }
 
-// UploadTime is how long the upload of a form with files may take.
+// UploadTime is how long the upload of a form with files may take in total.
 const UploadTime = 15 * time.Minute
 
-// ReadError describes in words the reason that a form could not be read to its end.
+// ReadError converts an error of reading an upload form to an error that its sender understands.
 func ReadError(err error) error {
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &fault.Error{Kind: fault.Invalid,

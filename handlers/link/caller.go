@@ -15,19 +15,20 @@ import (
 	"agentsite/internal/task"
 )
 
-// caller is one open connection.
+// caller is one open connection of a connected program.
 type caller struct {
 	server *server
 	r      *http.Request
-	addr   string // set as long as it counts as unproved
+	addr   string // address of the client while the connection counts as unproved, "" afterwards
 	token  string
 	actor  ident.Actor
 }
 
-// proveToken finds the account of the token, and counts the connection as the account's.
+// proveToken authenticates the token and counts the connection for its account. It fails if the account
+// has its maximum of connections.
 func (c *caller) proveToken(token string) error {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
-		token = "" // the secret of a session is valid in cookies only
+		token = "" // refused, because session secrets are valid in cookies only
 	}
 	var actor ident.Actor
 	var err error
@@ -46,7 +47,8 @@ func (c *caller) proveToken(token string) error {
 	return nil
 }
 
-// leaveCounts removes the connection from all counts.
+// leaveCounts removes the connection from the counts per address and per account, when the connection
+// ends.
 func (c *caller) leaveCounts() {
 	c.leaveUnproved()
 	if c.actor.ID != "" {
@@ -54,7 +56,7 @@ func (c *caller) leaveCounts() {
 	}
 }
 
-// leaveUnproved removes the connection from the unproved ones.
+// leaveUnproved removes the connection from the count of unproved connections of its address.
 func (c *caller) leaveUnproved() {
 	if c.addr != "" {
 		c.server.leaveCount(c.server.strange, c.addr)
@@ -62,8 +64,8 @@ func (c *caller) leaveUnproved() {
 	}
 }
 
-// serveConnection reads hello, decides which agent the caller speaks for, and passes the connection
-// on until it ends.
+// serveConnection reads hello, finds the agent that it speaks for, and passes the connection to the agent
+// runner until the connection ends.
 func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 	late := time.AfterFunc(linkwire.HelloWait, func() { s.Close("protocol: hello did not come in time") })
 	first, err := s.Receive(ctx)
@@ -97,7 +99,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 		}
 	})
 	defer revoked()
-	// Proved again now that the guard watches, so that a right that ended in between is noticed.
+	// Proved again after the guard has started, so that a token that was revoked in between is noticed.
 	var who task.Attached
 	c.server.runApart(func() {
 		var actor ident.Actor
@@ -110,7 +112,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 		return
 	}
 	s.LiftLimit()
-	h.Token = "" // the receiver of the connection does not need it
+	h.Token = "" // removed, because the agent runner must not see the token
 	check := c.watchRight(guarded, s, who)
 	defer check()
 	if m.Params, err = json.Marshal(h); err == nil {
@@ -123,7 +125,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 	_ = c.server.cfg.Attach.Attach(guarded, who, &stream{Socket: s, first: first})
 }
 
-// proveAgain proves the token once more, and returns the present actor.
+// proveAgain authenticates the token once more and returns its actor with the present rights.
 func (c *caller) proveAgain() (ident.Actor, error) {
 	now, err := c.server.cfg.Callers.AuthenticateToken(c.r, c.token)
 	if err == nil && (now.ID != c.actor.ID || now.Credential != c.actor.Credential) {
@@ -132,8 +134,9 @@ func (c *caller) proveAgain() (ident.Actor, error) {
 	return now, err
 }
 
-// watchRight closes the connection once the caller may no longer speak for the agent. It uses a
-// timer, so that an idle connection needs no goroutine.
+// watchRight closes the connection once the actor may no longer speak for the agent. It checks by a
+// timer, so that an idle connection needs no goroutine. Call the returned function when the connection
+// ends.
 func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.Attached) (stop func()) {
 	var mu sync.Mutex // guards timer
 	var timer *time.Timer
@@ -162,7 +165,7 @@ func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.At
 	return func() { timer.Stop() }
 }
 
-// deny answers hello with an error and closes.
+// deny answers hello with an error and closes the connection.
 func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessage, err error) {
 	f := c.server.logFault(c.r, err)
 	_ = s.Send(ctx, linkwire.EncodeFailure(id,
@@ -170,12 +173,12 @@ func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessag
 			Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
-		word = "busy: " // the caller should retry later
+		word = "busy: " // prefix of the close reason that tells programs to retry later
 	}
 	s.Close(word + f.Safe)
 }
 
-// stream is the connection for the runner of agents: it starts with hello.
+// stream is the connection as the agent runner reads it: the hello that was read already comes first.
 type stream struct {
 	*linkwire.Socket
 	first []byte

@@ -12,15 +12,16 @@ import (
 	"agentsite/internal/task"
 )
 
-// Directory decides by the portal's directory which agent a connection may speak for. Its methods
-// fill Config.Claim and Config.Holds.
+// Directory implements Agents with the portal's directory: the owner of an agent may connect a program
+// for it.
 type Directory struct{ Hub *hub.Service }
 
-// maxClient bounds the stored name of a program.
+// maxClient bounds the stored name of a connected program, in bytes.
 const maxClient = 80
 
-// Claim attaches to the actor's agent of that name, or registers it. The title, description and
-// skills of hello are used only for a new agent: later the owner edits them on the agent's page.
+// Claim returns the actor's agent that hello names, and registers it if there is none. Title, description
+// and skills of hello are used for a new agent only, because the owner edits them on the agent's page
+// later.
 func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
 	if !actor.May(ident.AgentsWrite) {
 		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
@@ -32,7 +33,7 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 	if fault.Is(err, fault.NotFound) {
 		a, err = d.registerAgent(ctx, actor, h)
 		if fault.Is(err, fault.Conflict) {
-			// Another connection of the same program may have registered it.
+			// A second connection of the same program may have registered the agent meanwhile.
 			if now, gerr := d.Hub.Get(ctx, actor, h.Name); gerr == nil {
 				a, err = now, nil
 			}
@@ -73,7 +74,7 @@ func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkw
 	return d.Hub.Publish(ctx, actor, draft)
 }
 
-// checkOwner returns the reason why the actor may not speak for the agent.
+// checkOwner returns nil if the actor may speak for the agent, otherwise the reason for the refusal.
 func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 	switch {
 	case !a.OwnedBy(actor):
@@ -86,7 +87,7 @@ func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 	return nil
 }
 
-// Holds returns the reason why the actor may no longer speak for the agent.
+// Holds returns nil as long as the actor may speak for the agent, otherwise the reason for the refusal.
 func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attached) error {
 	a, err := d.Hub.Get(ctx, actor, who.Name)
 	if err != nil {

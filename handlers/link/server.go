@@ -26,14 +26,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// Callers returns the actors of bearer tokens.
+// Callers authenticates bearer tokens.
 type Callers interface {
 	AuthenticateToken(r *http.Request, token string) (ident.Actor, error)
 }
 
-// Accounts watches the rights of actors.
+// Accounts reports when an actor loses its rights.
 type Accounts interface {
-	// Guard returns a context that ends with the actor's right, and a function to stop watching.
+	// Guard returns a context that ends when the actor's right ends, and a function that ends the watch.
 	Guard(ctx context.Context, actor ident.Actor) (context.Context, func())
 }
 
@@ -53,11 +53,11 @@ type Config struct {
 	Agents   Agents
 	// Attach takes the connections.
 	Attach task.Attacher
-	// PerAccount bounds the connections of one account, 1,100. PerAddress bounds the unproved
-	// connections of one address, 64.
+	// PerAccount is the maximum number of connections of one account, by default 1,100. PerAddress is the
+	// maximum of connections from one address that have not proved a token yet, by default 64.
 	PerAccount, PerAddress int
-	// RecheckEvery is the interval at which token and right are checked again, for changes without
-	// a signal: an expiry, a transferred agent. 1 min.
+	// RecheckEvery is the interval at which token and right are checked again, by default 1 minute. It
+	// covers changes that Guard does not report: an expired token, a transferred agent.
 	RecheckEvery time.Duration
 	Log          *slog.Logger
 }
@@ -65,14 +65,14 @@ type Config struct {
 type server struct {
 	cfg Config
 
-	asking chan struct{} // free places for calls of services, see runApart
+	asking chan struct{} // one slot per running call of a service, see runApart
 
-	mu       sync.Mutex     // guards the rest
-	accounts map[string]int // open connections
-	strange  map[string]int // connections without proof, by address
+	mu       sync.Mutex     // guards the fields below
+	accounts map[string]int // number of open connections by account
+	strange  map[string]int // number of connections without a proved token by address
 	conns    map[*linkwire.Socket]struct{}
 	stopped  bool
-	once     sync.Once // registers for the server's shutdown
+	once     sync.Once // registers stopAll with the HTTP server's shutdown at the first request
 }
 
 // New returns the handler of GET /link.
@@ -97,8 +97,8 @@ func New(cfg Config) http.Handler {
 // connect at once; the others wait.
 const atOnce = 16
 
-// runApart runs f in a goroutine: a query grows the stack, which would stay with the connection for
-// as long as it lives.
+// runApart runs f in a goroutine of its own and waits for it. A database query grows the stack, and a
+// grown stack would stay with the connection's goroutine as long as the connection lives.
 func (d *server) runApart(f func()) {
 	d.asking <- struct{}{}
 	done := make(chan any)
@@ -110,11 +110,11 @@ func (d *server) runApart(f func()) {
 		f()
 	}()
 	if p := <-done; p != nil {
-		panic(p) // in the caller's goroutine, where it is recovered
+		panic(p) // the panic goes on in the caller's goroutine, where it is recovered
 	}
 }
 
-// enterCount counts one more of key in m, unless the limit is reached.
+// enterCount increments m[key] and returns true, unless the count has reached most.
 func (d *server) enterCount(m map[string]int, key string, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +147,7 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"Offer the subprotocol %s in Sec-WebSocket-Protocol. It is described at /docs/link.", linkwire.Subprotocol))
 		return
 	}
-	// The connection lives longer than this request, which must not end its queries.
+	// The connection outlives this request, so its context must not be canceled with the request's.
 	c := &caller{server: d, r: r.WithContext(context.WithoutCancel(r.Context()))}
 	if h := r.Header.Get("Authorization"); h != "" {
 		if err := c.proveToken(ident.BearerToken(h)); err != nil {
@@ -165,13 +165,13 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s, err := linkwire.Accept(w, r)
 	if err != nil {
 		c.leaveCounts()
-		return // Accept has answered
+		return // websocket.Accept has answered the request with an error
 	}
 	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok {
 		d.once.Do(func() { srv.RegisterOnShutdown(d.stopAll) })
 	}
-	// The server has finished the request. The buffers and the deep stack that it keeps for it are
-	// more than an idle agent needs.
+	// The HTTP server has finished this request. Its headers and buffers are released, because an idle
+	// agent does not need them.
 	c.r.Header, c.r.Body, c.r.Response = nil, nil, nil
 	go func() {
 		defer func() {
@@ -190,7 +190,8 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// addSocket notes a connection, so that it ends with the portal.
+// addSocket registers a connection, so that stopAll closes it. It returns false if the server is
+// stopping.
 func (d *server) addSocket(s *linkwire.Socket) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,7 +207,7 @@ func (d *server) removeSocket(s *linkwire.Socket) {
 	delete(d.conns, s)
 }
 
-// stopAll ends all connections when the server stops.
+// stopAll closes all connections when the HTTP server shuts down.
 func (d *server) stopAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +217,7 @@ func (d *server) stopAll() {
 	}
 }
 
-// offersProtocol reports whether the request offers the subprotocol.
+// offersProtocol reports whether the request offers the WebSocket subprotocol of docs/link.md.
 func offersProtocol(r *http.Request) bool {
 	for _, h := range r.Header.Values("Sec-WebSocket-Protocol") {
 		if slices.ContainsFunc(strings.Split(h, ","),
@@ -227,7 +228,7 @@ func offersProtocol(r *http.Request) bool {
 	return false
 }
 
-// logFault logs the details that only the operator may read and returns the fault to answer.
+// logFault logs the details of err that only the operator may read, and returns the error for the client.
 func (d *server) logFault(r *http.Request, err error) *fault.Error {
 	f := fault.As(err)
 	if f.Kind == fault.Internal && !errors.Is(err, context.Canceled) {
@@ -237,8 +238,8 @@ func (d *server) logFault(r *http.Request, err error) *fault.Error {
 	return f
 }
 
-// refuse answers a request that does not become a connection, in the API's form. code 0 derives it
-// from the error.
+// refuse answers a request that does not become a WebSocket with an error in the API's form. code is the
+// HTTP status; 0 derives it from err.
 func (d *server) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 	f := d.logFault(r, err)
 	if code == 0 {

@@ -13,15 +13,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// The forms in which an update is encoded once for all readers.
+// The forms of an update. Each form is encoded once for all readers that use it.
 const (
-	plainFrame = iota // of a WebSocket
-	htmlFrame         // the same with HTML
-	plainEvent        // server-sent
+	plainFrame = iota // a WebSocket frame with JSON
+	htmlFrame         // the same with the message as HTML
+	plainEvent        // a server-sent event with JSON
 	htmlEvent
 )
 
-// encodeAll returns updates in one form, as they are sent. An update that cannot be encoded is left out.
+// encodeAll returns the updates in one form, one after the other. An update that cannot be encoded is
+// logged and left out.
 func (d *Streams) encodeAll(form int, list []chat.Update) []byte {
 	var all []byte
 	for i, u := range list {
@@ -41,8 +42,8 @@ func (d *Streams) encodeAll(form int, list []chat.Update) []byte {
 	return all
 }
 
-// encodeUpdate makes one form of an update. It runs in goroutines that belong to no request, so it recovers from a panic:
-// a bad message ends nothing else.
+// encodeUpdate returns an update in one form. It recovers from a panic, because it runs in goroutines
+// that no HTTP request protects, and a faulty message must not end the process.
 func (d *Streams) encodeUpdate(form int, u chat.Update) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -64,7 +65,7 @@ func (d *Streams) encodeUpdate(form int, u chat.Update) (out []byte, err error) 
 	return buf.Bytes(), nil
 }
 
-// textFrame returns a whole WebSocket text message, as a server sends it.
+// textFrame returns a complete, unmasked WebSocket text frame with b, as servers send it.
 func textFrame(b []byte) []byte {
 	const finText = 0x81
 	out := make([]byte, 0, len(b)+10)
@@ -79,7 +80,7 @@ func textFrame(b []byte) []byte {
 	return append(out, b...)
 }
 
-// updateJSON encodes one update as an event of the API.
+// updateJSON returns the event name and the JSON of an update; html adds the rendered message.
 func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, err error) {
 	type taskJSON struct {
 		ID     string `json:"id"`
@@ -98,7 +99,7 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 			HTML string `json:"html,omitempty"`
 		}{Type: name, MessageJSON: api.NewMessageJSON(*u.Message)}
 		if html {
-			// The amended message may be deleted by now. Then there is nothing to show.
+			// Shown fails if the changed message was deleted meanwhile. Then the update has no HTML.
 			ctx, cancel := context.WithTimeout(context.Background(), liveWriteTimeout)
 			if m, err := d.chat.Shown(ctx, u); err == nil {
 				f.HTML = d.messages.MessageHTML(m)
@@ -144,14 +145,16 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 	return name, b, err
 }
 
-// frameReader handles the frames that an actor sends on the socket of a conversation.
+// frameReader handles the frames that a member sends on the socket of a conversation. A nil frameReader
+// accepts none.
 type frameReader struct {
 	streams *Streams
 	actor   ident.Actor
-	id      string // of the conversation
+	id      string // id of the conversation
 }
 
-// handleFrame handles a frame. It returns false for an unknown one, and for each one if f is nil.
+// handleFrame handles one frame. It returns false for an unknown frame, and for any frame if f is nil;
+// the socket is closed then.
 func (f *frameReader) handleFrame(ctx context.Context, b []byte) bool {
 	if f == nil {
 		return false
@@ -168,7 +171,7 @@ func (f *frameReader) handleFrame(ctx context.Context, b []byte) bool {
 	// A refusal does not end the socket, because the actor's permissions can change while it is open.
 	switch {
 	case in.Type == "typing" && in.Seq == nil:
-		_ = f.streams.chat.Typing(ctx, f.actor, f.id) // see above
+		_ = f.streams.chat.Typing(ctx, f.actor, f.id) // the error is ignored for the reason above
 	case in.Type == "read" && in.Seq != nil && *in.Seq >= 0:
 		if err := f.streams.chat.Seen(ctx, f.actor, f.id, *in.Seq); err != nil {
 			f.streams.log.Debug("read mark of a socket", "error", err)

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// liveInbox streams the news of all conversations of the actor, over a WebSocket or as server-sent events, until
-// the permission ends. The reader sends nothing.
+// liveInbox streams events of all conversations of the actor, over a WebSocket or as server-sent events,
+// until the actor's right ends. Frames from the client are refused.
 func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	sse, err := wantsEvents(r)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 	s, err := d.openSocket(w, r)
 	if err != nil {
 		end()
-		return nil // the request was answered already
+		return nil // the WebSocket library has answered the request
 	}
 	go s.serveSocket(ctx, base, func(ctx context.Context) error {
 		for {

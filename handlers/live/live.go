@@ -30,17 +30,18 @@ type Streams struct {
 	log      *slog.Logger
 }
 
-// New returns the streams of the conversations of a portal.
+// New returns the live streams of conversations. messages renders the HTML in updates.
 func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer,
 	log *slog.Logger) *Streams {
 	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, log: log}
 }
 
 const (
-	// liveWriteTimeout is how long a reader may take to receive one write before it is disconnected. The reader
-	// resumes by seq.
+	// liveWriteTimeout is how long a client may take to receive one write before it is disconnected. It
+	// can reconnect with the last seq and misses nothing.
 	liveWriteTimeout = 10 * time.Second
-	// livePing is the interval of pings. A socket that sends nothing until the next ping is disconnected.
+	// livePing is the interval of pings. A client from which nothing arrives between two pings is
+	// disconnected.
 	livePing = 30 * time.Second
 	// liveCloseTime bounds the closing handshake: a hostile reader may have
 	// announced a frame that never ends.
@@ -53,9 +54,8 @@ func (d *Streams) Routes(r chi.Router) {
 	r.Get("/live", d.sessions.API(d.liveInbox))
 }
 
-// serveLive streams a conversation from ?after=SEQ on, over a WebSocket, or as
-// server-sent events when the request accepts those. It ends when the reader's
-// right does.
+// serveLive streams a conversation from ?after=SEQ on, as server-sent events if the request accepts them,
+// otherwise over a WebSocket. The stream ends when the actor may no longer read.
 func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	after, err := request.QueryInt(r, "after", -1)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 	s, err := d.openSocket(w, r)
 	if err != nil {
 		end()
-		return nil // it was answered
+		return nil // the WebSocket library has answered the request
 	}
 	s.form = plainFrame
 	if html {
@@ -113,8 +113,8 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// serverContext ends with the server. A socket outlives its request, so that
-// an idle one does not hold the request's memory.
+// serverContext returns a context that ends with the HTTP server. A socket uses it instead of the
+// request's context, so that an idle socket does not keep the request in memory.
 func serverContext(r *http.Request) context.Context {
 	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && srv.BaseContext != nil {
 		return srv.BaseContext(nil)
@@ -122,7 +122,8 @@ func serverContext(r *http.Request) context.Context {
 	return context.Background()
 }
 
-// wantsEvents says which of the two kinds of stream a request asks for.
+// wantsEvents reports whether a request asks for server-sent events and not for a WebSocket; a request
+// for neither is an error.
 func wantsEvents(r *http.Request) (sse bool, err error) {
 	sse = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if !sse && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -132,13 +133,15 @@ func wantsEvents(r *http.Request) (sse bool, err error) {
 	return sse, nil
 }
 
-// guardRequest returns a context that ends with base and with the actor's right.
+// guardRequest authenticates the request and returns a context that ends with base or with the actor's
+// right. Call stop when the stream ends.
 func (d *Streams) guardRequest(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context,
 	stop func(), err error) {
 	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
 }
 
-// GuardedBy is guardRequest for an actor that prove returns.
+// GuardedBy is guardRequest with another way to authenticate: prove returns the current actor of the
+// credential.
 func (d *Streams) GuardedBy(base context.Context, actor ident.Actor,
 	prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
 	leave, err := d.visits.enterVisit(actor)
@@ -147,8 +150,7 @@ func (d *Streams) GuardedBy(base context.Context, actor ident.Actor,
 	}
 	ctx, end := d.accounts.Guard(base, actor)
 	stop = func() { end(); leave() }
-	// Proved again now that the guard watches: a right that ended in between
-	// is noticed.
+	// Proved again after the guard has started, so that a right that ended in between is noticed.
 	if again, err := prove(); err != nil || again.ID != actor.ID || again.Credential != actor.Credential {
 		stop()
 		return nil, nil, fault.New(fault.Unauthenticated, "Your session has ended. Sign in again.")

@@ -20,46 +20,49 @@ import (
 )
 
 const (
-	// LiveFrameLimit is the longest frame of a reader, in bytes, and liveFrameTime the time in which it must
-	// arrive. Readers send only small frames.
+	// LiveFrameLimit is the longest frame that a client may send, in bytes, and liveFrameTime the time in
+	// which a frame must arrive. Clients send only small frames.
 	LiveFrameLimit = 512
 	liveFrameTime  = 3 * time.Second
-	// liveChunk is how much of a long write must be taken in time.
+	// liveChunk is the part of a long write, in bytes, that the client must receive within
+	// liveWriteTimeout.
 	liveChunk = 64 << 10
 )
 
 var errChatter = errors.New("the reader says too much")
 
-// socket is a WebSocket that writes its own frames: the library reads, and writes control frames through this type,
-// so that frames never mix. While its reader keeps up it has no goroutine for writing: the conversation's room
-// hands it each update. When the reader falls behind, a goroutine follows until it is up to date again.
+// socket is a WebSocket to which the portal writes whole frames itself. The library reads, and writes
+// control frames through library, so that frames never interleave. While the client keeps up, no
+// goroutine writes: the conversation calls Push with each update. When the client falls behind, a
+// goroutine runs followRoom until the client is up to date.
 type socket struct {
 	door *Streams
 	log  *slog.Logger
 	raw  net.Conn
 	conn *websocket.Conn
-	try  *attempt // nil where every write may wait
+	try  *attempt // writes without blocking; nil if the connection cannot
 	form int
 	sub  *chat.Subscription
-	// reader handles the frames that the reader sends; nil if it may send none.
+	// reader handles the frames that the client sends; nil if the client may send none.
 	reader *frameReader
-	ctx    context.Context // ends with the reader's permission
-	base   context.Context // of the server: says why ctx has ended
+	ctx    context.Context // ends with the client's permission
+	base   context.Context // parent of ctx, ends with the server: shows why ctx has ended
 
-	writing sync.Mutex // held while something is written; guards rest
-	rest    []byte     // of a frame that was written in part
+	writing sync.Mutex // held during a write; guards rest
+	rest    []byte     // unsent end of a frame that was sent in part
 
-	alive atomic.Bool // something was read since the last ping
+	alive atomic.Bool // something was received since the last ping
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	asked    bool       // a ping was sent
 	shutting bool
 	over     bool
 	timer    *time.Timer
-	wg       sync.WaitGroup // of goroutines of the socket
+	wg       sync.WaitGroup // goroutines of this socket
 }
 
-// openSocket takes over the request's connection. If it returns an error, the request has been answered already.
+// openSocket makes the request's connection a WebSocket. If it returns an error, the request has been
+// answered.
 func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
 	s := &socket{door: d, log: d.log}
 	pings := bucket{rate: 1, burst: 10}
@@ -73,14 +76,15 @@ func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, e
 	return s, nil
 }
 
-// hijacked gives a socket the connection that a WebSocket takes over.
+// hijacked is a ResponseWriter whose Hijack puts a library between the connection and the WebSocket
+// library, and stores the connection in socket.
 type hijacked struct {
 	http.ResponseWriter
 	socket *socket
 }
 
-// Hijack implements http.Hijacker. The library gets small buffers: it reads
-// short frames and writes control frames only.
+// Hijack implements http.Hijacker. Its buffers are small, because the library reads short frames and
+// writes control frames only, and thousands of sockets may be idle.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -96,12 +100,12 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return l, bufio.NewReadWriter(bufio.NewReaderSize(l, 256), bufio.NewWriterSize(l, 160)), nil
 }
 
-// library is the connection as the WebSocket library uses it.
+// library is the connection that the WebSocket library reads and writes. Writes go through socket.
 type library struct {
 	net.Conn
 	socket *socket
-	early  []byte // read with the handshake
-	bytes  bucket // of received bytes, in frames of any kind
+	early  []byte // bytes that arrived with the handshake
+	bytes  bucket // limit of received bytes, in frames of any kind
 }
 
 func (l *library) Read(b []byte) (n int, err error) {
@@ -127,12 +131,13 @@ func (l *library) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// serveSocket runs the socket until either side ends it, then calls end. write sends the updates: all of them, or those
-// that wait until the room sends the others. ctx ends with the reader's permission, base, its parent, with the server.
+// serveSocket runs the socket until either side ends it, then calls end. write sends updates: all of
+// them, or those before the socket is attached to its conversation. ctx ends with the client's
+// permission; its parent base ends with the server.
 func (s *socket) serveSocket(ctx, base context.Context, write func(context.Context) error, end func()) {
 	defer end()
 	defer func() {
-		if p := recover(); p != nil { // as in a request, it ends nothing else
+		if p := recover(); p != nil { // recovered as in an HTTP handler: other connections must not end
 			s.log.Error("panic in a socket", "panic", p, "stack", string(debug.Stack()))
 			s.raw.Close()
 		}
@@ -154,14 +159,14 @@ func (s *socket) serveSocket(ctx, base context.Context, write func(context.Conte
 	s.mu.Unlock()
 	cancel()
 	if shutting {
-		s.wg.Wait() // it says why
+		s.wg.Wait() // a goroutine sends the close frame with the reason
 	}
 	s.raw.Close()
 	s.conn.CloseNow()
 	s.wg.Wait()
 }
 
-// startWriter runs write in a goroutine, unless the socket is over.
+// startWriter runs write in a goroutine, unless the socket has ended. An error of write ends the socket.
 func (s *socket) startWriter(write func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +180,8 @@ func (s *socket) startWriter(write func(context.Context) error) {
 	})
 }
 
-// readFrames takes frames until the connection ends.
+// readFrames handles the client's frames until the connection ends. A frame too large, too frequent or
+// unknown closes the socket.
 func (s *socket) readFrames() {
 	frames := bucket{rate: 5, burst: 40}
 	for {
@@ -202,8 +208,8 @@ func (s *socket) readFrames() {
 	}
 }
 
-// setDeadline sets a deadline from now on, 0 for none. One that the closing
-// handshake has set stays.
+// setDeadline sets a deadline d from now, or removes it if d is 0. During the closing handshake it does
+// nothing, so that the handshake's deadline stays.
 func (s *socket) setDeadline(set func(time.Time) error, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,10 +220,10 @@ func (s *socket) setDeadline(set func(time.Time) error, d time.Duration) {
 	if d > 0 {
 		t = time.Now().Add(d)
 	}
-	_ = set(t) // the next read or write fails too
+	_ = set(t) // an error is ignored, because the next read or write fails with it
 }
 
-// closeWith says why the socket ends, and ends it.
+// closeWith starts the closing handshake with a status code and a reason. Later calls do nothing.
 func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +244,8 @@ func (s *socket) hasEnded() bool {
 	return s.shutting || s.over
 }
 
-// writeFrames sends whole frames, waiting for the reader as long as it goes on.
+// writeFrames sends whole frames and blocks as long as the client receives a chunk within
+// liveWriteTimeout.
 func (s *socket) writeFrames(b []byte) error { return s.putFrames(b, false) }
 
 func (s *socket) putFrames(b []byte, control bool) error {
@@ -256,7 +263,7 @@ func (s *socket) putFrames(b []byte, control bool) error {
 			n := min(len(part), liveChunk)
 			s.setDeadline(s.raw.SetWriteDeadline, liveWriteTimeout)
 			if _, err := s.raw.Write(part[:n]); err != nil {
-				s.raw.Close() // it may be in the middle of a frame
+				s.raw.Close() // a frame may be incomplete, so the connection is unusable
 				return err
 			}
 			part = part[n:]
@@ -266,7 +273,8 @@ func (s *socket) putFrames(b []byte, control bool) error {
 	return nil
 }
 
-// handFrames sends frames if the connection takes them at once.
+// handFrames sends frames only as far as the connection accepts them without blocking. It returns
+// chat.Last if a part is left in rest.
 func (s *socket) handFrames(b []byte) chat.Taken {
 	if s.try == nil || !s.writing.TryLock() {
 		return chat.None
@@ -289,21 +297,22 @@ func (s *socket) handFrames(b []byte) chat.Taken {
 	return chat.Last
 }
 
-// Push implements chat.Sink.
+// Push implements chat.Sink. It never blocks.
 func (s *socket) Push(b *chat.Batch) chat.Taken {
 	return s.handFrames(b.Encoded(s.form, func(list []chat.Update) []byte { return s.door.encodeAll(s.form, list) }))
 }
 
-// Behind implements chat.Sink.
+// Behind implements chat.Sink. It starts a goroutine that sends the missed updates.
 func (s *socket) Behind() { s.startWriter(s.followRoom) }
 
-// End implements chat.Sink.
+// End implements chat.Sink. It closes the socket with the status code for err.
 func (s *socket) End(err error) { s.closeWith(closeCode(s.base, err)) }
 
-// followRoom sends the waiting updates until the reader is up to date. After that the room sends them.
+// followRoom sends the waiting updates until the client is up to date, then attaches the socket to the
+// conversation, which calls Push from then on.
 func (s *socket) followRoom(ctx context.Context) error {
 	for {
-		if err := s.writeFrames(nil); err != nil { // the rest of a frame
+		if err := s.writeFrames(nil); err != nil { // sends the unsent end of a frame
 			return err
 		}
 		list, err := s.sub.Take(ctx)
@@ -320,11 +329,11 @@ func (s *socket) followRoom(ctx context.Context) error {
 	}
 }
 
-// pingFrame is a whole ping without a payload.
+// pingFrame is a complete ping frame without a payload.
 var pingFrame = []byte{0x89, 0}
 
-// sendPing disconnects readers that no longer respond. It uses the runtime's timers, so that no socket needs a
-// goroutine for it.
+// sendPing sends a ping and disconnects a client that has not responded to the last one. A timer calls
+// it, so that no socket needs a goroutine for pings.
 func (s *socket) sendPing() {
 	gone := !s.alive.Swap(false)
 	s.mu.Lock()
@@ -340,14 +349,14 @@ func (s *socket) sendPing() {
 	s.timer.Reset(livePing)
 	s.wg.Go(func() {
 		if s.try == nil {
-			_ = s.writeFrames(pingFrame) // write ends the socket
+			_ = s.writeFrames(pingFrame) // writeFrames closes the socket on an error
 		} else {
-			s.handFrames(pingFrame) // a running writer has its own deadline
+			s.handFrames(pingFrame) // if another goroutine is writing, its own deadline finds a dead client
 		}
 	})
 }
 
-// closeCode returns the socket's status code for the end of a stream.
+// closeCode returns the WebSocket status code and reason for the error that ended a stream.
 func closeCode(base context.Context, err error) (websocket.StatusCode, string) {
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -360,7 +369,7 @@ func closeCode(base context.Context, err error) (websocket.StatusCode, string) {
 	return websocket.StatusTryAgainLater, "come back and resume"
 }
 
-// bucket is a token bucket without a lock. It is full at first.
+// bucket is a token bucket for one goroutine, without a lock. A new bucket is full.
 type bucket struct {
 	rate, burst float64
 	used        float64

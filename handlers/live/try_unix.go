@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// attempt writes as many bytes as a connection accepts without waiting.
+// attempt writes as many bytes as a connection accepts without blocking.
 type attempt struct {
 	conn syscall.RawConn
 	b    []byte
@@ -15,7 +15,7 @@ type attempt struct {
 	err  error
 }
 
-// newAttempt returns nil for connections on which every write may wait, such as those of TLS.
+// newAttempt returns nil for connections on which every write may block, such as those of TLS.
 func newAttempt(c net.Conn) *attempt {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -37,11 +37,12 @@ func (a *attempt) once(fd uintptr) bool {
 		case syscall.EAGAIN:
 			a.n, a.err = 0, nil
 		}
-		return true // true: does not wait until the connection is writable
+		return true // true: the runtime must not wait until the connection is writable
 	}
 }
 
-// try returns the number of accepted bytes. One goroutine at a time calls it.
+// try writes b without blocking and returns the number of accepted bytes. Only one goroutine may call it
+// at a time.
 func (a *attempt) try(b []byte) (int, error) {
 	a.b = b
 	err := a.conn.Write(a.once)

@@ -8,18 +8,18 @@ import (
 	"agentsite/internal/ident"
 )
 
-// maxVisits is how many streams visitors without an account may hold open from one address. It is per address,
-// because one visitor can start any number of sessions.
+// maxVisits is how many streams guests may hold open from one address. The limit is per address, because
+// a guest can start any number of sessions.
 const maxVisits = 64
 
-// visits counts the streams of visitors by their address. The zero value is
-// ready.
+// visits counts the streams of guests by address. The zero value is ready.
 type visits struct {
 	mu   sync.Mutex // guards open
 	open map[string]int
 }
 
-// enterVisit counts a stream of the actor; leave is called once, when it ends.
+// enterVisit counts a stream if the actor is a guest, and fails above maxVisits. Call leave once, when
+// the stream ends.
 func (v *visits) enterVisit(actor ident.Actor) (leave func(), err error) {
 	if actor.Kind != ident.Guest {
 		return func() {}, nil
