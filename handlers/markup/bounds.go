@@ -7,24 +7,23 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Bounds of the parsed source. Measured with goldmark 1.8.7: at 16 KiB of source nested markers take 155 ms, `[a](`
-// repeated 88 ms, `_a*` repeated 77 ms, all of them quadratic. Within these bounds no text takes longer than a few
-// ms.
+// Bounds of the Markdown source, above which a text is not parsed. The parser takes quadratic time for
+// some inputs: with goldmark 1.8.7, 16 KiB of nested list markers take 155 ms, repeated `[a](` 88 ms and
+// repeated `_a*` 77 ms. Within the bounds every text takes a few ms at most.
 const (
 	maxSource  = 16 << 10
-	maxMarkers = 8 // of quotes and lists at the beginning of one line
-	// A block is the text between two empty lines.
-	maxBrackets   = 1000 // [ in one block
-	maxTargets    = 400  // ]( in one block
-	maxDelimiters = 1500 // * _ ~ that may begin or end emphasis, in one block
-	// maxCells bounds columns × lines of tables: short rows are filled up.
+	maxMarkers = 8 // quote and list markers at the beginning of one line
+	// The next three count within one block: the text between two empty lines.
+	maxBrackets   = 1000 // occurrences of [
+	maxTargets    = 400  // occurrences of ](
+	maxDelimiters = 1500 // characters * _ ~ that may begin or end emphasis
+	// maxCells bounds columns × lines of a table, because the parser fills up short rows.
 	maxCells = 20_000
-	// maxDepth is how deep elements may be nested. Browsers and parsers of
-	// HTML give up at 512.
+	// maxDepth bounds the nesting of HTML elements. Browsers and HTML parsers give up at 512.
 	maxDepth = 64
 )
 
-// isBounded reports whether parsing source costs little.
+// isBounded reports whether source is within the bounds, so that parsing is fast.
 func isBounded(source string) bool {
 	if len(source) > maxSource {
 		return false
@@ -52,11 +51,11 @@ func isBounded(source string) bool {
 	return columns*lines <= maxCells
 }
 
-// countMarkers counts the quotes and list items that begin on a line.
+// countMarkers returns the number of quote and list markers at the beginning of a line.
 func countMarkers(line string) int {
 	s := strings.TrimSpace(line)
 	if strings.Trim(s, "- \t") == "" || strings.Trim(s, "* \t") == "" {
-		return 0 // a line drawn across the page
+		return 0 // a thematic break such as "* * *", which nests nothing
 	}
 	n := 0
 	for {
@@ -78,8 +77,8 @@ func countMarkers(line string) int {
 
 func endsMarker(s string) bool { return s == "" || s[0] == ' ' || s[0] == '\t' }
 
-// countRuns counts characters that may begin or end emphasis. An underscore inside
-// a word, as code is full of, does neither.
+// countRuns returns the number of characters that may begin or end emphasis. An underscore between two
+// letters, which is frequent in code, cannot.
 func countRuns(line string) int {
 	n := 0
 	for i := range len(line) {
@@ -99,7 +98,7 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
-// nestingDepth is how deep the nodes of a text are nested.
+// nestingDepth returns the depth of the deepest node below doc.
 func nestingDepth(doc ast.Node) int {
 	deepest, now := 0, 0
 	for n := doc.FirstChild(); n != nil; {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Cache keeps rendered HTML by key, within a number of bytes. The least recently used entry is removed first. It is
-// safe for concurrent use.
+// Cache keeps rendered HTML by key within a number of bytes; the least recently used entry is removed
+// first. It is safe for concurrent use.
 type Cache[K comparable] struct {
 	max int
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	size  int
-	order *list.List // of *cached[K], most recently used first
+	order *list.List // elements are *cached[K], the most recently used in front
 	byKey map[K]*list.Element
 }
 
@@ -21,15 +21,15 @@ type cached[K comparable] struct {
 	html string
 }
 
-// entryBytes is the approximate size of an entry without its HTML.
+// entryBytes is the approximate memory of an entry without its HTML.
 const entryBytes = 200
 
-// NewCache returns a cache that holds about maxBytes.
+// NewCache returns an empty cache for about maxBytes of HTML and keys.
 func NewCache[K comparable](maxBytes int) *Cache[K] {
 	return &Cache[K]{max: maxBytes, order: list.New(), byKey: make(map[K]*list.Element)}
 }
 
-// Get returns the HTML of key.
+// Get returns the HTML of a key and makes the entry the most recently used one; false without an entry.
 func (c *Cache[K]) Get(key K) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,8 +41,7 @@ func (c *Cache[K]) Get(key K) (string, bool) {
 	return e.Value.(*cached[K]).html, true
 }
 
-// Put keeps html under key, unless it alone would take a large part of the
-// room.
+// Put stores html under key. It stores nothing if html alone would take a large part of the cache.
 func (c *Cache[K]) Put(key K, html string) {
 	if len(html)+entryBytes > c.max/8 {
 		return

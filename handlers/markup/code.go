@@ -10,17 +10,19 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Bounds of code colouring: the length of a block and the number of its spans. A larger block is shown without
-// colours. Time needs no bound of its own, because it grows only with the block.
+// Bounds of one highlighted block: its bytes and its spans. A larger block is shown without colours. Time
+// needs no bound, because it is linear in the length of the block.
 const (
 	maxColourBlock = 32 << 10
 	maxColourSpans = 3000
 )
 
-// languageName is how a fence may name one.
+// languageName matches a language's name after the opening fence of a code block; other names are
+// ignored.
 var languageName = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,40}$`)
 
-// colourCode gives the blocks of code below doc their spans.
+// colourCode highlights the code blocks below doc: it stores the spans of each as an attribute that
+// writeFenced reads.
 func colourCode(doc ast.Node, source []byte) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		b, ok := n.(*ast.FencedCodeBlock)
@@ -47,7 +49,8 @@ func linesLen(lines *text.Segments) (n int) {
 	return n
 }
 
-// writeFenced writes a block of code with its language and, if it got them, spans.
+// writeFenced renders a fenced code block with the name of its language, and with spans if colourCode
+// stored some.
 func writeFenced(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil

@@ -2,12 +2,12 @@ package markup
 
 import "strings"
 
-// scanDiff marks the added and removed lines of a diff.
+// scanDiff marks header, added and removed lines of a diff.
 func (s *scanner) scanDiff() {
 	for heading := false; s.at < len(s.code); {
 		end := s.lineEnd(s.at)
 		class := ""
-		// A line that is taken away may begin with two strokes of its own.
+		// A removed line may itself begin with "-- ", so "--- " is a header only before a "+++ " line.
 		header := s.hasPrefix("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading &&
 			s.hasPrefix("+++ ")
 		heading = header && s.hasPrefix("-")
@@ -28,7 +28,7 @@ func (s *scanner) scanDiff() {
 	}
 }
 
-// scanTeX marks commands, comments and the names of environments.
+// scanTeX marks commands, comments, formula delimiters and the names of environments in TeX.
 func (s *scanner) scanTeX() {
 	for s.at < len(s.code) {
 		switch s.code[s.at] {
@@ -60,7 +60,7 @@ func (s *scanner) scanTeX() {
 	}
 }
 
-// scanElements marks HTML and XML.
+// scanElements marks tags, attributes, entities and comments in HTML and XML.
 func (s *scanner) scanElements() {
 	for s.at < len(s.code) && !s.paint.full {
 		n := strings.IndexAny(s.code[s.at:], "<&")
@@ -88,8 +88,7 @@ func (s *scanner) scanElements() {
 	}
 }
 
-// maxEntity is how long a name of a character may be: HTML's longest has 31
-// letters.
+// maxEntity is the longest name of a character entity in bytes; the longest of HTML has 31.
 const maxEntity = 32
 
 func (s *scanner) takeEntity() {
@@ -102,8 +101,8 @@ func (s *scanner) takeEntity() {
 	s.mark(s.at+n+2, hlNumber)
 }
 
-// takeElement takes a tag with its attributes, and the code of a script or style
-// after it.
+// takeElement marks a tag with its attributes, and highlights the content of script and style elements in
+// their own language.
 func (s *scanner) takeElement() {
 	from := s.at + 1
 	closes := s.code[from] == '/'
@@ -161,7 +160,8 @@ func (s *scanner) takeElement() {
 	}
 }
 
-// takeInner takes the content of an element that holds code, up to its end tag.
+// takeInner highlights the content of the element with the given name, up to its end tag, in another
+// language.
 func (s *scanner) takeInner(lang, name string) {
 	end := s.at
 	for ; end < len(s.code); end++ {
@@ -184,7 +184,7 @@ func (s *scanner) takeInner(lang, name string) {
 // scanSheet marks CSS and similar languages.
 func (s *scanner) scanSheet() {
 	const selector, property, value = 0, 1, 2
-	state, known := selector, -1 // state is valid up to the index known
+	state, known := selector, -1 // state holds up to the index known, the end of the current statement
 	for s.at < len(s.code) && !s.paint.full {
 		c, i := s.code[s.at], s.at
 		if c <= ' ' {
@@ -217,7 +217,7 @@ func (s *scanner) scanSheet() {
 			end := s.skipKind(i+1, wordPart)
 			class := hlName
 			if c == '@' && s.byteAt(end) != ':' && state != value {
-				class, state = hlKeyword, value // the rest of the statement is no selector
+				class, state = hlKeyword, value // the rest of an @ statement has no selector
 			} else if state == property {
 				state = value
 			}
@@ -247,8 +247,8 @@ func (s *scanner) scanSheet() {
 	}
 }
 
-// statementEnd returns the index of the first of { } ; from i on that ends a statement. The ones in #{a} or url(a;b)
-// do not.
+// statementEnd returns the index of the first {, } or ; from i on that ends a CSS statement. Those inside
+// #{…} or within parentheses, as in url(a;b), do not.
 func (s *scanner) statementEnd(i int) int {
 	within, round := 0, 0
 	for ; i < len(s.code); i++ {
@@ -279,9 +279,11 @@ func (s *scanner) statementEnd(i int) int {
 	return i
 }
 
-// scanYAML marks YAML.
+// scanYAML marks keys, scalars, anchors, tags and comments in YAML.
 func (s *scanner) scanYAML() {
-	flow, column, block := 0, 0, -1 // block is the column that lines of a long text stand behind
+	// block is the column of the key of a block scalar, whose lines are indented further; -1 outside of
+	// one
+	flow, column, block := 0, 0, -1
 	for s.at < len(s.code) && !s.paint.full {
 		s.line = s.at
 		begin, end := s.skipBlanks(s.at), s.lineEnd(s.at)
@@ -356,14 +358,16 @@ func (s *scanner) scanYAML() {
 	}
 }
 
-// longText reports whether rest may follow the mark of a YAML block text: indicators, blanks and a comment.
+// longText reports whether rest can follow the | or > of a YAML block scalar: indicators, blanks and a
+// comment.
 func longText(rest string) bool {
 	rest = strings.TrimLeft(rest, "+-123456789")
 	bare := strings.TrimLeft(rest, " \t\r")
 	return bare == "" || bare[0] == '#' && len(bare) < len(rest)
 }
 
-// scalarEnd is where a plain value of YAML ends, and its class.
+// scalarEnd returns the end of the plain scalar at s.at, and its class; end is the end of the line. flow
+// is true inside [ ] or { }, where a comma ends the scalar.
 func (s *scanner) scalarEnd(end int, flow bool) (to int, class string) {
 	from := s.at
 	to = from
@@ -387,7 +391,7 @@ func (s *scanner) scalarEnd(end int, flow bool) (to int, class string) {
 	return to, class
 }
 
-// isNumeric reports whether a plain value is a number or a date.
+// isNumeric reports whether a plain YAML scalar is a number or a date.
 func isNumeric(w string) bool {
 	d := strings.TrimLeft(w, "+-.")
 	if len(w)-len(d) > 2 || d == "" || !isDigit(d[0]) {

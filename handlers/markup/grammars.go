@@ -1,6 +1,6 @@
 package markup
 
-// Texts as many languages write them.
+// String literals that many languages have.
 var (
 	double       = quote{open: `"`, esc: '\\'}
 	single       = quote{open: `'`, esc: '\\'}
@@ -24,8 +24,8 @@ const (
 		while with yield satisfies keyof NaN Infinity`
 )
 
-// grammars are the languages with colours. Other code is shown without. Each has a coloured text in
-// testdata/colours.
+// grammars are the highlighted languages. Code in other languages has no colours. A test needs a sample
+// of each language in testdata/colours.
 var grammars = []grammar{
 	{names: "go golang", lines: "//", blocks: "/* */", quotes: []quote{double, {open: "`", lines: true}, single},
 		keywords: `break case chan const continue default defer else fallthrough for func go goto if import interface

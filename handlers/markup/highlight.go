@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of pieces of code. They are few, so that the style sheet can give each a distinct colour on any background.
-// Each is a class.
+// Classes of spans, which the style sheet gives colours. They are few, so that each can have a distinct
+// colour on a light and on a dark background.
 const (
 	hlKeyword = "hl-keyword"
 	hlString  = "hl-string"
@@ -15,15 +15,15 @@ const (
 	hlName    = "hl-name"
 )
 
-// span is a piece of code of one kind; "" has no colour.
+// span is a piece of code with one class; a span with class "" has no colour.
 type span struct{ class, text string }
 
-// highlight cuts code into spans. The texts of the spans together are the code, byte by byte, for any input. It
+// highlight splits code into spans. The concatenated texts of the spans equal the code for any input. It
 // returns nil if there would be more than most spans.
 //
-// The time is proportional to the length of the code. Scanners only move forward. A scanner that looks ahead
-// consumes the bytes it looked at, looks at a few bytes, looks at blanks that no other scanner looks at, or stores
-// how far it looked, so that it never looks at the same bytes again.
+// The time is linear in the length of the code, because scanners only move forward and never read a byte
+// again: a scanner that looks ahead consumes the bytes, reads a bounded number, reads blanks that no
+// other scanner reads, or stores how far it has looked.
 func (l *language) highlight(code string, most int) []span {
 	return l.paintCode(&painter{code: code, most: most})
 }
@@ -37,7 +37,7 @@ func (l *language) paintCode(p *painter) []span {
 	return p.list
 }
 
-// scanRange marks code[from:to] of the painter's code.
+// scanRange highlights code[from:to] of the painter with the scanner of this language.
 func (l *language) scanRange(p *painter, from, to int) {
 	s := scanner{language: l, paint: p, code: p.code[:to], at: from, line: from, fresh: true, begins: true,
 		looked: make([]look, len(l.quotes))}
@@ -57,26 +57,27 @@ func (l *language) scanRange(p *painter, from, to int) {
 	}
 }
 
-// painter cuts code into spans from its beginning to its end. Unmarked code has no colour.
+// painter collects the spans of a code block from its beginning to its end. Code that no scanner marks
+// gets no class.
 type painter struct {
 	code string
-	at   int // how much is cut
+	at   int // index up to which the code is in list
 	list []span
 	most int
-	full bool // there are more than most
-	// steps counts the bytes that scanners looked at, each as often as it was.
-	// A test bounds it.
+	full bool // the code has more than most spans
+	// steps counts reads of bytes by scanners, for the test that bounds them. A byte that is read twice
+	// counts twice.
 	steps int
 }
 
-// mark gives code[from:to] a class.
+// mark gives code[from:to] a class, and the unmarked code before it none.
 func (p *painter) mark(from, to int, class string) {
 	p.cut(from, "")
 	p.cut(to, class)
 }
 
-// cut gives the code up to to a class. Blanks get the class of the code before them: this looks the same and makes
-// fewer spans.
+// cut appends code[p.at:to] to the spans with a class. Blanks are added to the span before them, which
+// looks the same and saves a span.
 func (p *painter) cut(to int, class string) {
 	to = min(to, len(p.code))
 	if to <= p.at || p.full {
@@ -94,33 +95,34 @@ func (p *painter) cut(to int, class string) {
 	p.at = to
 }
 
-// scanner goes through code of one language. Its own scan is that of programs;
-// other families have theirs, and use parts of it.
+// scanner highlights code of one language. takeX methods consume the token at s.at, and return false
+// without a change if there is no such token. scanProgram serves most languages; other families have
+// their own scan method.
 type scanner struct {
 	*language
 	paint *painter
-	code  string // the painter's, up to where this scanner shall go
+	code  string // the painter's code up to the end of the scanned range
 	at    int
-	line  int // where the line begins
+	line  int // index of the beginning of the current line
 
-	fresh    bool // nothing but blanks stands before on the line
-	begins   bool // nothing but blanks stands before in the statement
-	operand  bool // the token before is a value, so that "/" divides
-	declares bool // a word stands before that is followed by a new name
+	fresh    bool // only blanks precede on the line
+	begins   bool // only blanks precede in the statement
+	operand  bool // the token before is a value, so that / is a division and not a regular expression
+	declares bool // the word before is a keyword that a new name follows
 
 	frames []frame
-	looked []look // ahead, by quote
-	// noRegexp is how far no pattern between slashes ends.
+	looked []look // results of isClosed, by index of the quote
+	// noRegexp is the index before which no regular expression ends, so that none is looked for again.
 	noRegexp int
 }
 
-// mark gives the code up to to a class, and moves there.
+// mark gives code[s.at:to] a class and moves to to.
 func (s *scanner) mark(to int, class string) {
 	s.paint.mark(s.at, to, class)
 	s.at = to
 }
 
-// peek is the byte n further, or 0.
+// peek returns the byte n after the current one, 0 outside of the code.
 func (s *scanner) peek(n int) byte { return s.byteAt(s.at + n) }
 
 func (s *scanner) byteAt(i int) byte {
@@ -131,10 +133,10 @@ func (s *scanner) byteAt(i int) byte {
 	return s.code[i]
 }
 
-// hasPrefix reports whether the code continues with what.
+// hasPrefix reports whether the code at s.at begins with what.
 func (s *scanner) hasPrefix(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
 
-// lineEnd is where the line ends that i stands on.
+// lineEnd returns the index of the end of the line that contains i.
 func (s *scanner) lineEnd(i int) int {
 	if i >= len(s.code) {
 		return len(s.code)
@@ -147,7 +149,8 @@ func (s *scanner) lineEnd(i int) int {
 	return end
 }
 
-// indexAfter returns the index behind the next occurrence of what from i on, or the end of the code.
+// indexAfter returns the index after the next occurrence of what from i on, or the end of the code
+// without one.
 func (s *scanner) indexAfter(i int, what string) int {
 	if i >= len(s.code) {
 		return len(s.code)
@@ -160,7 +163,7 @@ func (s *scanner) indexAfter(i int, what string) int {
 	return end
 }
 
-// skipKind is the first place from i on that does not hold a byte of the kind.
+// skipKind returns the index of the first byte from i on that is not of the kind.
 func (s *scanner) skipKind(i int, kind byteKind) int {
 	for i < len(s.code) && s.bytes[s.code[i]]&kind != 0 {
 		s.paint.steps++
@@ -181,7 +184,7 @@ func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func hexDigit(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= utf8.RuneSelf }
 
-// scanProgram is the scanner of programs, and of whatever is written like them.
+// scanProgram highlights programs and similar text: tokens of words, numbers, strings and comments.
 func (s *scanner) scanProgram() {
 	if s.with&inPages != 0 {
 		if t := strings.TrimLeft(s.code[s.at:], " \t\n"); strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "<?") {
@@ -204,7 +207,7 @@ func (s *scanner) scanProgram() {
 func (s *scanner) takeNewline() {
 	s.at++
 	s.line, s.fresh, s.begins, s.declares = s.at, true, true, false
-	// Code within a text of one line ends with the line.
+	// Interpolated code in a single-line string ends with the line, even if its bracket is open.
 	for n := len(s.frames); n > 0 && !s.frames[n-1].quote.lines; n-- {
 		s.frames = s.frames[:n-1]
 	}
@@ -251,13 +254,14 @@ func (s *scanner) takeToken(c byte) {
 		}
 		s.mark(to, hlKeyword)
 	default:
-		// Only these marks may stand between a declaring keyword and the declared name.
+		// Only * and & may stand between a declaring keyword and the new name.
 		s.declares = declared && (c == '*' || c == '&')
 		s.takePunctuation(c)
 	}
 }
 
-// takePunctuation takes a byte that is nothing else.
+// takePunctuation consumes a byte that begins no other token. The closing bracket of interpolated code
+// returns to the string around it.
 func (s *scanner) takePunctuation(c byte) {
 	s.at++
 	s.operand = c == ')' || c == ']' || c == '}'
@@ -278,7 +282,7 @@ func (s *scanner) takePunctuation(c byte) {
 	}
 }
 
-// takeWord takes a word, together with a text that the word is the prefix of.
+// takeWord consumes a word. If the word is the prefix of a string literal, it consumes the string too.
 func (s *scanner) takeWord() {
 	from := s.at
 	to := s.skipKind(from+1, wordPart)
@@ -321,13 +325,14 @@ func (s *scanner) takeWord() {
 	s.mark(to, class)
 }
 
-// isGlued reports whether the token at i is part of a longer word, a path or a qualified name. Two points separate.
+// isGlued reports whether the token at i continues a longer word, a path or a qualified name. Two points
+// do not continue one, because they are a range.
 func (s *scanner) isGlued(i int) bool {
 	c := s.byteAt(i - 1)
 	return s.bytes[c]&glue != 0 && (c != '.' || s.byteAt(i-2) != '.')
 }
 
-// classOf is the class of a word by itself.
+// classOf returns the class of a word from the grammar's word lists, "" for other words.
 func (s *scanner) classOf(w string) string {
 	if len(w) > maxWord {
 		return ""
@@ -338,14 +343,14 @@ func (s *scanner) classOf(w string) string {
 	return s.words[w]
 }
 
-// leads reports whether a word, or a text, follows after a space, as after a
-// keyword that may be a name too.
+// leads reports whether a space and then a word or a string follows at i. Only then a word that may also
+// be a name (softs) is a keyword.
 func (s *scanner) leads(i int) bool {
 	c := s.byteAt(i + 1)
 	return s.byteAt(i) == ' ' && (isLetter(c) || isDigit(c) || strings.IndexByte("\"'`{[*", c) >= 0 && c != 0)
 }
 
-// isKey reports whether the token that ends at i is the name of a value.
+// isKey reports whether the token that ends at i is a key: one of the grammar's keys marks follows.
 func (s *scanner) isKey(i int) bool {
 	if len(s.keyMarks) == 0 || s.with&keysFirst != 0 && !s.fresh || s.with&recipes != 0 && s.byteAt(s.line) == '\t' {
 		return false
@@ -362,7 +367,7 @@ func (s *scanner) isKey(i int) bool {
 	return false
 }
 
-// takeNumber takes a number with its unit, and 1.5e-3 as a whole.
+// takeNumber consumes a number with its unit, and an exponent such as 1.5e-3.
 func (s *scanner) takeNumber() {
 	s.declares, s.begins = false, false
 	from, i := s.at, s.at
@@ -376,7 +381,7 @@ func (s *scanner) takeNumber() {
 		case (c == '-' || c == '+') && isDigit(s.byteAt(i+1)) && (!hex && last == 'e' || hex && last == 'p'):
 		case strings.IndexByte(s.digits, c) >= 0 && hexDigit(s.byteAt(i+1)):
 		default:
-			// A name that begins with digits, as files may have.
+			// A word that begins with digits, such as a file name, is no number.
 			if to := s.skipKind(i, wordPart); to > i {
 				s.at, s.operand = to, true
 				return
@@ -391,13 +396,13 @@ func (s *scanner) takeNumber() {
 func (s *scanner) end(from, to int) {
 	s.operand = true
 	if s.byteAt(from-1) != '.' && s.isGlued(from) {
-		s.at = to // of a path or an option
+		s.at = to // a number in a path or an option has no colour
 		return
 	}
 	s.mark(to, hlNumber)
 }
 
-// takeAttribute takes #[derive(Debug)].
+// takeAttribute consumes a Rust attribute such as #[derive(Debug)].
 func (s *scanner) takeAttribute() bool {
 	if s.with&attributes == 0 || !s.hasPrefix("#[") && !s.hasPrefix("#![") {
 		return false
@@ -418,7 +423,7 @@ func (s *scanner) takeAttribute() bool {
 	return true
 }
 
-// takeComment takes a comment.
+// takeComment consumes a block comment, or a comment up to the end of the line.
 func (s *scanner) takeComment() bool {
 	for _, b := range s.blocks {
 		if !s.hasPrefix(b[0]) || b[0][0] == '=' && s.at != s.line {
@@ -460,7 +465,7 @@ func (s *scanner) takeComment() bool {
 	return false
 }
 
-// takeVariable takes $name, ${name}, @name and other names with a mark before them.
+// takeVariable consumes a variable or decorator that begins with a sigil: $name, ${name}, @name.
 func (s *scanner) takeVariable() bool {
 	c, before := s.code[s.at], s.byteAt(s.at-1)
 	if s.bytes[before]&plainPart != 0 || (c == '%' || c == '&') && s.operand && !s.fresh {
@@ -498,7 +503,7 @@ func (s *scanner) takeVariable() bool {
 	return true
 }
 
-// takeSymbol takes :name.
+// takeSymbol consumes a symbol such as :name.
 func (s *scanner) takeSymbol() bool {
 	before := s.byteAt(s.at - 1)
 	if !isLetter(s.peek(1)) || before == ':' || s.bytes[before]&wordPart != 0 {
@@ -509,8 +514,8 @@ func (s *scanner) takeSymbol() bool {
 	return true
 }
 
-// hashLine takes #include <stdio.h>, and of other lines of the preprocessor
-// their word.
+// hashLine consumes the directive of a preprocessor line such as #define, and for #include also the file
+// in angle brackets.
 func (s *scanner) hashLine() bool {
 	from := s.skipBlanks(s.at + 1)
 	to := s.skipKind(from, plainPart)
@@ -533,7 +538,7 @@ func (s *scanner) hashLine() bool {
 	return true
 }
 
-// tagName takes the name of an element that stands in a program.
+// tagName consumes the name of an element inside a program, as in JSX.
 func (s *scanner) tagName() bool {
 	i := s.at + 1
 	if s.byteAt(i) == '/' {
@@ -554,7 +559,7 @@ func (s *scanner) tagName() bool {
 	return true
 }
 
-// scanPage takes the HTML around a program up to where the program goes on.
+// scanPage highlights the HTML around a PHP program up to the next <?.
 func (s *scanner) scanPage() {
 	end := len(s.code)
 	if n := strings.Index(s.code[s.at:], "<?"); n >= 0 {

@@ -6,49 +6,49 @@ import (
 	"unicode/utf8"
 )
 
-// grammar describes a language as far as its colours need it. Lists are separated by blanks.
+// grammar describes a language for the highlighter. Fields that are lists in a string are separated by
+// blanks.
 type grammar struct {
-	names  string // that people write after a fence; the first is its own
+	names  string // names after a fence; the first is the language's own
 	family family
 	with   features
-	// lines are the marks of comments that end with their line, blocks the
-	// pairs of marks around others.
+	// lines are the marks that begin a comment up to the end of the line, blocks the pairs of marks
+	// around a comment.
 	lines, blocks string
 	quotes        []quote
-	// prefixes are words that may stand directly before a quote. Those of
-	// formats allow code within the text, and without any all texts do; those of
-	// raws make escapes mean nothing.
+	// prefixes are words that may precede a string literal directly. A prefix in formats allows
+	// interpolated code in the string; if formats is empty, every string allows it. A prefix in raws
+	// disables escapes.
 	prefixes, formats, raws string
-	// Words begin with letters and starts, and go on with letters, digits and
-	// parts. A word after one of glue, or a point, is no keyword.
+	// A word begins with a letter or a byte of starts and continues with letters, digits and bytes of
+	// parts. A word after a point or a byte of glue is no keyword.
 	starts, parts, glue string
-	// digits may stand between the digits of a number.
+	// digits are the bytes that may separate digits of a number, such as _.
 	digits string
-	// keywords have their colour wherever they stand, softs only where another
-	// word or a text follows after a space. Those that are known have the colour
-	// of names.
+	// keywords are highlighted everywhere, softs only before a space and a word or string. known words
+	// are highlighted as names.
 	keywords, softs, known string
-	// keys are the marks that follow the name of a value.
+	// keys are the marks that follow a key, such as : or =.
 	keys string
-	// sigils are the marks that begin a variable or a decorator, brackets may stand around its name, special are
-	// the bytes that may be its name.
+	// sigils are the bytes that begin a variable or a decorator, brackets those that may enclose its
+	// name, and special those that may be its whole name.
 	sigils, brackets, special string
 }
 
-// quote is how a text is written.
+// quote describes one form of string literal.
 type quote struct {
-	open, close string   // the same, when close is empty
-	esc         byte     // makes the next byte part of the text; 0 is none
-	doubled     bool     // a close written twice is part of the text
-	lines       bool     // it may go over lines
-	apart       bool     // it does not stand after a word or closing bracket
-	char        bool     // a single character, and otherwise no text
-	vars        bool     // it may hold $name
-	into        string   // marks of code within it
-	marks       []string // into, parted
+	open, close string   // an empty close means the same as open
+	esc         byte     // escapes the next byte; 0 means no escapes
+	doubled     bool     // two closing marks stand for one in the text
+	lines       bool     // the string may extend over several lines
+	apart       bool     // does not begin after a word or a closing bracket
+	char        bool     // a literal of a single character
+	vars        bool     // may contain $name
+	into        string   // marks that begin interpolated code, such as ${
+	marks       []string // the list in into
 }
 
-// family is which scanner a language has.
+// family selects the scan method of a language.
 type family byte
 
 const (
@@ -60,33 +60,33 @@ const (
 	texLike
 )
 
-// features are properties that only some languages have.
+// features are peculiarities of single languages, as a set of bits.
 type features uint32
 
 const (
-	nested        features = 1 << iota // comments within comments
-	commentsFirst                      // comments begin lines
-	commentsApart                      // comments begin words
-	folded                             // keywords in capitals or small
+	nested        features = 1 << iota // comments may contain comments
+	commentsFirst                      // comments begin only at the beginning of a line
+	commentsApart                      // comments begin only after a blank
+	folded                             // keywords ignore case
 	tight                              // no blanks between a key and its mark
-	keysFirst                          // keys begin lines
-	recipes                            // lines after a tab have no keys
-	sections                           // [name]
+	keysFirst                          // keys begin a line
+	recipes                            // lines that begin with a tab have no keys, as in makefiles
+	sections                           // [name] at the beginning of a line
 	leading                            // the first word of a statement is a keyword
-	symbols                            // :name
-	hashLines                          // #include
-	attributes                         // #[name]
-	slashes                            // patterns between slashes
-	tags                               // elements
-	scripts                            // elements that hold code
-	percents                           // %w[a b]
-	perlOps                            // s/a/b/
-	bangs                              // name!(
-	capitals                           // words that begin with a capital are names
-	lifetimes                          // 'name
-	delimited                          // R"x(…)x"
-	lispLike                           // (name
-	inPages                            // <?php within HTML
+	symbols                            // symbols such as :name
+	hashLines                          // preprocessor lines such as #include
+	attributes                         // attributes such as #[name]
+	slashes                            // regular expressions between slashes
+	tags                               // elements inside a program, as in JSX
+	scripts                            // script and style elements contain other languages
+	percents                           // literals such as %w[a b]
+	perlOps                            // operators such as s/a/b/
+	bangs                              // macro calls such as name!(
+	capitals                           // words that begin with a capital are highlighted as names
+	lifetimes                          // lifetimes such as 'name
+	delimited                          // raw strings such as R"x(…)x"
+	lispLike                           // the word after an opening parenthesis is highlighted
+	inPages                            // programs between <?php and ?> in HTML
 )
 
 // byteKind is the set of roles of a byte in a language.
@@ -95,16 +95,16 @@ type byteKind uint8
 const (
 	wordStart byteKind = 1 << iota
 	wordPart
-	plainPart // of a word in any language
-	opens     // a comment or a text
+	plainPart // part of a word in every language
+	opens     // may begin a comment or a string
 	sigil
 	glue
 )
 
-// maxWord is longer than any word that a language knows.
+// maxWord is longer than every word in the grammars, so that longer words need no lookup.
 const maxWord = 24
 
-// language is a grammar made ready for a scanner.
+// language is a grammar with parsed lists and lookup tables. It is read-only, so all goroutines share it.
 type language struct {
 	family            family
 	with              features
@@ -114,14 +114,14 @@ type language struct {
 	quotes            []quote
 	prefixes          map[string]bool
 	formats, raws     map[string]bool
-	words             map[string]string // the class of each
+	words             map[string]string // class by word
 	softs             map[string]bool
 	keyMarks          []string
 	digits            string
 	brackets, special string
 }
 
-// declaring are keywords that are followed by a new name.
+// declaring are the keywords of all languages that a new name follows.
 var declaring = setOf("class struct enum interface trait type def fn func fun function module namespace protocol extension record union macro defmodule defp defn defmacro defun contract object sub mod message service query mutation fragment @interface @implementation @protocol @class")
 
 func setOf(list string) map[string]bool {
@@ -136,7 +136,7 @@ func setOf(list string) map[string]bool {
 	return out
 }
 
-// languages are the known ones by all their names.
+// languages maps every name of every language to its tables, which are built at the first use.
 var languages = sync.OnceValue(func() map[string]*language {
 	out := make(map[string]*language, 3*len(grammars))
 	for i := range grammars {
@@ -148,7 +148,7 @@ var languages = sync.OnceValue(func() map[string]*language {
 	return out
 })
 
-// newLanguage makes a grammar ready.
+// newLanguage builds the lookup tables of a grammar.
 func (g *grammar) newLanguage() *language {
 	l := &language{family: g.family, with: g.with, digits: g.digits, brackets: g.brackets, special: g.special,
 		lines: strings.Fields(g.lines), keyMarks: strings.Fields(g.keys),

@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// cacheBytes bounds the memory of rendered texts.
+	// cacheBytes bounds the HTML of messages that Renderer caches.
 	cacheBytes = 8 << 20
-	// maxOutput is the most HTML one text may become.
+	// maxOutput bounds the HTML of one text in bytes. A text that exceeds it is shown as plain text.
 	maxOutput = 256 << 10
 )
 
@@ -42,11 +42,12 @@ type Renderer struct {
 	manual  goldmark.Markdown
 	policy  *bluemonday.Policy
 	texts   *Cache[[sha256.Size]byte]
-	// Fragments caches HTML that a handler renders once and serves many times.
+	// Fragments caches HTML that handlers render once and serve many times. The key must contain
+	// everything that the HTML depends on.
 	Fragments *Cache[string]
 }
 
-// New returns a renderer with an empty cache.
+// New returns a renderer with empty caches.
 func New() *Renderer {
 	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(),
 		texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
@@ -97,7 +98,8 @@ func newManual() goldmark.Markdown {
 	)
 }
 
-// Message renders a text of a person or an agent.
+// Message renders an untrusted text of a person or an agent. It never fails: a text that cannot be
+// rendered safely is shown as plain text.
 func (r *Renderer) Message(source string) templates.SafeHTML {
 	key := sha256.Sum256([]byte(source))
 	if h, ok := r.texts.Get(key); ok {
@@ -110,8 +112,8 @@ func (r *Renderer) Message(source string) templates.SafeHTML {
 
 func (r *Renderer) renderMarkdown(source string) (out string) {
 	source = Clean(source)
-	// The parser is not ours and the text is hostile: a bug in it must cost
-	// the looks of one message, not the page.
+	// The parser is third-party code and the text is hostile, so a panic must cost the formatting of one
+	// message and not the page.
 	defer func() {
 		if recover() != nil {
 			out = plainHTML(source)
@@ -137,8 +139,8 @@ func (r *Renderer) renderMarkdown(source string) (out string) {
 	return string(safe)
 }
 
-// Doc renders a page of the manual: trusted, with an id at every heading as
-// docs.HeadingAnchor makes it, and without the page's own title.
+// Doc renders a trusted page of the manual without its title. Every heading gets the id of
+// docs.HeadingAnchor, so that links from other pages work.
 func (r *Renderer) Doc(source string) templates.SafeHTML {
 	key := sha256.Sum256([]byte("manual\x00" + source))
 	if h, ok := r.texts.Get(key); ok {
@@ -152,8 +154,7 @@ func (r *Renderer) Doc(source string) templates.SafeHTML {
 	return templates.SafeHTML(buf.String())
 }
 
-// Headings lists the places of a page of the manual: its headings of level 2
-// and 3.
+// Headings returns the headings of level 2 and 3 of a page of the manual, for its table of contents.
 func (r *Renderer) Headings(source string) []templates.Heading {
 	src := []byte(source)
 	var out []templates.Heading
@@ -167,13 +168,13 @@ func (r *Renderer) Headings(source string) []templates.Heading {
 	return out
 }
 
-// Bounds of a line about something: a longer first paragraph is cut.
+// Bounds of the line that Line returns: a longer first paragraph is cut.
 const (
 	maxLineSource = 2 << 10
 	maxLineRunes  = 200
 )
 
-// Line returns the first sentence of a text as plain words on one line.
+// Line returns the first sentence of a Markdown text as plain text on one line, for lists and previews.
 func (r *Renderer) Line(source string) string {
 	source = Clean(source)
 	if len(source) > maxLineSource {
@@ -202,7 +203,7 @@ func (r *Renderer) Line(source string) string {
 	return line
 }
 
-// Link renders a link to an untrusted address. An address that is not allowed becomes plain text.
+// Link renders a link to an untrusted address. An address that safeURL refuses becomes plain text.
 func (r *Renderer) Link(address, label string) templates.SafeHTML {
 	label = Clean(label)
 	if label == "" {
@@ -219,7 +220,7 @@ func (r *Renderer) Link(address, label string) templates.SafeHTML {
 
 var errTooLong = errors.New("the rendered text is too long")
 
-// limited is a buffer that refuses to grow beyond max.
+// limited is a buffer whose writes fail once it would exceed max bytes.
 type limited struct {
 	buf bytes.Buffer
 	max int

@@ -9,25 +9,26 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Formulas are shown as they were written, with their delimiters: their
-// stars, underscores and backslashes are no markup. They stand within a line,
-// $…$, $$…$$, \(…\) and \[…\], or, with the longer two, as blocks of lines.
+// Formulas are shown as source text with their delimiters, because their stars, underscores and
+// backslashes are no Markdown. Inside a line they have the form $…$, $$…$$, \(…\) or \[…\]; $$…$$ and
+// \[…\] may also fill a block of lines.
 
-// mathClass marks an element that contains a formula.
+// mathClass is the class of elements that contain a formula.
 const mathClass = "math"
 
-// mathSpan parses formulas within a paragraph.
+// mathSpan parses formulas inside a paragraph.
 type mathSpan struct{}
 
-// unclosed holds, while one block is parsed, the closing delimiters that it
-// has no more of: looking for them again and again would be quadratic.
+// unclosed is the context key of the closing delimiters that the current block has no more of. Without
+// it, looking for a missing delimiter again and again would take quadratic time.
 var unclosed = parser.NewContextKey()
 
 func (mathSpan) Trigger() []byte { return []byte{'$', '\\'} }
 
 func (mathSpan) CloseBlock(_ ast.Node, _ text.Reader, pc parser.Context) { pc.Set(unclosed, nil) }
 
-// mathDelimiters are the ends of a formula that may begin with line.
+// mathDelimiters returns the delimiters of a formula that begins at the beginning of line, "" if none
+// does.
 func mathDelimiters(line []byte) (opening, closing string) {
 	switch {
 	case bytes.HasPrefix(line, []byte("$$")):
@@ -47,7 +48,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	opening, closing := mathDelimiters(line)
-	// An amount of US$5 is no formula.
+	// An amount such as US$5 begins no formula.
 	if before := block.PrecendingCharacter(); opening == "" || closing == "$" &&
 		(before == '$' || before < 0x80 && wordByte(byte(before))) {
 		return nil
@@ -80,8 +81,9 @@ func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	return nil
 }
 
-// closingIndex returns the index behind the closing delimiter of a formula in a line, or -1 if there is none. A lone
-// dollar closes where it could not open: after a byte that is no space and not before a digit or letter.
+// closingIndex returns the index after the closing delimiter of a formula in line, -1 without one. A
+// single $ closes only after a byte that is no space and before no digit or letter, so that amounts do
+// not close formulas.
 func closingIndex(line []byte, from int, closing string) int {
 	for i := from; i < len(line); i++ {
 		switch {
@@ -90,13 +92,13 @@ func closingIndex(line []byte, from int, closing string) int {
 				(i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
 			return i + len(closing)
 		case line[i] == '\\':
-			i++ // the next is escaped
+			i++ // skips the escaped byte
 		}
 	}
 	return -1
 }
 
-// kindMath is a block that is a formula.
+// kindMath is the node kind of a block that is a formula.
 var kindMath = ast.NewNodeKind("Math")
 
 type mathBlock struct {
@@ -111,10 +113,10 @@ func (b *mathBlock) Dump(source []byte, level int) {
 	ast.DumpHelper(b, source, level, nil, nil)
 }
 
-// mathLines parses formulas that take lines of their own.
+// mathLines parses formulas that fill a block of lines.
 type mathLines struct{}
 
-// maxMathAhead is how far the end of such a formula is looked for.
+// maxMathAhead bounds how far, in bytes, the end of a block formula is looked for.
 const maxMathAhead = 4 << 10
 
 func (mathLines) Trigger() []byte             { return []byte{'$', '\\'} }
@@ -138,7 +140,7 @@ func (mathLines) Open(_ ast.Node, reader text.Reader, pc parser.Context) (ast.No
 		}
 		b.closed = true
 	} else {
-		// It must end before the next empty line, at the end of a line.
+		// The formula must end before the next empty line and at the end of a line.
 		ahead := reader.Source()[segment.Stop:]
 		ahead = ahead[:min(len(ahead), maxMathAhead)]
 		if i := bytes.Index(ahead, []byte("\n\n")); i >= 0 {
@@ -171,7 +173,7 @@ func (mathLines) Continue(node ast.Node, reader text.Reader, _ parser.Context) p
 
 func (mathLines) Close(ast.Node, text.Reader, parser.Context) {}
 
-// mathBox writes a formula of lines.
+// mathBox renders a block formula as escaped text.
 func mathBox(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		w.WriteString(`<pre class="` + mathClass + `"><code>`)

@@ -15,19 +15,20 @@ import (
 	"agentsite/docs"
 )
 
-// linkRel is set on every link of an untrusted text.
+// linkRel is the rel attribute of every link in an untrusted text: the target gets no referrer or opener,
+// and search engines do not count the link.
 const linkRel = "noopener noreferrer nofollow ugc"
 
-// maxURL is the longest address a link may have.
+// maxURL is the longest address of a link in bytes; longer ones are shown as text.
 const maxURL = 2000
 
-// ownPages are the pages of ours that a message may link to by path, as the
-// guide does. Visiting a page changes nothing.
+// ownPages are the first segments of the portal's paths that a message may link to, as the guide does. A
+// GET on these pages changes nothing.
 var ownPages = []string{"about", "account", "admin", "agents", "chat", "docs", "login", "signup"}
 
-// safeURL returns the address as a link may have it: parsed and written anew,
-// http, https, mailto or the path of a page of ours, and without a user name,
-// which could pass for a host.
+// safeURL returns an address in the form that a link may have, parsed and encoded again; false if it is
+// not allowed. Allowed are http, https, mailto and paths below ownPages. A user name in the address is
+// refused, because it could pass for a host.
 func safeURL(address string) (string, bool) {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxURL || u.User != nil {
@@ -54,9 +55,9 @@ func safeURL(address string) (string, bool) {
 	return u.String(), true
 }
 
-// nodes writes the nodes that must differ from goldmark's own HTML: links carry rel; images become links, so that a
-// page never loads anything from elsewhere; boxes of task lists are characters, not inputs; code has spans for
-// colours.
+// nodes renders the nodes that must differ from goldmark's HTML: links carry rel; images become links, so
+// that a page loads nothing from other sites; checkboxes of task lists are characters and no inputs; code
+// has highlighting.
 type nodes struct{}
 
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
@@ -78,7 +79,7 @@ func openLink(w util.BufWriter, address string) bool {
 	return ok
 }
 
-// escapeDestination is a link's address with Markdown's escapes resolved.
+// escapeDestination resolves the Markdown escapes in a link's destination and encodes it as a URL.
 func escapeDestination(b []byte) string { return string(util.URLEscape(b, true)) }
 
 func writeLink(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -140,7 +141,7 @@ func writeBox(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// plainText is the words below a node, without markup.
+// plainText returns the text below a node without markup.
 func plainText(node ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -172,14 +173,14 @@ func plainText(node ast.Node, source []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Levels of headings in a message: below those of the page around it.
+// Levels of headings in a message, which are below the levels that the page uses.
 const (
 	topLevel    = 3
 	bottomLevel = 6
 )
 
-// levels moves the headings of a message below the page's own and lets none
-// skip a level.
+// levels shifts the headings of a message below those of the page, and closes gaps between levels for
+// screen readers.
 type levels struct{}
 
 func (levels) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
@@ -194,8 +195,8 @@ func (levels) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
 	})
 }
 
-// anchors gives the headings of the manual their ids and takes the page's
-// title out.
+// anchors gives the headings of a manual page their ids, and removes the page's title, which the template
+// shows.
 type anchors struct{}
 
 func (anchors) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {

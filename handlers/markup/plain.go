@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Clean removes control characters, and the marks that override or nest the direction of text, by which a text can
-// show something other than its content.
+// Clean removes control characters, and the Unicode marks that change the direction of text, because with
+// them a text can look different from its content.
 func Clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {
@@ -24,7 +24,7 @@ func Clean(s string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\n", "<br>")
 
-// plainHTML shows a clean text as it is: paragraphs and line breaks, no markup.
+// plainHTML returns a cleaned text as escaped HTML with paragraphs and line breaks, and no other markup.
 func plainHTML(source string) string {
 	var b strings.Builder
 	b.Grow(len(source) + len(source)/8)

@@ -7,8 +7,8 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// newPolicy is the allow-list of untrusted HTML. Nothing in it loads, acts, looks like a form or can be addressed
-// by an id.
+// newPolicy returns the allow-list for HTML of untrusted texts. The allowed elements load nothing, run
+// nothing, do not look like forms, and have no ids that page scripts could confuse with their own.
 func newPolicy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",
@@ -24,7 +24,7 @@ func newPolicy() *bluemonday.Policy {
 		"|") + `)([/?#]|$))`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + linkRel + `$`)).OnElements("a")
 	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(true) // of ours: the pattern above lets no others through
+	p.AllowRelativeURLs(true) // only paths of this portal, because the pattern above excludes others
 	p.AllowURLSchemes("http", "https", "mailto")
 	return p
 }

@@ -5,21 +5,22 @@ import (
 	"unicode/utf8"
 )
 
-// frame is code within a text, as in "${a}".
+// frame is interpolated code in a string, such as "${a}", whose end is still to come.
 type frame struct {
 	quote       *quote
 	raw         bool
 	open, close byte
-	depth       int // brackets that are open within
+	depth       int // number of open brackets inside the code
 }
 
-// look is the result of looking ahead for the end of a text.
+// look is a cached result of isClosed: whether the string is closed, valid for every beginning before to.
 type look struct {
-	to int // no scanner needs to look before it again
+	to int // index before which no scanner needs to look again
 	ok bool
 }
 
-// takeQuoted takes a text whose opening mark is at open, after the prefix that begins at from.
+// takeQuoted consumes a string literal whose opening mark is at open. prefix is the word before the mark,
+// which begins at from; "" if there is none.
 func (s *scanner) takeQuoted(from, open int, prefix string) bool {
 	for i := range s.quotes {
 		q := &s.quotes[i]
@@ -48,8 +49,8 @@ func (s *scanner) takeQuoted(from, open int, prefix string) bool {
 	return false
 }
 
-// isClosed reports whether a text that begins at from has an end: a lonely mark
-// is no text, but an apostrophe or part of something unknown.
+// isClosed reports whether a string that begins at from has an end. A lone mark begins no string, because
+// it is an apostrophe or unknown syntax.
 func (s *scanner) isClosed(quote, from int, raw bool) bool {
 	l, q := &s.looked[quote], &s.quotes[quote]
 	if from < l.to {
@@ -72,7 +73,8 @@ func (s *scanner) isClosed(quote, from int, raw bool) bool {
 	return false
 }
 
-// takeText takes a text, whose content continues at i, up to its end or up to code within it.
+// takeText consumes the rest of a string from i on, up to its end or up to interpolated code. raw
+// disables escapes, within allows interpolation.
 func (s *scanner) takeText(i int, q *quote, raw, within bool) {
 	s.operand = true
 	for i < len(s.code) {
@@ -115,7 +117,7 @@ func (s *scanner) takeText(i int, q *quote, raw, within bool) {
 	s.mark(len(s.code), hlString)
 }
 
-// nameEnd is where $name or ${name} ends that begins at i, or 0.
+// nameEnd returns the end of the variable $name or ${name} that begins at i, 0 if none does.
 func (s *scanner) nameEnd(i int) int {
 	switch next := s.byteAt(i + 1); {
 	case isLetter(next):
@@ -130,10 +132,10 @@ func (s *scanner) nameEnd(i int) int {
 	return 0
 }
 
-// isBracket reports whether c may stand before the name of a variable.
+// isBracket reports whether c may enclose a variable's name after its sigil.
 func (s *scanner) isBracket(c byte) bool { return c != 0 && strings.IndexByte(s.brackets, c) >= 0 }
 
-// enterCode goes into code within a text, if it begins at i.
+// enterCode begins interpolated code if one of the string's marks is at i, and returns false otherwise.
 func (s *scanner) enterCode(i int, q *quote, raw bool) bool {
 	for _, in := range q.marks {
 		if !strings.HasPrefix(s.code[i:], in) || in == "{" && (s.byteAt(i+1) == '{' || s.byteAt(i-1) == '{') {
@@ -141,7 +143,7 @@ func (s *scanner) enterCode(i int, q *quote, raw bool) bool {
 		}
 		n, open := len(in), in[len(in)-1]
 		if open == '$' {
-			n, open = 1, in[0] // {$ of PHP, where the variable is code already
+			n, open = 1, in[0] // in {$name} of PHP the $ belongs to the code
 		}
 		s.mark(i, hlString)
 		s.at = i + n
@@ -152,7 +154,7 @@ func (s *scanner) enterCode(i int, q *quote, raw bool) bool {
 	return false
 }
 
-// closingBracket returns the bracket that closes open. Other bytes close themselves.
+// closingBracket returns the bracket that closes open. Other bytes, such as /, close themselves.
 func closingBracket(open byte) byte {
 	switch open {
 	case '(':
@@ -167,8 +169,7 @@ func closingBracket(open byte) byte {
 	return open
 }
 
-// takeChar takes 'a' or '\u{61}'. If it is none, and names a lifetime as in Rust,
-// it takes that.
+// takeChar consumes a character literal such as 'a' or '\u{61}', or a Rust lifetime.
 func (s *scanner) takeChar(open int) bool {
 	end := 0
 	if s.byteAt(open+1) == '\\' {
@@ -193,11 +194,10 @@ func (s *scanner) takeChar(open int) bool {
 	return true
 }
 
-// maxDelimiter is how long a word around a raw text of C++ may be: by the
-// standard, 16.
+// maxDelimiter is the longest delimiter of a C++ raw string; the standard allows 16.
 const maxDelimiter = 16
 
-// rawText takes R"x(…)x".
+// rawText consumes a C++ raw string such as R"x(…)x".
 func (s *scanner) rawText(from, open int) bool {
 	n := strings.IndexByte(s.code[open+1:min(open+2+maxDelimiter, len(s.code))], '(')
 	if n < 0 {
@@ -208,7 +208,7 @@ func (s *scanner) rawText(from, open int) bool {
 	return true
 }
 
-// takeRegexp takes /a[/]b/i.
+// takeRegexp consumes a regular expression such as /a[/]b/i. It never extends over several lines.
 func (s *scanner) takeRegexp() bool {
 	if s.at < s.noRegexp || s.peek(1) == ' ' {
 		return false
@@ -233,9 +233,9 @@ func (s *scanner) takeRegexp() bool {
 	}
 }
 
-// bracketEnd returns the end of a text whose opening mark is at i, and which may contain brackets of the same kind. It
-// returns -1 if the line ends before, for marks that are no brackets. A text without an end reaches to the end of
-// the code.
+// bracketEnd returns the index after a literal whose opening mark is at i; brackets of the same kind
+// nest. Without a closing bracket it is the end of the code. A mark that is no bracket must close on its
+// line; otherwise the result is -1.
 func (s *scanner) bracketEnd(i int) int {
 	open := s.code[i]
 	end, depth := closingBracket(open), 1
@@ -258,7 +258,7 @@ func (s *scanner) bracketEnd(i int) int {
 	return len(s.code)
 }
 
-// takePercent takes %w[a b] and ~r/a/.
+// takePercent consumes a literal such as %w[a b] of Ruby or ~r/a/ of Elixir.
 func (s *scanner) takePercent(c byte) bool {
 	kind, i := s.peek(1), s.at+2
 	if s.operand || !isLetter(kind) || kind >= utf8.RuneSelf || c == '%' && strings.IndexByte("wWiIqQr", kind) < 0 {
@@ -276,7 +276,7 @@ func (s *scanner) takePercent(c byte) bool {
 	return true
 }
 
-// perlOp takes s/a/b/g and the like; to is where their word ends.
+// perlOp consumes a Perl operator such as s/a/b/g. w is the operator's word and to its end.
 func (s *scanner) perlOp(w string, to int) bool {
 	parts := 1
 	switch w {
