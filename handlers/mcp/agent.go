@@ -16,10 +16,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxToolName is the longest name that all clients and models accept.
+// maxToolName is the longest tool name, in bytes, that all clients and models accept.
 const maxToolName = 64
 
-// agentOffer returns the server of an agent.
+// agentOffer returns the content of an agent's MCP server: a tool for each skill, or the agent's own
+// tools if it is an MCP server itself.
 func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 	own := tasks{d: d, agent: a.ID}
 	o := endpoint.Offer{
@@ -45,8 +46,8 @@ func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 	return o
 }
 
-// toolsOf returns the tools of an agent that is an MCP server, as far as their schemas are known
-// and usable.
+// toolsOf returns the tools of an agent that is an MCP server itself. Tools without a usable input schema
+// are left out.
 func toolsOf(a hub.Agent) []hub.Tool {
 	var conf hub.MCPConfig
 	if a.Kind != hub.MCP || json.Unmarshal(a.Config, &conf) != nil {
@@ -67,8 +68,8 @@ func toolsOf(a hub.Agent) []hub.Tool {
 	return out
 }
 
-// toolName makes a name that every client accepts and no other tool of the agent has. The name
-// stays the same as long as the skills and their order do.
+// toolName returns a name for a skill that every client accepts and that is not in taken, and adds it
+// there. The name stays the same as long as the skills and their order do.
 func toolName(s string, taken map[string]bool) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -80,7 +81,7 @@ func toolName(s string, taken map[string]bool) string {
 		}
 	}
 	name := strings.Trim(b.String(), "_")
-	name = cmp.Or(name[:min(len(name), maxToolName-4)], "skill") // with room for a number
+	name = cmp.Or(name[:min(len(name), maxToolName-4)], "skill") // leaves space for a number
 	base := name
 	for n := 2; taken[name]; n++ {
 		name = base + "_" + strconv.Itoa(n)
@@ -89,7 +90,7 @@ func toolName(s string, taken map[string]bool) string {
 	return name
 }
 
-// skillTool returns a tool for a skill, which takes a text.
+// skillTool returns a tool that asks the agent; its arguments are a text and, optionally, a conversation.
 func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool {
 	text := map[string]any{"type": "string", "minLength": 1,
 		"description": "What to ask or tell the agent, with everything it needs to know"}
@@ -100,7 +101,7 @@ func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool
 		"additionalProperties": false, "properties": map[string]any{
 			"text": text, "context_id": map[string]any{"type": "string",
 				"description": "The context_id of an answer before, to go on in the same conversation or to answer what the agent asked back"}}})
-	if err != nil { // texts can always be encoded
+	if err != nil { // maps of strings always encode
 		panic(err)
 	}
 	no := false
@@ -118,7 +119,8 @@ func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool
 		}}
 }
 
-// remoteTool returns a tool of an agent that is an MCP server, with its own schema.
+// remoteTool returns a tool that calls the same tool of an agent that is an MCP server, with that
+// server's input schema.
 func (d *Handler) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
 	return endpoint.Tool{Name: name, Title: a2a.Line(t.Title, 100), Description: a2a.Text(t.Description, 4000),
 		Input: t.InputSchema, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{ReadOnly: t.ReadOnly},

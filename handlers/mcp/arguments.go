@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// arguments reads the arguments of a tool of this portal and collects the errors, in words for a
-// model.
+// arguments decodes the arguments of a tool of this portal. Its read methods return a zero value for a
+// wrong argument and collect the error; checkAll returns them all, in words that a model understands.
 type arguments struct {
 	in    strictjson.Object
 	read  []string
@@ -33,7 +33,7 @@ func (a *arguments) getRaw(name string) json.RawMessage {
 	return raw
 }
 
-// readText returns a text of at most max bytes.
+// readText returns a string of at most max bytes, "" if the argument is missing.
 func (a *arguments) readText(name string, max int) string {
 	raw := a.getRaw(name)
 	if raw == nil {
@@ -49,7 +49,7 @@ func (a *arguments) readText(name string, max int) string {
 	return s
 }
 
-// requireText is readText for an argument that must be there.
+// requireText is readText for a required argument: a missing or empty one is an error.
 func (a *arguments) requireText(name string, max int) string {
 	s := a.readText(name, max)
 	if s == "" && a.wrong[name] == "" {
@@ -58,7 +58,7 @@ func (a *arguments) requireText(name string, max int) string {
 	return s
 }
 
-// readList returns a list of at most max texts.
+// readList returns a list of at most max strings.
 func (a *arguments) readList(name string, max int) []string {
 	raw := a.getRaw(name)
 	if raw == nil {
@@ -71,7 +71,7 @@ func (a *arguments) readList(name string, max int) []string {
 	return out
 }
 
-// readFlag returns a boolean, and whether it is there.
+// readFlag returns a boolean. given is false if the argument is missing.
 func (a *arguments) readFlag(name string) (set, given bool) {
 	switch string(a.getRaw(name)) {
 	case "true":
@@ -85,7 +85,7 @@ func (a *arguments) readFlag(name string) (set, given bool) {
 	return false, false
 }
 
-// readNumber returns an integer between bounds, def if it is missing.
+// readNumber returns an integer from least to most, or def if the argument is missing.
 func (a *arguments) readNumber(name string, def, least, most int) int {
 	raw := a.getRaw(name)
 	if raw == nil {
@@ -99,7 +99,7 @@ func (a *arguments) readNumber(name string, def, least, most int) int {
 	return n
 }
 
-// readObject returns a JSON object as it was sent.
+// readObject returns a JSON object unchanged, nil if the argument is missing.
 func (a *arguments) readObject(name string) json.RawMessage {
 	raw := a.getRaw(name)
 	if raw != nil && raw[0] != '{' {
@@ -108,7 +108,8 @@ func (a *arguments) readObject(name string) json.RawMessage {
 	return raw
 }
 
-// checkAll returns the error result for a model, nil if all arguments are valid.
+// checkAll returns nil if all arguments are valid, otherwise a result with the collected errors.
+// Arguments that were never read are unknown and count as errors.
 func (a *arguments) checkAll() *endpoint.Result {
 	for _, m := range a.in {
 		if !slices.Contains(a.read, m.Name) {

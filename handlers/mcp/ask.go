@@ -21,25 +21,26 @@ import (
 const (
 	// maxWait bounds a call that waits for its task; after it the answer is the present task.
 	maxWait = 10 * time.Minute
-	// taskAfter is the time after which a client that takes tasks gets the task instead of the
-	// answer.
+	// taskAfter is how long a client with the tasks extension waits for the answer before it gets the
+	// task instead.
 	taskAfter = 500 * time.Millisecond
-	// stopTimeout bounds the stop of a task after its caller is gone.
+	// stopTimeout bounds the cancellation of a task after its caller has disconnected.
 	stopTimeout = 10 * time.Second
-	// progressEvery is the interval of progress notices for a growing text.
+	// progressEvery is the least interval between progress notifications about growing text.
 	progressEvery = 250 * time.Millisecond
-	// maxProgress bounds the text of a progress notice, in characters.
+	// maxProgress bounds the text of a progress notification in runes.
 	maxProgress = 200
 )
 
-// question is a question to an agent.
+// question is what a tool call asks an agent.
 type question struct {
 	agent   string // handle of the agent
 	context string // conversation to continue, "" for a new one
 	parts   []task.Part
 }
 
-// readableError converts an error on which a model can act to a result.
+// readableError returns a result that describes an error on which a model can act (Invalid, NotFound,
+// Conflict), and any other error unchanged.
 func readableError(err error) (endpoint.Result, error) {
 	switch f := fault.As(err); f.Kind {
 	case fault.Invalid, fault.NotFound, fault.Conflict:
@@ -48,8 +49,8 @@ func readableError(err error) (endpoint.Result, error) {
 	return endpoint.Result{}, err
 }
 
-// runQuestion asks one agent one question, or gives a task the input that it waits for, and waits
-// for the result.
+// runQuestion asks an agent and waits for the result, or resumes the call if the client sent the input
+// that it waited for.
 func (d *Handler) runQuestion(ctx context.Context, c *endpoint.Call, q question) (endpoint.Result, error) {
 	if c.State != "" {
 		return d.resumeCall(ctx, c)
@@ -74,7 +75,7 @@ func (d *Handler) runQuestion(ctx context.Context, c *endpoint.Call, q question)
 	return d.followCall(ctx, c, asker.Actor, asked.Task)
 }
 
-// sendQuestion asks the agent, and remembers the task for visitors.
+// sendQuestion asks the agent, and records that a guest owns the new task and conversation.
 func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker request.Caller,
 	a chat.Ask) (asked chat.Asked, err error) {
 	a.Face = endpointName
@@ -92,9 +93,9 @@ func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker requ
 	return asked, err
 }
 
-// followCall waits until the task of this call ends or waits for input. If the caller is gone, it
-// stops the task, provided that the end of the connection cancels a call in this version of the
-// protocol.
+// followCall waits until the task ends or waits for input, or until a client with the tasks extension
+// gets the task. If the client disconnects, the task is canceled, provided that this version of the
+// protocol defines it so.
 func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Result,
 	error) {
 	end, t, err := d.watchTask(ctx, c, actor, t, c.Client.Tasks, c.Progress)
@@ -148,14 +149,14 @@ func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.A
 	}
 }
 
-// growing is the progress of a running task.
+// growing is the progress of a task since the last notification.
 type growing struct {
 	status   string
 	text     []byte
 	reported time.Time
 }
 
-// progressOf returns a line about the progress after an event, "" if there is nothing to report yet.
+// progressOf returns the line to report after an event, "" if nothing new is due.
 func (g *growing) progressOf(e respond.Event) string {
 	switch {
 	case e.Task != nil:
@@ -176,7 +177,7 @@ func (g *growing) progressOf(e respond.Event) string {
 	return ""
 }
 
-// lastLine returns the end of a text as one line.
+// lastLine returns the end of a text on one line, at most maxProgress runes.
 func lastLine(text []byte) string {
 	if len(text) > 4*maxProgress {
 		text = text[len(text)-4*maxProgress:]
@@ -197,8 +198,8 @@ func (d *Handler) stopTask(ctx context.Context, actor ident.Actor, id string) {
 	}
 }
 
-// resultOf returns the result of a call whose task has ended, waits for input or, without an end,
-// still runs.
+// resultOf returns the result of a call: the answer, the question that the task waits for, or, if end is
+// nil, the state of the running task.
 func (d *Handler) resultOf(ctx context.Context, c *endpoint.Call, t task.Task, end *respond.End) endpoint.Result {
 	if end == nil {
 		return d.taskResult(ctx, t, chat.Message{})

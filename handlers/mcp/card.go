@@ -19,22 +19,22 @@ import (
 	"agentsite/internal/ident"
 )
 
-// cardSuffix is the path of a server's card below the server's address (SEP-2127).
+// cardSuffix is appended to a server's address to get its card (SEP-2127).
 const cardSuffix = "/server-card"
 
 const (
 	// CardType is the media type of a server card.
 	CardType   = "application/mcp-server-card+json"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
-	// maxCardText bounds the texts of a card, in characters.
+	// maxCardText bounds each text of a card in runes.
 	maxCardText = 100
-	// maxCatalog bounds the agents in the catalog: search finds the others.
+	// maxCatalog bounds the agents in the catalog; clients find others by search.
 	maxCatalog = 100
 	// cardAge is the time for which clients may cache cards, in seconds.
 	cardAge = 300
 )
 
-// serverCard describes how to connect to a server.
+// serverCard tells clients how to connect to a server before they have connected.
 type serverCard struct {
 	Schema      string          `json:"$schema"`
 	Name        string          `json:"name"`
@@ -53,7 +53,7 @@ type remote struct {
 	Versions []string      `json:"supportedProtocolVersions"`
 }
 
-// headerInput is a header that the client has to send.
+// headerInput describes an HTTP header that the client has to send.
 type headerInput struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -77,7 +77,7 @@ func (d *Handler) portalCard(w http.ResponseWriter, r *http.Request) {
 	d.sendCard(w, r, CardType, c)
 }
 
-// agentCard serves the card of a public agent, and of other agents to callers that may see them.
+// agentCard answers with the server card of an agent. Without a credential only public agents have one.
 func (d *Handler) agentCard(w http.ResponseWriter, r *http.Request) {
 	actor, err := d.cfg.Callers.Authenticate(r)
 	var a hub.Agent
@@ -104,18 +104,20 @@ func (d *Handler) cardOf(a hub.Agent) serverCard {
 	return c
 }
 
-// Card returns the card of an agent's server, as callers get it that may see the agent.
+// Card returns the server card of an agent, for the catalogs of other endpoints. The caller checks that
+// the agent may be seen.
 func (d *Handler) Card(a hub.Agent) []byte { return encodeCard(d.cardOf(a)) }
 
 func encodeCard(v any) []byte {
 	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // texts can always be encoded
+	if err != nil { // structs of strings always encode
 		panic(err)
 	}
 	return b
 }
 
-// serveCatalog lists the servers of this portal as an AI Catalog: the portal first.
+// serveCatalog answers with an AI Catalog of this portal's servers: the portal's own, then those of
+// public agents.
 func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)},
 		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
@@ -130,7 +132,7 @@ func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 		URL        string `json:"url"`
 	}
 	u, err := url.Parse(d.cfg.URL)
-	if err != nil { // the portal's own URL is valid
+	if err != nil { // the portal's URL was validated at the start
 		panic(err)
 	}
 	urn := "urn:air:" + ard.Domain(u.Hostname()) + ":mcp:"
@@ -144,7 +146,7 @@ func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 	d.sendCard(w, r, "application/ai-catalog+json", map[string]any{"specVersion": "1.0", "entries": list})
 }
 
-// sendCard answers with a public document that pages of other sites may read.
+// sendCard answers with a public JSON document that scripts of other sites may read (CORS).
 func (d *Handler) sendCard(w http.ResponseWriter, r *http.Request, mediaType string, v any) {
 	b := encodeCard(v)
 	sum := sha256.Sum256(b)
@@ -170,7 +172,7 @@ func (d *Handler) sendCard(w http.ResponseWriter, r *http.Request, mediaType str
 	w.Write(b)
 }
 
-// sendError answers with an error outside of the protocol.
+// sendError answers with an error of a route outside of MCP, in the API's form.
 func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	f, code := respond.PrepareError(w, r, d.cfg.Log, err)
 	if f.Kind == fault.Unauthenticated {

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// answerJSON is the state of a task as data.
+// answerJSON is the structured result of a call: the state and the answer of a task.
 type answerJSON struct {
 	Agent     string         `json:"agent"`
 	TaskID    string         `json:"task_id"`
@@ -22,7 +22,7 @@ type answerJSON struct {
 	Artifacts []artifactJSON `json:"artifacts,omitempty"`
 }
 
-// artifactJSON is an artifact of a task as data.
+// artifactJSON is an artifact in a structured result.
 type artifactJSON struct {
 	Name        string            `json:"name,omitempty"`
 	Description string            `json:"description,omitempty"`
@@ -37,7 +37,7 @@ type fileJSON struct {
 	MediaType string `json:"media_type,omitempty"`
 }
 
-// answerSchema describes answerJSON.
+// answerSchema is the JSON schema of answerJSON.
 const answerSchema = `{"type":"object","properties":{
 "agent":{"type":"string","description":"The agent's handle"},
 "task_id":{"type":"string","description":"The task, for get_task and follow_task"},
@@ -49,10 +49,10 @@ const answerSchema = `{"type":"object","properties":{
 "files":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"url":{"type":"string"},"media_type":{"type":"string"}},"required":["url"]}}}}}
 },"required":["agent","task_id","context_id","state"]}`
 
-// maxAnswer bounds the content of one result; the task has the rest.
-const maxAnswer = 4 << 20 // bytes
+// maxAnswer bounds the content of one result in bytes. The rest can be read from the task.
+const maxAnswer = 4 << 20
 
-// contentOf converts parts to content of a result.
+// contentOf converts parts to content of a result. Files become links.
 func contentOf(ctx context.Context, files task.Files, parts []task.Part) []endpoint.Content {
 	var out []endpoint.Content
 	for _, p := range parts {
@@ -79,7 +79,8 @@ func contentOf(ctx context.Context, files task.Files, parts []task.Part) []endpo
 	return out
 }
 
-// fileAddress returns an address where the caller can fetch a file for a while.
+// fileAddress returns a signed address at which the client can fetch a file of this portal for a limited
+// time. Other addresses stay unchanged.
 func fileAddress(ctx context.Context, files task.Files, at string) string {
 	if strings.HasPrefix(at, task.FilePath) {
 		if open, err := files.Address(ctx, at); err == nil {
@@ -89,7 +90,7 @@ func fileAddress(ctx context.Context, files task.Files, at string) string {
 	return at
 }
 
-// artifactOf converts an artifact to data.
+// artifactOf converts an artifact to its form in a structured result.
 func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifactJSON {
 	out := artifactJSON{Name: a.Name, Description: a.Description}
 	var words []task.Part
@@ -107,13 +108,13 @@ func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifact
 	return out
 }
 
-// taskResult returns a task as the result of a call; m is the last message of its agent, nil for
-// none.
+// taskResult returns the result for a task. m is the last message of the task's agent, the zero value if
+// there is none.
 func (d *Handler) taskResult(ctx context.Context, t task.Task, m chat.Message) endpoint.Result {
 	v := answerJSON{Agent: t.AgentHandle, TaskID: t.ID, ContextID: t.ConversationID, State: string(t.State),
 		Reason: t.Reason}
 	var r endpoint.Result
-	t2 := t // includes the files of the answer
+	t2 := t // t2 covers the answer's message, so that its files can be fetched too
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.Files.ForTask(t2)
 	if m.Kind == chat.Text {
@@ -157,7 +158,7 @@ func (d *Handler) taskResult(ctx context.Context, t task.Task, m chat.Message) e
 	return r
 }
 
-// endReason returns the reason why a task ended without an answer.
+// endReason returns the reason why a task ended without an answer, as a sentence for the model.
 func endReason(t task.Task) string {
 	switch t.State {
 	case task.Rejected:

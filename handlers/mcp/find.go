@@ -40,7 +40,7 @@ const searchOutput = `{"type":"object","properties":{
 "total":{"type":"integer"},"next_cursor":{"type":"string"},"suggestions":{"type":"array","items":{"type":"string"}}
 },"required":["agents","total"]}`
 
-// foundJSON is one agent of a search.
+// foundJSON is one agent in the result of a search.
 type foundJSON struct {
 	Agent       string   `json:"agent"`
 	Title       string   `json:"title,omitempty"`
@@ -52,7 +52,7 @@ type foundJSON struct {
 	Live        string   `json:"live"`
 	Score       float64  `json:"score,omitempty"`
 	URL         string   `json:"url"`
-	// Source is the origin of an agent of another portal.
+	// Source names the other portal that lists the agent; nil for agents of this portal.
 	Source *sourceJSON `json:"source,omitempty"`
 }
 
@@ -60,13 +60,13 @@ type sourceJSON struct {
 	Portal   string `json:"portal"`
 	URL      string `json:"url"`
 	Verified bool   `json:"verified"`
-	HeadAge  int64  `json:"head_age"` // seconds
+	HeadAge  int64  `json:"head_age"` // age of the portal's signed head in seconds
 	Record   string `json:"record"`
 }
 
-// Bounds of the description of one agent in a search.
+// Bounds of the description of one agent in a search result.
 const (
-	maxFoundText   = 400 // characters
+	maxFoundText   = 400 // runes
 	maxFoundSkills = 12
 	maxFoundTags   = 12
 )
@@ -198,7 +198,8 @@ func (d *Handler) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint
 		endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
 }
 
-// Complete implements endpoint.Completer: it proposes names of agents for the template of their cards.
+// Complete implements endpoint.Completer: it proposes the names of agents for the URI template of agent
+// cards.
 func (s resources) Complete(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
 	if a.URI != agentTemplate || a.Name != "name" {
 		return endpoint.Completion{}, nil
@@ -226,5 +227,5 @@ func (s resources) Complete(ctx context.Context, c *endpoint.Call, a endpoint.Ar
 	return out, err
 }
 
-// maxProposed bounds the names proposed at once.
+// maxProposed bounds the names in one completion.
 const maxProposed = 20

@@ -27,15 +27,15 @@ type Config struct {
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
-	// Name and URL are the portal's; URL has no slash at its end.
+	// Name and URL are the portal's name and address; URL has no trailing slash.
 	Name, URL string
-	// Version is the version of the program.
+	// Version is the version of the software, which servers report.
 	Version string
 	// Guests allows callers without a credential.
 	Guests bool
-	// Key is a secret of the portal for this endpoint only.
+	// Key is a secret of the portal for this endpoint only; it signs states and session ids.
 	Key []byte
-	// Servers replace the servers of agents, by the agent's name.
+	// Servers replace the generated servers of agents, by the agent's name; used for conformance tests.
 	Servers map[string]*endpoint.Server
 	Log     *slog.Logger
 }
@@ -48,7 +48,7 @@ type Handler struct {
 	agents *serverCache
 }
 
-// New returns a Handler on the services.
+// New returns a Handler. Its routes are declared by Routes.
 func New(cfg Config) (*Handler, error) {
 	d := &Handler{cfg: cfg, agents: newServerCache()}
 	d.serve = endpoint.New(endpoint.Config{Callers: cfg.Callers, Key: cfg.Key, MetadataURL: cfg.URL + metadataPath,
@@ -58,14 +58,14 @@ func New(cfg Config) (*Handler, error) {
 	return d, err
 }
 
-// endpointName is the name of this endpoint in tasks.
+// endpointName names this endpoint in the origin of tasks.
 const endpointName = "mcp"
 
 // keepLists is the time for which clients may cache the lists of an agent or the portal: an owner's
 // change is visible within minutes.
 const keepLists = 5 * time.Minute
 
-// Routes declares the routes of the protocol.
+// Routes declares the routes of the servers, their cards and the catalog.
 func (d *Handler) Routes(r chi.Router) {
 	for base, find := range map[string]endpoint.Find{portalPath: d.findPortal, agentPath: d.findAgent} {
 		r.Post(base, d.serve.Post(find))
@@ -80,7 +80,7 @@ func (d *Handler) Routes(r chi.Router) {
 	r.Get("/.well-known/mcp/catalog.json", d.serveCatalog)
 }
 
-// The paths of the servers.
+// Paths of the servers.
 const (
 	portalPath = "/mcp"
 	agentPath  = "/agents/{name}/mcp"
@@ -101,15 +101,15 @@ func (d *Handler) findAgent(ctx context.Context, r *http.Request, actor ident.Ac
 	return d.agents.getServer(a, d.agentOffer)
 }
 
-// agentURL returns the address of an agent's server.
+// agentURL returns the address of an agent's MCP server.
 func (d *Handler) agentURL(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/mcp"
 }
 
-// serverName returns the worldwide name of a server of this portal, as in the MCP registry.
+// serverName returns the globally unique name of a server, in the form of the MCP registry.
 func (d *Handler) serverName(name string) string {
 	return registry.Namespace(d.cfg.Hub.Portal()) + "/" + name
 }
 
-// portalHost returns the portal's part of handles.
+// portalHost returns the part of handles after the @.
 func (d *Handler) portalHost() string { return d.cfg.Hub.Portal() }

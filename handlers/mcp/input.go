@@ -21,16 +21,17 @@ import (
 // inputKey returns the key of the question in a message of an agent. It is unique within a task.
 func inputKey(seq int64) string { return "input-" + strconv.FormatInt(seq, 10) }
 
-// maxQuestion bounds a question to a person, in characters.
+// maxQuestion bounds the question that the client shows to its user, in runes.
 const maxQuestion = 4000
 
-// answerField is the field for the answer to a plain question.
+// answerField is the form field for the answer to a question that has no form of its own.
 const answerField = "answer"
 
-// plainSchema is the form of a question without its own.
+// plainSchema is the form for a question that has none: one text field.
 var plainSchema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","title":"Answer","minLength":1}},"required":["answer"]}`)
 
-// elicitInput converts the question of an agent to a question to the client's user.
+// elicitInput converts the question in an agent's message to an elicitation, which the client shows to
+// its user.
 func elicitInput(t task.Task, m chat.Message) endpoint.Request {
 	form := formOf(m)
 	if form == nil {
@@ -45,8 +46,8 @@ func wordsOf(m chat.Message) []task.Part {
 	return slices.DeleteFunc(slices.Clone(m.Parts), func(p task.Part) bool { return p.Text == "" })
 }
 
-// formOf returns the form of a message, nil if it has none that a client can show: forms have plain
-// fields only.
+// formOf returns the JSON schema of the form in an agent's message, nil if there is none or clients
+// cannot show it (isFlat).
 func formOf(m chat.Message) json.RawMessage {
 	for _, p := range m.Parts {
 		o, _ := strictjson.Split(p.Data)
@@ -60,7 +61,7 @@ func formOf(m chat.Message) json.RawMessage {
 	return nil
 }
 
-// isFlat reports whether elicitation supports a schema.
+// isFlat reports whether elicitation supports a schema: an object with simple fields only.
 func isFlat(s strictjson.Object) bool {
 	for _, m := range s {
 		if !slices.Contains([]string{"type", "properties", "required", "title", "description", "$schema"}, m.Name) {
@@ -87,14 +88,14 @@ func isFlat(s strictjson.Object) bool {
 	return true
 }
 
-// reply is a user's answer: the parts of the message, or a refusal.
+// reply is a user's answer to an elicitation: the parts for the agent, or a refusal.
 type reply struct {
 	parts []task.Part
 	no    bool
 }
 
-// readReply reads the result of an elicitation; m is the question. ok is false for a result without
-// an answer.
+// readReply decodes the result of an elicitation for the question m. ok is false if the result contains
+// no valid answer.
 func readReply(raw json.RawMessage, m chat.Message) (r reply, ok bool) {
 	o, ok := strictjson.Split(raw)
 	if !ok {
@@ -126,7 +127,8 @@ func readReply(raw json.RawMessage, m chat.Message) (r reply, ok bool) {
 	return r, ok && strings.TrimSpace(text) != ""
 }
 
-// resumeCall continues a call that waited for input, with the client's answer.
+// resumeCall continues a call that waited for input, with the answers that the client sent. The sealed
+// state names the task and the question.
 func (d *Handler) resumeCall(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	state, err := c.Unseal()
 	if err != nil {
@@ -135,7 +137,7 @@ func (d *Handler) resumeCall(ctx context.Context, c *endpoint.Call) (endpoint.Re
 	id, at, _ := strings.Cut(state, " ")
 	seq, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return endpoint.Result{}, err // cannot happen: the state is sealed
+		return endpoint.Result{}, err // impossible, because the sealed state was made by this portal
 	}
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
@@ -157,8 +159,8 @@ func (d *Handler) resumeCall(ctx context.Context, c *endpoint.Call) (endpoint.Re
 	return d.followCall(ctx, c, asker.Actor, asked)
 }
 
-// giveAnswer gives a task the answer to the question in the message seq. An answer to a question
-// that no longer waits, or no answer, changes nothing; an answer that comes twice counts once.
+// giveAnswer sends a task the user's answer to the question in message seq. A missing answer, or one to a
+// question that no longer waits, changes nothing. The same answer twice counts once.
 func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64,
 	raw json.RawMessage) (task.Task, error) {
 	if raw == nil || t.State.Terminal() {
@@ -171,12 +173,12 @@ func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.
 	r, ok := readReply(raw, m)
 	switch {
 	case !ok:
-		return t, nil // the question is asked again
+		return t, nil // an unusable answer: the caller asks the question again
 	case r.no:
 		if t.AnswerSeq != seq || t.State.Active() {
 			return t, nil
 		}
-		t.MessageSeq = seq // the result is a message after the question
+		t.MessageSeq = seq // so that the result contains only messages after the question
 		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "The user gave no answer.")
 	}
 	via, err := request.ReadChain(c.HTTP)
@@ -189,7 +191,7 @@ func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget,
 		ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: endpointName})
-	if fault.Is(err, fault.Conflict) { // answered elsewhere
+	if fault.Is(err, fault.Conflict) { // the question was answered at another place meanwhile
 		return d.cfg.Chat.Task(ctx, actor, t.ID)
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxFeeds bounds the conversations of one feed.
+// maxFeeds bounds the conversations that one feed watches.
 const maxFeeds = 20
 
 // OpenFeed implements endpoint.Feeds with feeds of tasks and conversations. Changes of an agent's lists are not
@@ -51,29 +51,30 @@ func (s tasks) OpenFeed(ctx context.Context, c *endpoint.Call, w endpoint.Watch)
 	return agreed, f, nil
 }
 
-// feed reports changes in conversations.
+// feed reports changes in the watched conversations and tasks of one client.
 type feed struct {
 	d       *Handler
 	c       *endpoint.Call
 	rooms   map[string]*watched // by conversation id
 	changes chan endpoint.Change
 
-	cancel  context.CancelFunc // of the readers
-	leave   context.CancelFunc // ends the wait that BeginWait began
-	ended   <-chan struct{}    // closed when the readers end, which they also do with the caller's credential
+	cancel context.CancelFunc // ends the reading goroutines
+	leave  context.CancelFunc // releases the slot of BeginWait
+	// closed when the reading goroutines have ended, for example because the credential was revoked
+	ended   <-chan struct{}
 	readers sync.WaitGroup
 }
 
-// watched is one conversation of a feed.
+// watched is one conversation of a feed. Only its reading goroutine uses it.
 type watched struct {
 	actor ident.Actor
-	after int64 // last message the client has
+	after int64 // seq of the last message that the client has
 	uri   string
-	tasks map[string]endpoint.Task // as last sent
+	tasks map[string]endpoint.Task // state of each watched task as it was last sent
 }
 
-// findWatched finds the tasks and conversations to watch. Those that are not the caller's are left
-// out in the same way as unknown ones.
+// findWatched adds the requested tasks and conversations to the feed and returns those it accepted. Those
+// of other callers are left out like unknown ones, so that their existence stays secret.
 func (f *feed) findWatched(ctx context.Context, own tasks, w endpoint.Watch) (agreed endpoint.Watch, err error) {
 	room := func(id string, asker request.Caller) *watched {
 		if f.rooms[id] == nil && len(f.rooms) < maxFeeds {
@@ -96,7 +97,7 @@ func (f *feed) findWatched(ctx context.Context, own tasks, w endpoint.Watch) (ag
 		}
 	}
 	if own.agent != "" {
-		return agreed, nil // the server of an agent has no conversations
+		return agreed, nil // the server of an agent offers no conversations as resources
 	}
 	for _, uri := range w.URIs {
 		id, ok := strings.CutPrefix(uri, conversationPrefix)
@@ -125,7 +126,7 @@ func (f *feed) findWatched(ctx context.Context, own tasks, w endpoint.Watch) (ag
 	return agreed, nil
 }
 
-// Next implements endpoint.Feed.
+// Next implements endpoint.Feed. It returns io.EOF after the credential was revoked.
 func (f *feed) Next(ctx context.Context) (endpoint.Change, error) {
 	select {
 	case ch := <-f.changes:
@@ -137,14 +138,15 @@ func (f *feed) Next(ctx context.Context) (endpoint.Change, error) {
 	}
 }
 
-// Close implements endpoint.Feed.
+// Close implements endpoint.Feed. It waits for the reading goroutines.
 func (f *feed) Close() {
 	f.cancel()
 	f.readers.Wait()
 	f.leave()
 }
 
-// readConversation reports the changes of one conversation, after the present state of its tasks.
+// readConversation sends the present state of the watched tasks and then changes of the conversation,
+// until ctx ends.
 func (f *feed) readConversation(ctx context.Context, r *watched, sub *chat.Subscription) {
 	for id := range r.tasks {
 		if !f.sendTask(ctx, r, id, "") {
@@ -172,7 +174,8 @@ func (f *feed) readConversation(ctx context.Context, r *watched, sub *chat.Subsc
 	}
 }
 
-// sendTask sends the state of a task if it has changed. It returns false when the feed has ended.
+// sendTask sends the state of a task unless the client has the same state already. It returns false when
+// the feed has ended.
 func (f *feed) sendTask(ctx context.Context, r *watched, id, status string) bool {
 	t, err := f.d.cfg.Chat.Task(ctx, r.actor, id)
 	if err != nil {

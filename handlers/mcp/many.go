@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxAsked bounds the agents that are asked at once.
+// maxAsked bounds the agents that one call asks.
 const maxAsked = 8
 
 const askManyInput = `{"type":"object","properties":{
@@ -32,7 +32,7 @@ const askManyOutput = `{"type":"object","properties":{
 "completed":{"type":"integer","description":"How many answered"}
 },"required":["answers","completed"]}`
 
-// oneOf is the result of one agent.
+// oneOf is the result of one of the asked agents: an answer, or an error.
 type oneOf struct {
 	answerJSON
 	Error string `json:"error,omitempty"`
@@ -40,7 +40,8 @@ type oneOf struct {
 	task  task.Task
 }
 
-// askAgents asks several agents the same question. It fails only if all of them fail.
+// askAgents asks several agents the same question at the same time. The call fails only if no agent
+// answers.
 func (d *Handler) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
 	list := in.readList("agents", maxAsked)
@@ -67,7 +68,7 @@ func (d *Handler) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	defer leave()
 	out := make([]oneOf, len(list))
 	var wg sync.WaitGroup
-	var mu sync.Mutex // guards done and the progress of c
+	var mu sync.Mutex // guards done and calls of c.Progress
 	done := 0
 	for i, name := range list {
 		wg.Go(func() {
@@ -89,7 +90,7 @@ func (d *Handler) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	return combineResults(out), nil
 }
 
-// stopAll stops all running tasks at once.
+// stopAll cancels all running tasks at the same time, after the caller has disconnected.
 func (d *Handler) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) {
 	var wg sync.WaitGroup
 	for _, o := range list {
@@ -130,7 +131,8 @@ func (d *Handler) askOne(ctx context.Context, c *endpoint.Call, asker request.Ca
 	return o
 }
 
-// combineResults returns the result for several agents.
+// combineResults returns one result with the answers of all agents, in the order in which they were
+// named.
 func combineResults(list []oneOf) endpoint.Result {
 	completed := 0
 	var r endpoint.Result

@@ -7,8 +7,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// metadataPath is the path of the metadata of credentials (RFC 9728): alone for the portal, and
-// before the path of each server.
+// metadataPath is the path of the metadata about credentials (RFC 9728). The metadata of the portal's
+// server is at this path, that of another server at this path followed by the server's.
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // serveMetadata describes the credentials that a server accepts: API tokens of this portal, which

@@ -9,14 +9,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of the arguments of this portal's tools; the services have their own.
+// Bounds of the arguments of this portal's tools, for clear errors; the services check their own.
 const (
 	maxHandle = 300
 	maxIDText = 64
 	maxQuery  = 500
 )
 
-// portalOffer returns the server of the portal.
+// portalOffer returns the content of the portal's MCP server: tools to find and ask agents, and
+// resources.
 func (d *Handler) portalOffer() endpoint.Offer {
 	no := false
 	reads := &endpoint.Hints{ReadOnly: true, OpenWorld: &no}
@@ -69,7 +70,7 @@ func (d *Handler) askAgent(ctx context.Context, c *endpoint.Call) (endpoint.Resu
 	return d.runQuestion(ctx, c, q)
 }
 
-// readParts returns the text and the data for an agent.
+// readParts returns the text and the data to send to the agent as parts.
 func (a *arguments) readParts() []task.Part {
 	text, data := a.readText("text", chat.MaxTextBytes), a.readObject("data")
 	var out []task.Part
@@ -106,7 +107,7 @@ func (d *Handler) getTask(ctx context.Context, c *endpoint.Call) (endpoint.Resul
 		return readableError(err)
 	}
 	r := d.taskResult(ctx, t, m)
-	r.Failed = false // the call itself did not fail
+	r.Failed = false // the task may have failed, but the call that reads it has not
 	return r, nil
 }
 
@@ -132,7 +133,7 @@ func (d *Handler) followTask(ctx context.Context, c *endpoint.Call) (endpoint.Re
 	if err != nil {
 		return readableError(err)
 	}
-	// The task continues when this caller leaves, because another call started it.
+	// The task continues when this caller disconnects, because another call started it.
 	end, t, err := d.watchTask(ctx, c, asker.Actor, t, false, c.Progress)
 	if err != nil {
 		return readableError(err)

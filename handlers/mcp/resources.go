@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// The addresses of the resources.
+// URIs of the resources.
 const (
 	agentPrefix          = "agentsite://agents/"
 	conversationPrefix   = "agentsite://conversations/"
@@ -34,18 +34,18 @@ const (
 	maxListed     = 50
 	maxRooms      = 20
 	maxTranscript = 256 << 10 // bytes
-	transcriptMax = 200       // messages
+	transcriptMax = 200       // number of messages
 )
 
-// resources are the cards of agents and the conversations of the caller.
+// resources implements endpoint.Resources: the cards of agents, and the caller's conversations.
 type resources struct {
 	d *Handler
-	// agent is the agent of this server, "" for the portal's.
+	// agent is the name of the agent whose server this is, "" for the portal's server.
 	agent string
 }
 
-// List implements endpoint.Resources: first the caller's latest conversations,
-// then the agents by name.
+// List implements endpoint.Resources. The first page begins with the caller's latest conversations, then
+// agents follow by name.
 func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (list []endpoint.Resource, next string,
 	err error) {
 	if s.agent != "" {
@@ -60,7 +60,8 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 	}
 	if cursor == "" && c.Actor.IsPerson() {
 		rooms, err := s.d.cfg.Chat.List(ctx, c.Actor, chat.RoomFilter{Limit: maxRooms})
-		if err != nil && !fault.Is(err, fault.Forbidden) { // a token without permission for chats
+		// a token without the chat scope lists no conversations
+		if err != nil && !fault.Is(err, fault.Forbidden) {
 			return nil, "", err
 		}
 		for _, r := range rooms {
@@ -86,7 +87,7 @@ func cardOf(a *hub.Agent) endpoint.Resource {
 		Description: a2a.Line(a.Description, maxFoundText), MIMEType: cardType}
 }
 
-// Templates implements endpoint.Resources.
+// Templates implements endpoint.Resources with the URI templates of cards and conversations.
 func (s resources) Templates(context.Context, *endpoint.Call) ([]endpoint.Template, error) {
 	if s.agent != "" {
 		return []endpoint.Template{}, nil
@@ -99,7 +100,7 @@ func (s resources) Templates(context.Context, *endpoint.Call) ([]endpoint.Templa
 	}, nil
 }
 
-// Read implements endpoint.Resources.
+// Read implements endpoint.Resources. Conversations of other callers are unknown resources.
 func (s resources) Read(ctx context.Context, c *endpoint.Call, uri string) (endpoint.ReadResult, error) {
 	var out endpoint.ReadResult
 	var err error = fault.New(fault.NotFound, "There is no such resource.")
@@ -116,8 +117,8 @@ func (s resources) Read(ctx context.Context, c *endpoint.Call, uri string) (endp
 	return out, err
 }
 
-// readCard returns an agent's card without a signature; the card at the agent's own address is
-// signed.
+// readCard returns an agent's A2A card without a signature. The signed card is at the agent's own
+// address.
 func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name string) (endpoint.ReadResult, error) {
 	a, err := d.cfg.Hub.Get(ctx, c.Actor, name)
 	if err != nil {
@@ -137,12 +138,12 @@ func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name stri
 		TTL: keepLists, Private: !a.Listable()}, nil
 }
 
-// isOpen reports whether callers without a credential are served.
+// isOpen reports whether the agent answers callers without a credential.
 func (d *Handler) isOpen(a hub.Agent) bool {
 	return d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""
 }
 
-// readTranscript returns the latest messages of a conversation of the caller.
+// readTranscript returns the latest messages of one of the caller's conversations as text.
 func (d *Handler) readTranscript(ctx context.Context, c *endpoint.Call, uri, id string) (endpoint.ReadResult, error) {
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {

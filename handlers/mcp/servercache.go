@@ -9,14 +9,15 @@ import (
 	"agentsite/internal/hub"
 )
 
-// maxServerBytes bounds the memory of the cached servers.
-const maxServerBytes = 16 << 20 // bytes
+// maxServerBytes bounds the memory of the cached servers in bytes.
+const maxServerBytes = 16 << 20
 
-// serverCache keeps the servers of the agents used last. Create it with newServerCache.
+// serverCache keeps the prepared servers of the agents that were used last. Create it with
+// newServerCache.
 type serverCache struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	at   map[string]*list.Element
-	used *list.List // of *cachedServer, the last used in front
+	used *list.List // elements are *cachedServer, the most recently used in front
 	size int
 }
 
@@ -31,7 +32,8 @@ func newServerCache() *serverCache {
 	return &serverCache{at: make(map[string]*list.Element), used: list.New()}
 }
 
-// getServer returns the server of an agent in its present state.
+// getServer returns the server of an agent in the agent's present version. It calls offer and prepares
+// the server if none is cached.
 func (s *serverCache) getServer(a hub.Agent, offer func(hub.Agent) endpoint.Offer) (*endpoint.Server, error) {
 	s.mu.Lock()
 	if e := s.at[a.ID]; e != nil {
@@ -58,7 +60,7 @@ func (s *serverCache) getServer(a hub.Agent, offer func(hub.Agent) endpoint.Offe
 	return server, nil
 }
 
-// removeServer removes a server. The caller holds mu.
+// removeServer removes an entry. The caller holds s.mu.
 func (s *serverCache) removeServer(e *list.Element) {
 	k := s.used.Remove(e).(*cachedServer)
 	delete(s.at, k.id)

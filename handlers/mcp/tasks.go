@@ -14,17 +14,18 @@ import (
 	"agentsite/internal/task"
 )
 
-// pollEvery is the interval at which a client should ask for a task.
+// pollEvery is the interval at which clients are asked to poll a task.
 const pollEvery = time.Second
 
-// tasks are the tasks of callers in the form of the tasks extension.
+// tasks implements endpoint.Tasks: the tasks of a caller in the form of the tasks extension.
 type tasks struct {
 	d *Handler
-	// agent is the id of the agent of this server, "" for the portal's.
+	// agent is the id of the agent whose server this is, "" for the portal's server, which shows the
+	// tasks of all agents.
 	agent string
 }
 
-// findTask returns a task of the caller and the caller.
+// findTask returns a task and its caller. A task of another caller or agent is unknown.
 func (k tasks) findTask(ctx context.Context, c *endpoint.Call, id string) (request.Caller, task.Task, error) {
 	asker, err := k.d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	var t task.Task
@@ -46,7 +47,7 @@ func (k tasks) Get(ctx context.Context, c *endpoint.Call, id string) (endpoint.T
 	return k.d.detailedTask(ctx, c, asker.Actor, t)
 }
 
-// Update implements endpoint.Tasks.
+// Update implements endpoint.Tasks. It ignores input for a task that waits for none.
 func (k tasks) Update(ctx context.Context, c *endpoint.Call, id string, inputs map[string]json.RawMessage) error {
 	asker, t, err := k.findTask(ctx, c, id)
 	if err != nil || t.State.Terminal() || t.State.Active() {
@@ -65,7 +66,7 @@ func (k tasks) Cancel(ctx context.Context, c *endpoint.Call, id string) error {
 	return k.d.cfg.Chat.StopTask(ctx, asker.Actor, t.ID, "Canceled by its caller.")
 }
 
-// taskOf returns a task without its result. message is the status that its agent reports, "" for
+// taskOf returns a task without its result. message is the status text that its agent reported, "" for
 // none.
 func (d *Handler) taskOf(t task.Task, message string) endpoint.Task {
 	out := endpoint.Task{ID: t.ID, Status: endpoint.TaskWorking, Message: cmp.Or(message, t.Reason),
@@ -74,7 +75,7 @@ func (d *Handler) taskOf(t task.Task, message string) endpoint.Task {
 	case t.State == task.Canceled:
 		out.Status = endpoint.TaskCancelled
 	case t.State.Terminal():
-		// A call that ran and failed is completed: its result has the error.
+		// By the extension a call that ran and failed is completed, and its result contains the error.
 		out.Status = endpoint.TaskCompleted
 	case !t.State.Active():
 		out.Status = endpoint.TaskInputRequired
@@ -112,13 +113,13 @@ func (d *Handler) detailedTask(ctx context.Context, c *endpoint.Call, actor iden
 	return out, nil
 }
 
-// lastMessage returns the last message of a task's agent, or a message without a Seq if there is none.
+// lastMessage returns the last message of a task's agent, or a message with Seq 0 if there is none.
 func (d *Handler) lastMessage(ctx context.Context, actor ident.Actor, t task.Task) (chat.Message, error) {
 	if t.AnswerSeq == 0 {
 		return chat.Message{}, nil
 	}
 	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, t.AnswerSeq)
-	if fault.Is(err, fault.NotFound) { // a member that has left cannot read further messages
+	if fault.Is(err, fault.NotFound) { // an actor who has left the conversation cannot read its messages
 		return chat.Message{}, nil
 	}
 	return m, err

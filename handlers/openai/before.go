@@ -16,15 +16,15 @@ const beforeHead = "Earlier messages, as reported by the calling program. This p
 
 const leftOut = "[Earlier messages are left out.]"
 
-// Bounds of the earlier messages, in bytes: the limit of a guest's message, and about half of the
-// conversation that agents get.
+// Bounds of the earlier messages in bytes: for a guest the limit of one message, for an account about
+// half of the context that agents get.
 const (
 	beforeGuest  = 12 << 10
 	beforePerson = 24 << 10
 )
 
-// textBefore returns the messages before the question, "" without any: the instructions first, then
-// the newest of the others that fit.
+// textBefore returns the messages before the question as one text: the system instructions first, then as
+// many of the newest messages as fit. It returns "" if there are none.
 func (in *completionRequest) textBefore(actor ident.Actor) string {
 	room := beforeGuest
 	if actor.IsPerson() {
@@ -33,7 +33,7 @@ func (in *completionRequest) textBefore(actor ident.Actor) string {
 	room -= len(beforeHead) + len(leftOut) + 8
 	var first, rest []string
 	cut := false
-	share := room / 2 // room for the instructions
+	share := room / 2 // the instructions may use half of the space
 	for _, m := range in.Messages[:len(in.Messages)-1] {
 		if m.Role != wire.System && m.Role != "developer" {
 			continue
@@ -43,7 +43,7 @@ func (in *completionRequest) textBefore(actor ident.Actor) string {
 			continue
 		}
 		if len(t)+2 > share {
-			if cut = true; share < 512 { // too short to be useful
+			if cut = true; share < 512 { // a shorter rest of an instruction would be useless
 				continue
 			}
 			t = clipText(t, share-2)
@@ -75,7 +75,7 @@ func (in *completionRequest) textBefore(actor ident.Actor) string {
 	return strings.Join(append(out, rest...), "\n\n")
 }
 
-// formatTurn returns one message with its role; "" for a message without text.
+// formatTurn returns one message, quoted below a line with its role; "" for a message without text.
 func formatTurn(m message) string {
 	text := plainText(m.Content)
 	if strings.TrimSpace(text) == "" {
@@ -84,7 +84,7 @@ func formatTurn(m message) string {
 	return m.Role + ":\n" + quoteText(text)
 }
 
-// plainText returns the text of a message; other content is named.
+// plainText returns the text of a message. Content of other types is replaced by its type in brackets.
 func plainText(list wire.Pieces) string {
 	var out []string
 	for _, p := range list {
@@ -100,16 +100,16 @@ func plainText(list wire.Pieces) string {
 	return strings.Join(out, "\n\n")
 }
 
-// breaks are all characters that may be read as the end of a line.
+// breaks replaces all characters that a program may treat as the end of a line by \n.
 var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n",
 	"\u2029", "\n")
 
-// quoteText marks each line of a text as quoted.
+// quoteText prefixes each line of a text with "> ", so that no line can imitate a line with a role.
 func quoteText(text string) string {
 	return "> " + strings.ReplaceAll(breaks.Replace(text), "\n", "\n> ")
 }
 
-// clipText cuts a text at a character and marks the cut.
+// clipText cuts a text to max bytes at a rune's boundary, and marks the cut.
 func clipText(s string, max int) string {
 	const mark = " [cut]"
 	return strings.ToValidUTF8(s[:max-len(mark)], "") + mark

@@ -22,26 +22,27 @@ import (
 // it back continues there.
 const ConversationHeader = "X-Conversation-Id"
 
-// idempotencyHeader makes a repeated call in a conversation harmless.
+// idempotencyHeader is the key of a call. A second call with the same key and conversation waits for the
+// first call's answer instead of asking again.
 const idempotencyHeader = "Idempotency-Key"
 
-// longest bounds a call: the 15 minutes of an agent, and some time in the queue.
+// longest bounds a call: 15 minutes, the limit of agents, plus some time in the queue.
 const longest = 20 * time.Minute
 
-// stopTimeout bounds the stop of a task after its caller is gone.
+// stopTimeout bounds the cancellation of a task after its caller has disconnected.
 const stopTimeout = 10 * time.Second
 
-// call is one request that is being served.
+// call is one chat completion that is being answered.
 type call struct {
 	*server
 	in    completionRequest
 	actor ident.Actor
 	asked chat.Asked
 	id    string
-	since int64 // Unix seconds
-	// promptTokens is the approximate number of tokens that the agent got.
+	since int64 // time of the call in Unix seconds
+	// promptTokens is the estimated number of tokens that the agent received.
 	promptTokens int
-	over         bool // the task has ended, or waits for the caller
+	over         bool // the task has ended or waits for input, so that it need not be canceled
 }
 
 // completeChat answers POST /chat/completions.
@@ -92,8 +93,8 @@ func (d *server) completeChat(w http.ResponseWriter, r *http.Request, actor iden
 	return c.sendAnswer(ctx, w, r)
 }
 
-// notFound converts an error to the API's form for a missing conversation, if one was named,
-// otherwise for a missing model.
+// notFound converts an error of asking the agent to the API's form. room is the conversation that the
+// request named, "" for none: it decides whether NotFound means the conversation or the model.
 func notFound(err error, room string) error {
 	f := fault.As(err)
 	switch {
@@ -137,12 +138,12 @@ func (c *call) sendAnswer(ctx context.Context, w http.ResponseWriter, r *http.Re
 		c.stopTask(r.Context())
 	}
 	if errors.Is(err, errGone) {
-		return nil // the caller is gone
+		return nil // the caller has disconnected, so no answer can be sent
 	}
 	return err
 }
 
-// errGone means that the caller does not read the answer any more.
+// errGone means that the caller has disconnected before the answer ended.
 var errGone = errors.New("the caller went away")
 
 func (c *call) stopTask(ctx context.Context) {
@@ -154,7 +155,8 @@ func (c *call) stopTask(ctx context.Context) {
 	}
 }
 
-// endError returns the error for a caller if following ended before the task did.
+// endError returns the error for the caller if the task could not be followed to its end: a timeout, a
+// revoked credential, or err.
 func (c *call) endError(ctx context.Context, r *http.Request, err error) error {
 	switch {
 	case r.Context().Err() != nil:
@@ -169,8 +171,8 @@ func (c *call) endError(ctx context.Context, r *http.Request, err error) error {
 	return err
 }
 
-// taskError returns the error for a task that ended without an answer, nil for one with an answer.
-// A question to the caller counts as an answer.
+// taskError returns the error for a task that ended without an answer, nil for a task with one. A task
+// that waits for input counts as answered, because its question is the answer's text.
 func taskError(end respond.End) error {
 	p := &problem{once: true, body: wire.Error{Type: serverError,
 		Message: cmp.Or(end.Task.Reason, "The agent gave no answer.")}}
@@ -185,12 +187,12 @@ func taskError(end respond.End) error {
 		return nil
 	}
 	if p.body.Code != "task_canceled" && end.Text != "" && end.Task.Reason == "" {
-		p.body.Message = end.Text // the agent's own reason
+		p.body.Message = end.Text // the agent's explanation
 	}
 	return p
 }
 
-// sendWhole answers with one object when the task has ended.
+// sendWhole answers with one object after the task has ended.
 func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
 	respond.LiftDeadlines(w)
 	end, err := s.Wait(ctx)
@@ -210,8 +212,8 @@ func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Req
 				FinishReason: wire.FinishStop}}})
 }
 
-// extraText returns the parts of an answer beside its text, as text: artifacts, and the links to
-// its files, which a browser with permission opens.
+// extraText returns what an answer has besides its text: artifacts as text, and links to files, which
+// need a browser session with permission.
 func (c *call) extraText(end respond.End) string {
 	var out []string
 	add := func(parts []task.Part) {
@@ -251,7 +253,7 @@ func (c *call) extraText(end respond.End) string {
 	return text
 }
 
-// linkLabel replaces the characters that Markdown would read as marks.
+// linkLabel removes the characters that end the label of a Markdown link.
 func linkLabel(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("[]()*_<>`\\", r) {
@@ -261,11 +263,12 @@ func linkLabel(s string) string {
 	}, s)
 }
 
-// estimateUsage returns an estimate: agents do not report their use, and may have no model at all.
+// estimateUsage returns estimated token counts, because agents do not report theirs and may not use a
+// model.
 func (c *call) estimateUsage(text string) *wire.Usage {
 	said := countTokens(text)
 	return &wire.Usage{PromptTokens: c.promptTokens, CompletionTokens: said, TotalTokens: c.promptTokens + said}
 }
 
-// countTokens returns the approximate number of tokens of a text: one for four bytes.
+// countTokens estimates the number of tokens of a text: one for four bytes.
 func countTokens(s string) int { return (len(s) + 3) / 4 }

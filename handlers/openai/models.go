@@ -13,7 +13,7 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// maxModels bounds the list of models: programs show it in a menu.
+// maxModels bounds the list of models, because programs show it as a menu.
 const maxModels = 500
 
 func (d *server) listModels(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -41,10 +41,11 @@ func (d *server) modelOf(a hub.Agent) wire.Model {
 		OwnedBy: cmp.Or(a.OwnerName, d.Host), Name: cmp.Or(a.Title, a.Name), Description: a.Description}
 }
 
-// agentName returns the handle for a model's id.
+// agentName returns the handle in the id of a model, with or without the prefix "agent/".
 func agentName(model string) string { return strings.TrimPrefix(model, "agent/") }
 
-// noModel converts the error for an unknown or hidden agent to the API's form for an unknown model.
+// noModel converts a NotFound error to the API's error for an unknown model. Hidden agents get the same
+// error, so that their existence stays secret.
 func noModel(err error) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err

@@ -40,7 +40,8 @@ type message struct {
 
 var roles = []string{wire.System, "developer", wire.User, wire.Assistant, wire.ToolRole, "function"}
 
-// check returns an error for a request that an agent cannot serve.
+// check returns an error for a request that agents cannot serve: several answers, tools of the caller, or
+// a last message that is not the user's.
 func (in *completionRequest) check() error {
 	switch {
 	case in.Model == "":
@@ -70,7 +71,7 @@ func (in *completionRequest) check() error {
 	return nil
 }
 
-// questionParts returns the last message as the parts of a message of this portal.
+// questionParts returns the last message as parts: its text and its pictures.
 func (in *completionRequest) questionParts() ([]task.Part, error) {
 	at := len(in.Messages) - 1
 	var out []task.Part
@@ -97,11 +98,11 @@ func (in *completionRequest) questionParts() ([]task.Part, error) {
 	return out, nil
 }
 
-// endings are the file extensions of the pictures that agents accept.
+// endings maps the media types of the pictures that agents accept to file extensions.
 var endings = map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
-// readPicture reads a data: URL. Other addresses are not fetched, because any caller could make the
-// portal send requests anywhere.
+// readPicture decodes a data: URL. Other addresses are refused, because any caller could make the portal
+// send requests to them. n numbers the picture in its file name; param is the field in errors.
 func readPicture(address string, n int, param string) (task.Part, error) {
 	rest, ok := strings.CutPrefix(address, "data:")
 	kind, data, comma := strings.Cut(rest, ",")

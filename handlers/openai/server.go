@@ -19,12 +19,12 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// Config holds the parts of the endpoint.
+// Config holds the parts of the endpoint; every field is required.
 type Config struct {
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
-	// URL and Host are the portal's; URL has no trailing slash.
+	// URL and Host are the portal's address and its part of handles; URL has no trailing slash.
 	URL, Host string
 	Log       *slog.Logger
 }
@@ -34,7 +34,7 @@ type server struct {
 	waiting waiting
 }
 
-// New returns the routes below /v1.
+// New returns a router with the routes below /v1.
 func New(cfg Config) chi.Router {
 	d := &server{Config: cfg}
 	r := chi.NewRouter()
@@ -50,7 +50,7 @@ func New(cfg Config) chi.Router {
 	return r
 }
 
-// handle adapts a route: the route answers, or returns the error to send.
+// handle adapts a handler that needs the actor, and sends the error that the handler returns.
 func (d *server) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Callers.Authenticate(r)
@@ -72,24 +72,26 @@ const (
 	serverError    = "server_error"
 )
 
-// problem is an error in the API's form with its status.
+// problem is an error in the API's form with its HTTP status.
 type problem struct {
 	status int
 	body   wire.Error
-	// once is set if a retry is useless: SDKs retry unless a header forbids it.
+	// once is true if a retry is useless. SDKs retry many statuses unless the header X-Should-Retry
+	// forbids it.
 	once bool
 }
 
-// Error implements error.
+// Error returns the message for the caller.
 func (p *problem) Error() string { return p.body.Message }
 
-// wrong returns a problem with a parameter of the request.
+// wrong returns an error about a parameter of the request, with status 400.
 func wrong(param, message string) error {
 	return &problem{status: http.StatusBadRequest,
 		body: wire.Error{Type: invalidRequest, Param: param, Message: message}}
 }
 
-// problemOf converts any error to the problem for its caller, and sets its headers.
+// problemOf converts any error to the API's form, and sets its headers on w. Details that only the
+// operator may read go to the log.
 func (d *server) problemOf(w http.ResponseWriter, r *http.Request, err error) *problem {
 	p, ok := err.(*problem)
 	if !ok {

@@ -12,23 +12,24 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// stillAfter bounds the silence of a stream. Until then the answer has not started, so that a call
-// that fails at once gets the status of its error.
+// stillAfter is how long a stream stays silent before it starts with a keep-alive. A call that fails
+// earlier gets the status of its error instead of a started stream.
 const stillAfter = 15 * time.Second
 
-// writer writes the chunks of one answer.
+// writer writes the chunks of one streamed answer.
 type writer struct {
 	*call
 	w    http.ResponseWriter
-	open *respond.Events // set once the answer has started
+	open *respond.Events // nil until the answer has started
 	sent strings.Builder
 }
 
-// sendStream answers with chunks while the text grows.
+// sendStream answers with chunks as the text grows. A failure before the first chunk gets a status of its
+// own.
 func (c *call) sendStream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
 	respond.LiftDeadlines(w)
 	out := &writer{call: c, w: w}
-	anew := false // the text sent so far is void, and cannot be taken back
+	anew := false // the agent restarted its answer, but text that was sent cannot be withdrawn
 	for {
 		nctx, cancel := context.WithTimeout(ctx, stillAfter)
 		e, err := s.Next(nctx)
@@ -53,7 +54,7 @@ func (c *call) sendStream(ctx context.Context, w http.ResponseWriter, r *http.Re
 			}
 			rest, more := strings.CutPrefix(e.End.Text, out.sent.String())
 			if !more && e.End.Text != "" {
-				rest = "\n\n" + e.End.Text // the whole answer, below the text sent before
+				rest = "\n\n" + e.End.Text // the restarted answer as a whole, after the text sent before
 			}
 			if err = out.sendText(rest + c.extraText(*e.End)); err == nil {
 				return goneError(out.sendEnd())
@@ -72,7 +73,7 @@ func goneError(err error) error {
 	return nil
 }
 
-// openStream opens the stream with the chunk that has the role.
+// openStream starts the answer with the chunk that contains the role.
 func (o *writer) openStream() (err error) {
 	if o.open != nil {
 		return nil
@@ -91,7 +92,7 @@ func (o *writer) sendText(text string) error {
 	return o.sendChunk(wire.ChunkChoice{Delta: wire.Delta{Content: wire.Content(text)}}, nil)
 }
 
-// sendEnd ends a complete answer.
+// sendEnd sends the finish reason, the usage if it was requested, and the end mark.
 func (o *writer) sendEnd() error {
 	stop := wire.FinishStop
 	if err := o.sendChunk(wire.ChunkChoice{FinishReason: &stop}, nil); err != nil {
@@ -105,7 +106,7 @@ func (o *writer) sendEnd() error {
 	return o.open.Write([]byte("data: [DONE]\n\n"))
 }
 
-// sendChunk writes one chunk; a chunk with usage has no choices.
+// sendChunk writes one chunk. A chunk with usage has no choices.
 func (o *writer) sendChunk(choice wire.ChunkChoice, usage *wire.Usage) error {
 	c := wire.Chunk{ID: o.id, Object: "chat.completion.chunk", Created: o.since, Model: o.asked.Task.AgentHandle,
 		Choices: []wire.ChunkChoice{choice}, Usage: usage}
@@ -123,8 +124,8 @@ func (o *writer) sendEvent(v any) error {
 	return o.open.Write(append(append([]byte("data: "), b...), "\n\n"...))
 }
 
-// sendError reports an error: if nothing was sent yet, it returns the error for an answer with its
-// status, otherwise it sends an event of the stream.
+// sendError reports an error. If nothing was sent yet, it returns the error, which then gets a status;
+// otherwise it sends the error as an event.
 func (o *writer) sendError(r *http.Request, err error) error {
 	if o.open == nil || errors.Is(err, errGone) {
 		return err

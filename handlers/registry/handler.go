@@ -40,13 +40,14 @@ type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// AddressPolicy decides which addresses the portal may call.
+// AddressPolicy decides which addresses the portal may call. It refuses private networks, for example.
 type AddressPolicy interface {
 	// CheckURL returns the reason why an address may not be called, or nil.
 	CheckURL(address string) error
 }
 
-// Sealer encrypts and decrypts texts with a key of this portal.
+// Sealer encrypts and decrypts texts with a key of this portal. The second argument of both methods binds
+// the text to a purpose.
 type Sealer interface {
 	Seal(plain, bound string) []byte
 	Open(sealed []byte, bound string) (string, error)
@@ -57,7 +58,8 @@ type Config struct {
 	Directory Directory
 	Callers   request.Authenticator
 	Sealer    Sealer
-	// Fetch reads the keys of domains; it dials no private address.
+	// Fetch reads the keys of domains over HTTPS. It must refuse private addresses, because callers
+	// choose the domain.
 	Fetch     http.RoundTripper
 	Resolver  Resolver
 	Addresses AddressPolicy
@@ -65,10 +67,11 @@ type Config struct {
 	Open bool
 	// Loopback is true if the portal is reachable from this machine only.
 	Loopback bool
-	URL      string // of the portal, without a trailing slash
-	Version  string // of the software
-	Revision string // of its source, if known
-	// Started is the start of the portal: signed times before it may have been used before.
+	URL      string // address of the portal, without a trailing slash
+	Version  string // version of the software
+	Revision string // source revision of the software, "" if unknown
+	// Started is the start time of this process. Signed times before it are refused, because the list of
+	// used ones was lost.
 	Started time.Time
 	Log     *slog.Logger
 }
@@ -76,18 +79,18 @@ type Config struct {
 // Handler serves the routes. Create it with New; it is safe for concurrent use.
 type Handler struct {
 	Config
-	logins *limit.Keyed // by address
-	checks *limit.Keyed // of server.json, by address
+	logins *limit.Keyed // limits logins by client address
+	checks *limit.Keyed // limits validations of server.json by client address
 	used   usedStamps
 }
 
-// New returns a Handler.
+// New returns a Handler. Its routes are declared by Routes.
 func New(cfg Config) *Handler {
 	return &Handler{Config: cfg, logins: limit.New(6*time.Second, 20, 50_000),
 		checks: limit.New(time.Second/2, 60, 50_000), used: usedStamps{until: make(map[string]time.Time)}}
 }
 
-// Routes declares the routes, the same below both names of the version.
+// Routes declares the same routes below /v0 and /v0.1, the two names of the API's version.
 func (d *Handler) Routes(r chi.Router) {
 	for _, base := range []string{"/v0.1", "/v0"} {
 		r.Route(base, func(r chi.Router) {
@@ -110,7 +113,7 @@ func (d *Handler) Routes(r chi.Router) {
 	}
 }
 
-// serve adapts a handler: it answers, or returns the error to send.
+// serve adapts a handler, and sends the error that the handler returns.
 func (d *Handler) serve(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -119,7 +122,7 @@ func (d *Handler) serve(h func(w http.ResponseWriter, r *http.Request) error) ht
 	}
 }
 
-// serveActor adapts a handler that needs the actor.
+// serveActor adapts a handler that needs the actor of the request's credential.
 func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
 	return d.serve(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Authorization")

@@ -27,7 +27,7 @@ type metadataJSON struct {
 	Count      int    `json:"count"`
 }
 
-// releaseJSON is one version of a server with the data of this registry about it.
+// releaseJSON is one version of a server: its server.json, and this registry's data about it.
 type releaseJSON struct {
 	Server json.RawMessage `json:"server"`
 	Meta   map[string]any  `json:"_meta"`
@@ -106,13 +106,14 @@ func (d *Handler) decodeList(r *http.Request) (registry.Filter, error) {
 		f.Version, f.Latest = "", true
 	}
 	if s := v.Get("cursor"); s != "" {
-		// Early clients kept a name alone, which is before all its versions.
+		// A cursor of an early client is a name without a version, which sorts before the name's
+		// versions.
 		f.AfterName, f.AfterVersion, _ = strings.Cut(s, ":")
 	}
 	return f, nil
 }
 
-// parseFlag reads a flag of a query; told is false without it.
+// parseFlag parses a boolean of the query. told is false if s is empty.
 func parseFlag(s string) (value, told bool, err error) {
 	if s == "" {
 		return false, false, nil
@@ -123,7 +124,7 @@ func parseFlag(s string) (value, told bool, err error) {
 	return value, true, nil
 }
 
-// listVersions answers with all versions of a server.
+// listVersions answers with all versions of one server, or with NotFound.
 func (d *Handler) listVersions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	deleted, _, err := parseFlag(r.URL.Query().Get("include_deleted"))
 	if err != nil {
@@ -158,8 +159,8 @@ func (d *Handler) releasesJSON(list []registry.Release) []releaseJSON {
 	return out
 }
 
-// releaseJSON returns a version as it was published. For a registered agent and a removed version
-// it generates server.json.
+// releaseJSON returns a version with the server.json that was published. For registered agents, and for
+// removed versions, whose document is deleted, it generates one.
 func (d *Handler) releaseJSON(r registry.Release) releaseJSON {
 	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, formatTime(r.StatusAt),
 		r.Message, formatTime(r.PublishedAt), formatTime(r.UpdatedAt), r.Latest}}
@@ -195,11 +196,11 @@ func makeDocument(r registry.Release, remote string) json.RawMessage {
 	if remote != "" {
 		s.Remotes = []remoteJSON{{streamable, remote}}
 	}
-	b, _ := json.Marshal(s) // only texts, cannot fail
+	b, _ := json.Marshal(s) // encoding strings cannot fail
 	return b
 }
 
-// shortText cuts a description to the limit of server.json.
+// shortText cuts a description to maxDescription runes on one line, the limit of server.json.
 func shortText(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > maxDescription {

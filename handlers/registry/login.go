@@ -26,7 +26,7 @@ type loginJSON struct {
 
 type loggedInJSON struct {
 	Token string `json:"registry_token"`
-	Ends  int64  `json:"expires_at"` // Unix seconds
+	Ends  int64  `json:"expires_at"` // end of the token's validity in Unix seconds
 }
 
 func (d *Handler) loginHTTP(w http.ResponseWriter, r *http.Request) error {
@@ -37,8 +37,8 @@ func (d *Handler) loginDNS(w http.ResponseWriter, r *http.Request) error {
 	return d.login(w, r, "DNS authentication failed", d.dnsKeys, true)
 }
 
-// loginNone gives any caller the anonymous namespace, on a portal that is reachable from this
-// machine only.
+// loginNone issues a token for the anonymous namespace to any caller. It works only on a portal that is
+// reachable from its own machine alone.
 func (d *Handler) loginNone(w http.ResponseWriter, r *http.Request) error {
 	if !d.Loopback || !d.Open {
 		return fault.New(fault.Forbidden, "Publishing needs a proof of a domain. Use mcp-publisher login http or dns; see %s/docs/connect.", d.URL)
@@ -49,7 +49,8 @@ func (d *Handler) loginNone(w http.ResponseWriter, r *http.Request) error {
 	return d.loggedIn(w, registry.AnonymousDomain, false)
 }
 
-// mayLogIn limits how often a caller can make this portal look up a domain.
+// mayLogIn returns an error if the client's address has logged in too often, because each login makes
+// this portal look up a domain.
 func (d *Handler) mayLogIn(r *http.Request) error {
 	if wait, ok := d.logins.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You logged in often in a short time. Wait a moment.")
@@ -57,8 +58,9 @@ func (d *Handler) mayLogIn(r *http.Request) error {
 	return nil
 }
 
-// login exchanges a signed time for a token, if the signature is by one of the keys of the domain.
-// below is true if the domain also covers the domains below it.
+// login issues a token for a domain if the request contains the present time, signed with one of the
+// domain's keys. below is true if the token also covers subdomains. failed is the first sentence of the
+// error of a bad signature.
 func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string,
 	keys func(context.Context, string) ([]string, error), below bool) error {
 	if err := d.mayLogIn(r); err != nil {
@@ -119,8 +121,8 @@ func (d *Handler) loggedIn(w http.ResponseWriter, domain string, below bool) err
 	return respond.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
 }
 
-// admits reports whether a token for a domain is still valid: the settings of the portal may have
-// changed since.
+// admits reports whether tokens for a domain are accepted under the present configuration, which may have
+// changed since the token was issued.
 func (d *Handler) admits(domain string) bool {
 	if domain == registry.AnonymousDomain {
 		return d.Open && d.Loopback
@@ -128,15 +130,15 @@ func (d *Handler) admits(domain string) bool {
 	return d.Open
 }
 
-// usedStamps holds the signed times that were accepted, until they are too old to be accepted
-// again: each is accepted once. It holds times, not signatures, because one key can make many
-// signatures for the same time.
+// usedStamps holds the signed times that were accepted, so that each is accepted once. A time stays until
+// it is too old to be accepted anyway. The entries are times and not signatures, because one key can make
+// many signatures of the same time.
 type usedStamps struct {
 	mu    sync.Mutex // guards until
 	until map[string]time.Time
 }
 
-// maxStamps bounds the stored times: 1,000 logins a second.
+// maxStamps bounds the entries of usedStamps: with a window of 30 s, 1,000 logins a second.
 const maxStamps = 30_000
 
 func (u *usedStamps) takeStamp(key string, until, now time.Time) error {

@@ -24,8 +24,8 @@ type problemPart struct {
 	Location string `json:"location,omitempty"`
 }
 
-// refusal is an error with a first sentence before the reasons, in the words of the official
-// registry, and its status.
+// refusal is an error with the status and the first sentence that the official registry uses, followed by
+// the reasons in parts.
 type refusal struct {
 	status int
 	detail string
@@ -36,7 +36,8 @@ type refusal struct {
 func (e *refusal) Error() string { return e.detail + ": " + e.cause.Error() }
 func (e *refusal) Unwrap() error { return e.cause }
 
-// refuse adds a first sentence to an error of the input; other errors stay unchanged.
+// refuse wraps an error about the input in a refusal with the given status and first sentence. Other
+// errors stay unchanged.
 func refuse(status int, detail string, err error) error {
 	f := fault.As(err)
 	switch f.Kind {
@@ -46,7 +47,8 @@ func refuse(status int, detail string, err error) error {
 	return err
 }
 
-// partsOf returns the parts of an error, in a fixed order.
+// partsOf returns one part for each field of an error, sorted by field so that answers are reproducible.
+// at is a prefix of the field names.
 func partsOf(f *fault.Error, at string) []problemPart {
 	if len(f.Fields) == 0 {
 		return []problemPart{{Message: f.Safe}}
@@ -58,7 +60,8 @@ func partsOf(f *fault.Error, at string) []problemPart {
 	return out
 }
 
-// sendError answers with an error. The log gets the details that only the operator may read.
+// sendError answers with an error as a problem document. Details that only the operator may read go to
+// the log.
 func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	f, status := respond.PrepareError(w, r, d.Log, err)
 	p := problemJSON{Detail: f.Safe}

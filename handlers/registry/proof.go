@@ -21,10 +21,10 @@ import (
 	"agentsite/internal/registry"
 )
 
-// keyPath is the path where a domain publishes its key.
+// keyPath is the path at which a domain publishes its public key.
 const keyPath = "/.well-known/mcp-registry-auth"
 
-// Bounds of the lookup of a domain.
+// Bounds of fetching the keys of a domain.
 const (
 	maxKeyFile  = 4 << 10
 	maxRecords  = 100
@@ -33,13 +33,14 @@ const (
 	dnsKeyWait  = 5 * time.Second
 )
 
-// keyRecord is the form of a domain's key.
+// keyRecord matches a public key as domains publish it: the algorithm and the key in base64.
 var keyRecord = regexp.MustCompile(`v=MCPv1;\s*k=([^;]+);\s*p=([A-Za-z0-9+/=]+)`)
 
-// httpKeys reads the document that a domain serves at keyPath.
+// httpKeys returns the key records in the document that the domain serves at keyPath.
 func (d *Handler) httpKeys(ctx context.Context, domain string) ([]string, error) {
 	scheme := "https"
-	if registry.LocalDomain(domain) { // ProvesNamespace accepts it on loopback only
+	// registry.ProvesNamespace accepts local domains on a loopback portal only
+	if registry.LocalDomain(domain) {
 		scheme = "http"
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpKeyWait)
@@ -72,14 +73,14 @@ func (d *Handler) httpKeys(ctx context.Context, domain string) ([]string, error)
 	return []string{string(b)}, nil
 }
 
-// dnsKeys reads the TXT records of a domain itself.
+// dnsKeys returns the key records in the TXT records of the domain itself.
 func (d *Handler) dnsKeys(ctx context.Context, domain string) ([]string, error) {
 	if !registry.PlainDomain(domain) || registry.LocalDomain(domain) {
 		return nil, fault.New(fault.Invalid, "%s has no public DNS records; use login http", domain)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dnsKeyWait)
 	defer cancel()
-	// The dot at its end disables the search domains of this machine.
+	// The trailing dot disables the search domains of this machine.
 	records, err := d.Resolver.LookupTXT(ctx, domain+".")
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err,
@@ -88,7 +89,8 @@ func (d *Handler) dnsKeys(ctx context.Context, domain string) ([]string, error) 
 	return records[:min(len(records), maxRecords)], nil
 }
 
-// verifySignature checks a signature of message by one of the keys in records.
+// verifySignature returns nil if the signature of message was made with one of the keys in records,
+// otherwise the reason for the failure.
 func verifySignature(records []string, message, signature []byte) error {
 	var tried []string
 	var last error
@@ -146,7 +148,8 @@ func verifyKey(algorithm, key string, message, signature []byte) error {
 	return nil
 }
 
-// verifyP384 checks r and s, 48 bytes each, over SHA-384.
+// verifyP384 verifies a signature that consists of r and s, 48 bytes each, over the SHA-384 hash of
+// message.
 func verifyP384(key, message, signature []byte) (bool, error) {
 	curve := elliptic.P384()
 	x, y := elliptic.UnmarshalCompressed(curve, key)
@@ -154,7 +157,7 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 		return false, fmt.Errorf("the published key is not a point of P-384")
 	}
 	point := make([]byte, 97)
-	point[0] = 4 // uncompressed
+	point[0] = 4 // the prefix of an uncompressed point
 	x.FillBytes(point[1:49])
 	y.FillBytes(point[49:])
 	public, err := ecdsa.ParseUncompressedPublicKey(curve, point)
@@ -170,7 +173,7 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	return ecdsa.VerifyASN1(public, digest[:], sig), nil
 }
 
-// cutText shortens a foreign text for a message.
+// cutText shortens an untrusted text to most runes, for error messages.
 func cutText(s string, most int) string {
 	if r := []rune(strings.ToValidUTF8(s, "\uFFFD")); len(r) > most {
 		return string(r[:most]) + "…"

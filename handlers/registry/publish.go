@@ -13,13 +13,13 @@ import (
 	"agentsite/internal/registry"
 )
 
-// publishVersion stores a version of a server for ever.
+// publishVersion stores a version of a server. A published version can never be changed, only its status.
 func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	raw, err := readDocument(w, r)
 	if err != nil {
 		return err
 	}
-	// Before the errors of the document: a caller without a token needs one first.
+	// Checked before the document, because a caller without a token cannot use errors about it.
 	if actor.Kind == ident.Guest {
 		return fault.New(fault.Unauthenticated,
 			"Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
@@ -49,7 +49,7 @@ func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor i
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(published))
 }
 
-// asError returns the error for an invalid server.json.
+// asError returns an error with all findings of severity error, by their path in server.json.
 func (f findings) asError() error {
 	e := &refusal{status: http.StatusUnprocessableEntity,
 		detail: "Failed to publish server, invalid schema: call /validate for details"}
@@ -69,7 +69,7 @@ type statusJSON struct {
 	Message *string `json:"statusMessage"`
 }
 
-// setOneStatus changes the status of one version.
+// setOneStatus changes the status of one version: active, deprecated or deleted.
 func (d *Handler) setOneStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.setStatus(w, r, actor, request.PathParam(r, "version"))
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *Handler) setOneStatus(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
 }
 
-// statusOfAll changes the status of every version.
+// statusOfAll changes the status of every version of a server.
 func (d *Handler) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.setStatus(w, r, actor, "")
 	if err != nil {

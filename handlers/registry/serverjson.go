@@ -1,6 +1,7 @@
 package registry
 
-// serverJSON is server.json of the schema of 2025-12-11.
+// serverJSON is a server.json by the schema of 2025-12-11. Unknown members are refused, except within
+// serverMeta.
 type serverJSON struct {
 	Schema      string       `json:"$schema"`
 	Name        string       `json:"name"`
@@ -15,7 +16,7 @@ type serverJSON struct {
 	Meta        *serverMeta  `json:"_meta"`
 }
 
-// serverMeta holds the publishers' own data.
+// serverMeta holds the extensions of publishers, whose content is not checked.
 type serverMeta struct {
 	Provided map[string]any `json:"io.modelcontextprotocol.registry/publisher-provided"`
 }
@@ -34,7 +35,7 @@ type icon struct {
 	Theme    string   `json:"theme"`
 }
 
-// serverPack is a package with the server, for users who run it themselves.
+// serverPack is a package that contains the server, for users who run it themselves.
 type serverPack struct {
 	RegistryType         string     `json:"registryType"`
 	RegistryBaseURL      string     `json:"registryBaseUrl"`
@@ -48,7 +49,7 @@ type serverPack struct {
 	EnvironmentVariables []argument `json:"environmentVariables"`
 }
 
-// transport is the way to reach a running server.
+// transport describes the connection to a running server.
 type transport struct {
 	Type      string           `json:"type"`
 	URL       string           `json:"url"`
@@ -56,7 +57,7 @@ type transport struct {
 	Variables map[string]input `json:"variables"`
 }
 
-// argument is an argument of a command, an environment variable or a header; the last two have no
+// argument is an argument of a command, an environment variable or an HTTP header. The last two have no
 // type, value hint or repetition.
 type argument struct {
 	Type        string           `json:"type"`
@@ -85,15 +86,15 @@ type input struct {
 	Choices     []string `json:"choices"`
 }
 
-// The transports of servers.
+// Transport types of servers. This portal calls only streamable servers.
 const (
 	stdio      = "stdio"
 	streamable = "streamable-http"
 	sse        = "sse"
 )
 
-// endpoint returns the address at which this portal can call the server: that of the first remote
-// of type streamable-http without variables.
+// endpoint returns the address at which this portal can call the server: the first remote of type
+// streamable-http whose address has no variables; "" without one.
 func (s *serverJSON) endpoint() string {
 	for _, r := range s.Remotes {
 		if r.Type == streamable && len(templateNames(r.URL)) == 0 && len(r.URL) <= maxEndpoint {
@@ -103,5 +104,5 @@ func (s *serverJSON) endpoint() string {
 	return ""
 }
 
-// maxEndpoint bounds the address of an agent.
+// maxEndpoint bounds the address of an agent in bytes, as in the hub.
 const maxEndpoint = 500

@@ -17,10 +17,10 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// maxDepth bounds the nesting of server.json.
+// maxDepth bounds the nesting of values in server.json.
 const maxDepth = 32
 
-// readDocument returns the body of a request that sends server.json.
+// readDocument returns the body of a request that contains a server.json, within the size limit.
 func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
 		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
@@ -70,7 +70,7 @@ func errorAt(path, format string, args ...any) error {
 	return fault.Field(path, text)
 }
 
-// path writes a place as the registry's errors do: remotes[0].url.
+// path returns a place in a document in the registry's form, for example remotes[0].url.
 func path(place jsontext.Pointer) string {
 	var b strings.Builder
 	for name := range place.Tokens() {

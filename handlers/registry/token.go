@@ -18,19 +18,19 @@ import (
 // portal's address and valid only here: no other endpoint accepts its prefix.
 const (
 	tokenPrefix = "agsr_"
-	tokenLife   = 5 * time.Minute // as in the official registry
+	tokenLife   = 5 * time.Minute // the lifetime of tokens in the official registry
 	maxToken    = 1 << 10
 )
 
 type claims struct {
 	Domain string `json:"d"`
-	Below  bool   `json:"b,omitempty"` // includes the domains below it
-	Ends   int64  `json:"e"`           // Unix seconds
+	Below  bool   `json:"b,omitempty"` // true if the token also covers subdomains
+	Ends   int64  `json:"e"`           // end of validity in Unix seconds
 }
 
 func (d *Handler) tokenBinding() string { return "mcp-registry/1 " + d.URL }
 
-// issueToken returns a token for a domain and the end of its life.
+// issueToken returns an encrypted token for a domain, and the end of its validity.
 func (d *Handler) issueToken(domain string, below bool) (token string, ends time.Time, err error) {
 	ends = clock.Now().Add(tokenLife)
 	b, err := json.Marshal(claims{domain, below, ends.Unix()})

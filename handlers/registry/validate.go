@@ -16,8 +16,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// issue is one error in a server.json, with the text and name of the official registry if it has
-// the same rule.
+// issue is one error or warning about a server.json. If the official registry has the same rule, message
+// and reference are the same as there.
 type issue struct {
 	Type      string `json:"type"` // json, schema or semantic
 	Path      string `json:"path"`
@@ -53,16 +53,16 @@ func (f *findings) requireSemantic(ok bool, path, reference, format string, args
 	}
 }
 
-// The known schemas; the first is the current one.
+// The accepted schema versions; the first one is the current one, which generated documents use.
 var schemaVersions = []string{"2025-12-11", "2025-10-17", "2025-10-11", "2025-09-29", "2025-09-16", "2025-07-09"}
 
-// Bounds of server.json.
+// Bounds of a server.json.
 const (
 	maxName        = 200
-	maxDescription = 100 // characters
-	maxTitle       = 100 // characters
+	maxDescription = 100 // runes
+	maxTitle       = 100 // runes
 	maxVersion     = 255
-	maxList        = 100 // of packages, remotes, icons, arguments, headers, variables
+	maxList        = 100 // entries of one list of packages, remotes, icons, arguments, headers or variables
 	maxIconURL     = 255
 	maxURL         = 2048
 	maxProvided    = 4 << 10
@@ -78,7 +78,8 @@ var (
 	folderPattern = regexp.MustCompile(`^[a-zA-Z0-9\-_./]+$`)
 )
 
-// serveValidate answers with the errors of a server.json, and stores nothing.
+// serveValidate answers with the findings about a server.json, and stores nothing. Requests are limited
+// by address, because no credential is needed.
 func (d *Handler) serveValidate(w http.ResponseWriter, r *http.Request) error {
 	if wait, ok := d.checks.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You checked often in a short time. Wait a moment.")
@@ -94,7 +95,7 @@ func (d *Handler) serveValidate(w http.ResponseWriter, r *http.Request) error {
 	return respond.WriteJSON(w, http.StatusOK, d.checkServer(&s))
 }
 
-// checkServer finds all errors of a server.json.
+// checkServer returns all findings about a server.json, so that a publisher can correct them at once.
 func (d *Handler) checkServer(s *serverJSON) findings {
 	f := findings{Valid: true, Issues: []issue{}}
 	f.checkSchema(s.Schema)
@@ -205,7 +206,7 @@ func (f *findings) checkRepository(r repository) {
 	}
 }
 
-// checkWebsite requires an address that is safe as a link.
+// checkWebsite adds a finding if the website is no http(s) address that is safe as a link.
 func (f *findings) checkWebsite(address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -224,8 +225,8 @@ func (f *findings) checkWebsite(address string) {
 	}
 }
 
-// plainURL reports whether an address has only valid characters, so that it means the same in every
-// context.
+// plainURL reports whether an address contains no characters that are special in HTML, shells or
+// templates. Such characters must be percent-encoded.
 func plainURL(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f ||

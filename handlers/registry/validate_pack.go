@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Forms that name more than one version.
+// Patterns of versions that name more than one release, such as ranges and "latest"; packages must name
+// exactly one.
 var (
 	comparedVersion = regexp.MustCompile(`^\s*(?:\^|~|>=|<=|>|<|=)\s*v?\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?\s*$`)
 	hyphenVersion   = regexp.MustCompile(`^\s*v?\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?\s-\s*v?\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?\s*$`)
@@ -98,7 +99,7 @@ func (f *findings) checkHeaders(path string, t transport) {
 	f.checkCount(len(t.Variables), path+".variables")
 }
 
-// checkVariable checks a header or an environment variable.
+// checkVariable adds findings about one HTTP header or environment variable.
 func (f *findings) checkVariable(path string, a argument) {
 	f.requireSchema(a.Name != "", path+".name", "name-required", "name is required")
 	f.requireSchema(a.Type == "" && a.ValueHint == nil && !a.IsRepeated, path, "unexpected-property",
@@ -137,8 +138,8 @@ func (f *findings) checkArgument(path string, a argument) {
 	}
 }
 
-// checkRemote checks the address of a running server: this portal must be allowed to call it,
-// unless it has variables.
+// checkRemote adds findings about the address of a running server. The portal must be allowed to call the
+// address; variables are replaced by samples first.
 func (d *Handler) checkRemote(f *findings, path string, t transport) {
 	switch t.Type {
 	case streamable, sse:
@@ -172,7 +173,8 @@ func (d *Handler) checkRemote(f *findings, path string, t transport) {
 	}
 }
 
-// checkTemplate checks an address with variables in braces.
+// checkTemplate adds a finding unless address is a valid URL whose variables in braces are all known; it
+// returns false then. wrong is the beginning of the message.
 func (f *findings) checkTemplate(path, wrong, address string, known []string) bool {
 	if len(address) > maxURL || !plainURL(fillTemplate(address)) || !webURL(fillTemplate(address)) {
 		f.addIssue("semantic", path, "invalid-templated-url", "%s: %s", wrong, cutText(address, 200))
@@ -194,8 +196,8 @@ func webURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
-// templateNames returns the names in braces of an address; a single brace counts as an undefined
-// name.
+// templateNames returns the variable names in braces in an address. A single brace yields the name "",
+// which is never defined.
 func templateNames(address string) []string {
 	var out []string
 	for _, m := range templatePattern.FindAllStringSubmatch(address, -1) {
@@ -207,7 +209,7 @@ func templateNames(address string) []string {
 	return out
 }
 
-// fillTemplate replaces the variables of an address by samples.
+// fillTemplate replaces the variables of an address by sample values, so that the rest can be checked.
 func fillTemplate(address string) string {
 	address = strings.NewReplacer("{host}", "example.com", "{port}", "8080", "{path}", "api", "{protocol}", "https",
 		"{scheme}", "https").Replace(address)
