@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Authenticator returns the actor for the credentials of a request: a bearer token, otherwise a guest. An invalid token
-// is an error. *Callers implements it.
+// Authenticator returns the actor for the bearer token of a request, or a guest without one. An invalid
+// token is an error. *Callers implements it.
 type Authenticator interface {
 	Authenticate(r *http.Request) (ident.Actor, error)
 }
@@ -28,12 +28,12 @@ type Authenticator interface {
 // with NewCallers.
 type Callers struct {
 	accounts *account.Service
-	portals  Portals // nil if no other portal may send requests
+	portals  Portals // nil if other portals may send no requests
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	kept  map[string]*list.Element
-	order *list.List // of *guest, the most recently used first
-	// attending counts the waiting requests by caller.
+	order *list.List // elements are *guest, the most recently used in front
+	// attending is the number of waiting requests by caller.
 	attending map[string]int
 }
 
@@ -47,21 +47,21 @@ const (
 	keepFor = 24 * time.Hour
 )
 
-// NewCallers returns Callers over the accounts of a portal, and over other portals that make requests on behalf of
-// their people; nil for none.
+// NewCallers returns Callers that check tokens with accounts. portals verifies requests that other
+// portals make on behalf of people; nil refuses all of those.
 func NewCallers(accounts *account.Service, portals Portals) *Callers {
 	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(),
 		attending: make(map[string]int)}
 }
 
-// Caller is the actor of a request.
+// Caller is the actor of a request, and for a guest the secret that links the actor to a conversation.
 type Caller struct {
 	ident.Actor
-	secret string // of a guest
+	secret string // set for a guest only
 }
 
-// Authenticate returns the actor of an API token, else a visitor without an id. A bad token is an error, because a
-// silent change to a visitor would be worse.
+// Authenticate returns the actor of the request's API token, or a guest with an empty id without one. A
+// bad token is an error, because a caller that silently became a guest would not notice.
 func (c *Callers) Authenticate(r *http.Request) (ident.Actor, error) {
 	if actor, ok := r.Context().Value(portalKey{}).(ident.Actor); ok {
 		return actor, c.portals.May(r.Context(), ident.PortalOf(actor.ID))
@@ -73,17 +73,18 @@ func (c *Callers) Authenticate(r *http.Request) (ident.Actor, error) {
 	return c.AuthenticateToken(r, ident.BearerToken(h))
 }
 
-// AuthenticateToken returns the actor of an API token at any place in the request.
+// AuthenticateToken returns the actor of an API token that came in another place than the Authorization
+// header.
 func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor, error) {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
-		token = "" // the secret of a session is valid only in a cookie
+		token = "" // refused, because session secrets are valid in cookies only
 	}
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
-// Identify returns the caller for the actor of Authenticate. A visitor becomes the guest of the first id, of a
-// conversation or a task, that is not empty. A visitor without any id becomes a new guest, within the limits of the
-// address. An id of another caller is a NotFound fault.
+// Identify returns the caller for an actor from Authenticate. A guest becomes the guest who owns the
+// first non-empty id, of a conversation or a task. Without any id it becomes a new guest, within the
+// limits of its address. An id of another caller is a NotFound error.
 func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (Caller, error) {
 	if actor.ID != "" {
 		return Caller{Actor: actor}, nil
@@ -106,7 +107,7 @@ func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (C
 	return Caller{actor, secret}, err
 }
 
-// Remember stores that a conversation or task belongs to a guest. It does nothing for other callers.
+// Remember records that a conversation or task belongs to a guest. For other actors it does nothing.
 func (c *Callers) Remember(a Caller, id string) {
 	if a.secret == "" {
 		return
@@ -127,7 +128,8 @@ func (c *Callers) Remember(a Caller, id string) {
 	}
 }
 
-// secret returns the secret of the guest of an id, or "" if there is none.
+// secret returns the secret of the guest who owns an id, "" without one. The address must be the one that
+// the guest used.
 func (c *Callers) secret(addr, id string) string {
 	now := clock.Now()
 	c.mu.Lock()

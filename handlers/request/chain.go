@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// ReadChain returns the agents whose work led to a request, as the request states, for chat.Ask. A request that
-// leaves some out is still bounded by the portal's other limits.
+// ReadChain returns the agents whose work led to a request, as its headers state, for chat.Ask. A request
+// may leave agents out, so the chain only stops honest loops; the portal's other limits stop the rest.
 func ReadChain(r *http.Request) (task.Chain, error) {
 	lines := r.Header.Values(task.HopsField)
 	if len(lines) == 0 {
@@ -23,8 +23,9 @@ func ReadChain(r *http.Request) (task.Chain, error) {
 	return c, nil
 }
 
-// ReadBudget returns the budget that a request states, for chat.Ask. A portal states the budget left for this call.
-// Other callers forward the budget that an agent was given, of which this call takes one.
+// ReadBudget returns the task budget in a request's headers, for chat.Ask. A portal states the budget
+// that is left for this call. Other callers forward the budget that their agent got, from which this call
+// takes one.
 func ReadBudget(r *http.Request, actor ident.Actor) (task.Budget, error) {
 	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())
 	if err != nil {

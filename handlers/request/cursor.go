@@ -11,7 +11,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// FormatCursor encodes a position in a list ordered by time and id.
+// FormatCursor encodes a position in a list that is ordered by time and id, for ParseCursor. Clients must
+// treat it as opaque.
 func FormatCursor(p chat.Point) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.At.UnixMilli(), 10) + " " + p.ID))
 }

@@ -14,20 +14,20 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// DecodeJSON reads a JSON body of at most max bytes into v. Its errors describe the mistake in words. With known, a
-// field that v does not have is an error.
+// DecodeJSON decodes a JSON body of at most max bytes into v. Its errors describe the mistake in plain
+// words. With known, a field that v does not have is an error.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
 	return decodeBody(w, r, max, v, known, true)
 }
 
-// DecodeFields is DecodeJSON for a service that checks the text of each field and names the wrong one, which
-// strictjson cannot.
+// DecodeFields is DecodeJSON for services that check the text of each field themselves and name the wrong
+// one.
 func DecodeFields(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
 	return decodeBody(w, r, max, v, known, false)
 }
 
 func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known, text bool) error {
-	// curl -d declares a form. The body decides whether it is JSON.
+	// curl declares a form by default, so only the body decides whether it is JSON.
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
 		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
@@ -58,7 +58,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	if err = dec.Decode(v); err == nil {
 		return nil
 	}
-	if f, ok := errors.AsType[*fault.Error](err); ok { // returned by an UnmarshalJSON
+	if f, ok := errors.AsType[*fault.Error](err); ok { // an error of an UnmarshalJSON method
 		return f
 	}
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -76,11 +76,11 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it is malformed.")
 }
 
-// MaxJSON bounds the body of an API request.
+// MaxJSON bounds the body of an API request in bytes.
 const MaxJSON = 1 << 20
 
-// DecodeBody reads a JSON body into v. Its error describes the fault in plain words. An
-// unknown field is an error, because a misspelt one would silently be lost.
+// DecodeBody decodes a JSON body of at most MaxJSON bytes into v. An unknown field is an error, because a
+// misspelt field would be lost silently.
 func DecodeBody(w http.ResponseWriter, r *http.Request, v any) error {
 	return DecodeFields(w, r, MaxJSON, v, true)
 }

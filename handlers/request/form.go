@@ -8,10 +8,10 @@ import (
 	"agentsite/internal/fault"
 )
 
-// MaxForm bounds the body of a form.
+// MaxForm bounds the body of a form without files in bytes.
 const MaxForm = 1 << 20
 
-// Form parses a posted form.
+// Form returns the values of a posted form. A form that is larger than MaxForm is an error.
 func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {
@@ -23,7 +23,8 @@ func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// OwnPath returns next if it is a path on this portal, else fallback, so that a redirect never leaves the portal.
+// OwnPath returns next if it is a path on this portal, otherwise fallback, so that a redirect never
+// leaves the portal.
 func OwnPath(next, fallback string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return fallback

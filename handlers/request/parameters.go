@@ -10,10 +10,10 @@ import (
 	"agentsite/internal/fault"
 )
 
-// NormalizeLines converts the line ends of forms to \n.
+// NormalizeLines converts \r\n, which browsers send in forms, to \n.
 func NormalizeLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// ParseVersion reads the version of a path: a number, or 0 for "latest".
+// ParseVersion parses the version of an agent in a path: a number from 1, or 0 for "latest".
 func ParseVersion(s string) (int, error) {
 	if s == "latest" {
 		return 0, nil
@@ -25,8 +25,8 @@ func ParseVersion(s string) (int, error) {
 	return n, nil
 }
 
-// NonEmptyValues returns the repeated values of a parameter that are not empty. It does not split at commas,
-// because the name of a skill may contain one.
+// NonEmptyValues returns the values of a repeated parameter that are not empty. It does not split values
+// at commas, because the name of a skill may contain one.
 func NonEmptyValues(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -37,8 +37,8 @@ func NonEmptyValues(in []string) []string {
 	return out
 }
 
-// SplitValues splits repeated and comma-separated parameters, leaving out empty
-// ones.
+// SplitValues returns the values of a parameter that may be repeated and separated by commas, without
+// empty ones.
 func SplitValues(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -51,7 +51,7 @@ func SplitValues(in []string) []string {
 	return out
 }
 
-// PathSeq returns the seq of the message in the path.
+// PathSeq returns the seq of the message that the path names, or NotFound if it is no positive number.
 func PathSeq(r *http.Request) (int64, error) {
 	n, err := strconv.ParseInt(chi.URLParam(r, "seq"), 10, 64)
 	if err != nil || n < 1 {
@@ -60,7 +60,8 @@ func PathSeq(r *http.Request) (int64, error) {
 	return n, nil
 }
 
-// QueryInt reads a query parameter as a number. It returns fallback if the parameter is absent.
+// QueryInt returns a query parameter as a number, or fallback if the parameter is missing. Other text is
+// an error.
 func QueryInt(r *http.Request, name string, fallback int64) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
@@ -73,10 +74,10 @@ func QueryInt(r *http.Request, name string, fallback int64) (int64, error) {
 	return n, nil
 }
 
-// WantsEvents reports whether a request asks for server-sent events.
+// WantsEvents reports whether the request accepts server-sent events.
 func WantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// PathName returns the name of an agent or person in the path.
+// PathName returns the name of an agent or person in the path, decoded.
 func PathName(r *http.Request) string { return PathParam(r, "name") }

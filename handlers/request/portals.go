@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Portals recognises other portals that make requests on behalf of their people.
+// Portals verifies requests that other portals make on behalf of people.
 type Portals interface {
 	// Asks reports whether a request claims to be signed by a portal.
 	Asks(r *http.Request) bool
@@ -21,11 +21,12 @@ type Portals interface {
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// portalKey is the context key of the actor on whose behalf another portal makes the request.
+// portalKey is the context key for the verified actor of another portal's request.
 type portalKey struct{}
 
-// FromPortals accepts requests of other portals at the routes below. Authenticate returns the actor on whose behalf
-// they are made. A request with a bad signature is refused. A request without a signature passes unchanged.
+// FromPortals is a middleware that verifies signed requests of other portals, so that Authenticate
+// returns the person on whose behalf the request is made. A bad signature is refused. A request without a
+// signature passes unchanged.
 func (c *Callers) FromPortals(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.portals == nil || !c.portals.Asks(r) {

@@ -12,8 +12,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// ClientAddr returns the address for rate limits, from the router's middleware, which knows the trusted proxies. An
-// IPv6 client is its /64.
+// ClientAddr returns the client's address for rate limits. The router's middleware determines it, because
+// it knows the trusted proxies. An IPv6 address is reduced to its /64, which one client can use entirely.
 func ClientAddr(r *http.Request) string {
 	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
 	switch {
@@ -25,8 +25,8 @@ func ClientAddr(r *http.Request) string {
 	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
 }
 
-// ClientIP returns the whole address of a client, for rules about networks of any size. It comes from the same
-// middleware as ClientAddr.
+// ClientIP returns the client's full address, for rules about networks of any size. The same middleware
+// as for ClientAddr determines it.
 func ClientIP(r *http.Request) string {
 	if ip := net.ParseIP(middleware.GetClientIP(r.Context())); ip != nil {
 		return ip.String()

@@ -26,10 +26,12 @@ func NewSessions(accounts *account.Service, cookieName string, secure bool, log 
 	return &Sessions{accounts: accounts, cookieName: cookieName, secure: secure, log: log}
 }
 
-// Handler answers a route, or returns the error to be shown.
+// Handler handles a route for an actor. It either answers, or returns the error to send without having
+// written anything.
 type Handler func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error
 
-// API adapts a handler of the API. The actor is that of the bearer token, else that of the session cookie.
+// API adapts a handler of the API. The actor is that of the bearer token, otherwise that of the session
+// cookie, otherwise a guest.
 func (d *Sessions) API(h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Caller(r)
@@ -42,8 +44,9 @@ func (d *Sessions) API(h Handler) http.HandlerFunc {
 	}
 }
 
-// Visitor returns the actor of a browser: the owner of the session cookie, else a guest without an id. An expired
-// cookie is ignored, and so is one that holds an API token, because tokens are for the API alone.
+// Visitor returns the actor of a browser: the owner of the session cookie, otherwise a guest with an
+// empty id. An expired cookie is ignored, and so is one that contains an API token, because tokens are
+// for the API only.
 func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
 	addr := ClientAddr(r)
 	c, err := r.Cookie(d.cookieName)
@@ -58,20 +61,21 @@ func (d *Sessions) Visitor(r *http.Request) (ident.Actor, error) {
 	return actor, err
 }
 
-// Caller returns the actor of an API request. A bad token is an error, because a silent change to another actor
-// would be worse.
+// Caller returns the actor of an API request. A bad token is an error, because a caller that silently
+// became another actor would not notice.
 func (d *Sessions) Caller(r *http.Request) (ident.Actor, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		token := ident.BearerToken(h)
 		if !strings.HasPrefix(token, ident.TokenPrefix) {
-			token = "" // the secret of a session is valid only in a cookie
+			token = "" // refused, because session secrets are valid in cookies only
 		}
 		return d.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 	}
 	return d.Visitor(r)
 }
 
-// EnsureGuest gives a visitor without a session a guest session, so that their conversations stay theirs.
+// EnsureGuest gives a guest without a session a new one and sets its cookie, so that the guest keeps
+// access to the new conversation.
 func (d *Sessions) EnsureGuest(w http.ResponseWriter, r *http.Request, actor ident.Actor) (ident.Actor, error) {
 	if actor.ID != "" {
 		return actor, nil
@@ -84,7 +88,7 @@ func (d *Sessions) EnsureGuest(w http.ResponseWriter, r *http.Request, actor ide
 	return actor, nil
 }
 
-// sessionSeconds is how long a browser keeps the cookie. The server decides when the session ends.
+// sessionSeconds is how long browsers keep the session cookie. The server decides when the session ends.
 const sessionSeconds = 30 * 24 * 3600
 
 func (d *Sessions) SetCookie(w http.ResponseWriter, secret string) {

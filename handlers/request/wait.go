@@ -9,12 +9,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// The largest numbers of requests that wait for agents at the same time, at all protocol endpoints together: of one
-// account, and of one address without an account.
+// Bounds of the requests that wait for agents at the same time, at all protocol endpoints together: per
+// account, per address without an account, and per portal.
 const (
 	mostAttending       = 200
 	mostGuestAttending  = 20
-	mostPortalAttending = 64 // of one portal, for all its people
+	mostPortalAttending = 64 // per portal, for all people there together
 )
 
 // BeginWait begins to wait for an agent. Call it before the agent is asked, so that a refused caller has caused no
@@ -50,10 +50,12 @@ func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Con
 			c.exit(all)
 		}
 	}
-	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal { // a guest has no credential to revoke
+	// a guest has no credential that could be revoked
+	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal {
 		return ctx, leave, nil
 	}
-	// The credential is checked again, now that the guard watches it.
+	// The credential is checked again after the guard has started, so that a revocation in between is
+	// noticed.
 	if _, err := c.Authenticate(r); err != nil {
 		leave()
 		return nil, nil, err

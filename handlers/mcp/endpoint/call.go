@@ -13,7 +13,7 @@ import (
 // TasksExtension is the extension that allows a task as the answer to a call.
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
-// The keys of _meta.
+// Names of members of _meta.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
@@ -22,23 +22,23 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// Call is one request in the form that the functions of an Offer get. It is valid only while that
+// Call is one request in the form that the functions of an Offer receive. It is valid only while such a
 // function runs.
 type Call struct {
 	// HTTP is the HTTP request of the call. Its context is not the call's.
 	HTTP *http.Request
-	// Actor is the actor of the credential, otherwise a visitor without an id.
+	// Actor is the actor that the credential proves, or a guest with an empty id.
 	Actor ident.Actor
-	// Version is the version of the protocol, Method the called method.
+	// Version is the protocol version of the call, Method the called method.
 	Version, Method string
-	// Client holds the capabilities of the client.
+	// Client holds the capabilities that the client declared.
 	Client Client
-	// Name is the name of the tool or prompt, Arguments its arguments (nil for none) and Raw the
-	// same as they were sent.
+	// Name is the name of the tool or prompt. Arguments are its decoded arguments, nil for none, and Raw
+	// the same as they were sent.
 	Name      string
 	Arguments strictjson.Object
 	Raw       json.RawMessage
-	// Params are all parameters.
+	// Params are all parameters of the method.
 	Params strictjson.Object
 	// Inputs are the client's answers to questions, by key, and State is the state that was sent
 	// with the questions. The client can forge both.
@@ -47,19 +47,19 @@ type Call struct {
 
 	endpoint *Endpoint
 	reply    *reply
-	token    json.RawMessage // of progress, nil for none
+	token    json.RawMessage // token for progress notifications, nil if the client wants none
 	steps    int64
 	logLevel string
 }
 
-// Modern reports whether the version has no handshake: then the end of the connection cancels the
-// call and its work.
+// Modern reports whether the call's version has no handshake. In these versions the end of the connection
+// cancels the call and its work.
 func (c *Call) Modern() bool { return c.Version == Modern }
 
-// errCancelled is the cause of the context of a call that its client cancelled.
+// errCancelled is the cause of a canceled context if the client canceled the call.
 type errCancelled struct{}
 
-// Error implements error.
+// Error names the cause for logs.
 func (errCancelled) Error() string { return "cancelled by the client" }
 
 // Stopped reports whether the work of a call with an ended context must stop. Before 2026-07-28 the
@@ -75,11 +75,11 @@ func (c *Call) Stopped(ctx context.Context) bool {
 // Client holds the capabilities that a client declares.
 type Client struct {
 	Elicitation, Sampling, Roots bool
-	// Tasks is the tasks extension, for this request.
+	// Tasks is true if the client declared the tasks extension with this request.
 	Tasks bool
 }
 
-// Can reports whether the client accepts a request of the method.
+// Can reports whether the client accepts a request with the given method, by its capabilities.
 func (c Client) Can(method string) bool {
 	switch method {
 	case "elicitation/create":
@@ -92,7 +92,7 @@ func (c Client) Can(method string) bool {
 	return false
 }
 
-// capabilityOf returns the capability for a method.
+// capabilityOf returns the name of the capability that a client needs for a method.
 func capabilityOf(method string) string {
 	switch method {
 	case "elicitation/create":
@@ -105,7 +105,7 @@ func capabilityOf(method string) string {
 	return method
 }
 
-// readClient reads the declared capabilities of a client.
+// readClient decodes the capabilities that a client declared; unknown ones are ignored.
 func readClient(caps strictjson.Object) (c Client) {
 	has := func(o strictjson.Object, name string) bool {
 		raw := o.Get(name)
@@ -114,7 +114,7 @@ func readClient(caps strictjson.Object) (c Client) {
 	c.Sampling, c.Roots = has(caps, "sampling"), has(caps, "roots")
 	if raw := caps.Get("elicitation"); len(raw) > 0 && raw[0] == '{' {
 		modes, _ := strictjson.Split(raw)
-		// No modes mean forms, because the first version had only these.
+		// A client of the first version with elicitation names no modes, and supports forms only.
 		c.Elicitation = has(modes, "form") || !has(modes, "url")
 	}
 	ext, _ := caps.Object("extensions")
@@ -122,7 +122,8 @@ func readClient(caps strictjson.Object) (c Client) {
 	return c
 }
 
-// Progress reports the progress of the call, if the client asked for it. Each step counts one more.
+// Progress sends a progress notification if the client requested progress. Each call counts one more
+// step; the total is unknown.
 func (c *Call) Progress(message string) {
 	if c.token == nil {
 		return
@@ -135,7 +136,7 @@ func (c *Call) Progress(message string) {
 	}{c.token, c.steps, message})
 }
 
-// ProgressOf is Progress for work of a known size.
+// ProgressOf sends a progress notification for work of which done of total units are done.
 func (c *Call) ProgressOf(done, total float64, message string) {
 	if c.token == nil {
 		return
@@ -148,14 +149,14 @@ func (c *Call) ProgressOf(done, total float64, message string) {
 	}{c.token, done, total, message})
 }
 
-// WantsProgress reports whether the client asked for progress.
+// WantsProgress reports whether the client requested progress notifications.
 func (c *Call) WantsProgress() bool { return c.token != nil }
 
-// levels are the levels of logging, the lowest first.
+// levels are the log levels, in increasing order of severity.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Log sends a log line, if the client asked for lines of its level. Since 2026-07-28 it asks with
-// each request; before, every client gets them.
+// Log sends a log line if the client wants lines of the level. Since 2026-07-28 clients name a level with
+// each request; clients of older versions get all lines.
 func (c *Call) Log(level string, data any) {
 	if c.Modern() && (c.logLevel == "" || slices.Index(levels, level) < slices.Index(levels, c.logLevel)) {
 		return

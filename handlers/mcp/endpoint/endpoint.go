@@ -19,29 +19,30 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Config holds the parts of an endpoint; everything is required.
+// Config holds the parts of an endpoint; every field is required.
 type Config struct {
 	Callers *request.Callers
-	// Key is the secret that signs states and session ids.
+	// Key is the secret that signs states and session ids. If it changes, running sessions end.
 	Key []byte
-	// MetadataURL is the address of the metadata on the accepted credentials (RFC 9728). The path of a server follows it.
+	// MetadataURL is the address of the metadata about accepted credentials (RFC 9728). The path of the
+	// server is appended.
 	MetadataURL string
 	Log         *slog.Logger
 }
 
-// Endpoint serves the protocol at any number of addresses. Create it with New.
+// Endpoint serves MCP at any number of addresses. Create it with New; it is safe for concurrent use.
 type Endpoint struct {
 	cfg     Config
 	pending *pending
 }
 
-// New returns an endpoint.
+// New returns an endpoint without addresses; mount Post and NotHere at each.
 func New(cfg Config) *Endpoint { return &Endpoint{cfg, newPending()} }
 
 // Find returns the server at a request's address, if the actor may see it.
 type Find func(ctx context.Context, r *http.Request, actor ident.Actor) (*Server, error)
 
-// Post serves the messages of clients.
+// Post returns the handler for the messages that clients send to the server that find returns.
 func (e *Endpoint) Post(find Find) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := e.cfg.Callers.Authenticate(r)
@@ -67,8 +68,8 @@ func (e *Endpoint) Post(find Find) http.HandlerFunc {
 	}
 }
 
-// NotHere answers GET and DELETE. Both are gone since 2026-07-28 and were optional before: there is
-// no stream to listen on, and no session to end.
+// NotHere answers GET and DELETE with 405. The versions before 2026-07-28 define both as optional: GET
+// opens a stream of the server's messages, DELETE ends a session. This endpoint has neither.
 func (e *Endpoint) NotHere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", http.MethodPost)
 	p := &Problem{Code: CodeInvalidRequest, Status: http.StatusMethodNotAllowed,
@@ -76,9 +77,9 @@ func (e *Endpoint) NotHere(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, p.Status, wrapAnswer(nil, "error", p.encodeError()))
 }
 
-// readBody reads the body of a request.
+// readBody returns the body of a request, up to the limit for its actor.
 func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]message, bool, error) {
-	// curl -d sends the type of a form; the JSON body is accepted.
+	// curl sends the type of a form by default, so its JSON is accepted too.
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" &&
 		t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return nil, false, &Problem{Code: CodeInvalidRequest, Status: http.StatusUnsupportedMediaType,
@@ -102,7 +103,7 @@ func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request, actor ident.
 	return list, batch, nil
 }
 
-// sendError answers with an error.
+// sendError answers with an error to the message with the given id, nil for none.
 func (e *Endpoint) sendError(w http.ResponseWriter, r *http.Request, id []byte, err error) {
 	p := e.problemOf(r, err)
 	e.setErrorHeaders(w, r, p)

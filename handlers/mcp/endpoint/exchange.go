@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// exchange is one HTTP request with its messages.
+// exchange is one HTTP request with one message or a batch of messages.
 type exchange struct {
 	endpoint *Endpoint
 	w        http.ResponseWriter
@@ -21,8 +21,8 @@ type exchange struct {
 	find     Find
 }
 
-// isModern reports whether a message is of a version without handshake: by its _meta, its header,
-// or a method that only this version has.
+// isModern reports whether a message belongs to a version without handshake. Its _meta, the version
+// header or a method that only these versions have shows it.
 func (x *exchange) isModern(m *message) bool {
 	meta, _ := m.readMeta()
 	if meta.Get(metaVersion) != nil {
@@ -38,7 +38,7 @@ func (x *exchange) isModern(m *message) bool {
 	return m.method == "server/discover" || m.method == "subscriptions/listen" || x.r.Header.Get(methodHeader) != ""
 }
 
-// serveOne serves the only message of a body.
+// serveOne handles a body with a single message: a request, a notification or an answer.
 func (x *exchange) serveOne(m *message) {
 	switch {
 	case m.isAnswer():
@@ -50,10 +50,11 @@ func (x *exchange) serveOne(m *message) {
 	}
 }
 
-// sendAccepted answers a message that has no result.
+// sendAccepted answers a message that has no result with 202.
 func (x *exchange) sendAccepted() { x.w.WriteHeader(http.StatusAccepted) }
 
-// takeAnswer handles the answer to a question that was sent on a stream.
+// takeAnswer passes a client's answer to the call that asked for it on its stream. Without such a call it
+// answers with an error.
 func (x *exchange) takeAnswer(m *message) {
 	if !x.endpoint.pending.deliverAnswer(callerKey(x.actor), *m) {
 		x.endpoint.sendError(x.w, x.r, nil, invalidRequest("No question waits for this answer, or it came too late."))
@@ -62,7 +63,8 @@ func (x *exchange) takeAnswer(m *message) {
 	x.sendAccepted()
 }
 
-// takeNotice handles a notification. Only the cancellation of a call has an effect here.
+// takeNotice handles a notification. Only notifications/cancelled has an effect, and only in versions
+// with a handshake; the others are accepted and ignored.
 func (x *exchange) takeNotice(m *message) {
 	if m.method == "notifications/cancelled" && !x.isModern(m) {
 		if key := x.callKey(m.params.Get("requestId")); key != "" {
@@ -72,8 +74,8 @@ func (x *exchange) takeNotice(m *message) {
 	x.sendAccepted()
 }
 
-// callKey returns the key of a call, "" for a call without a unique one: visitors at one address
-// may use the same ids.
+// callKey returns the key by which a call can be canceled, "" if the id is not unique: guests at one
+// address without a session may use the same ids.
 func (x *exchange) callKey(id json.RawMessage) string {
 	session := x.r.Header.Get(sessionHeader)
 	if _, ok := x.endpoint.readSession(session); !ok {
@@ -85,7 +87,7 @@ func (x *exchange) callKey(id json.RawMessage) string {
 	return callKey(callerKey(x.actor), session, id)
 }
 
-// serveRequest serves one request.
+// serveRequest runs one request and sends its answer.
 func (x *exchange) serveRequest(m *message) {
 	out, ok := newReply(x.w, x.r)
 	if !ok {
@@ -93,9 +95,9 @@ func (x *exchange) serveRequest(m *message) {
 			Message: "Accept: take application/json, text/event-stream or, best, both."})
 		return
 	}
-	defer out.closeSilently() // also if a function of the server panics
+	defer out.closeSilently() // needed if a function of the server panics
 	body, err := x.callServer(m, out)
-	out.closeSilently() // otherwise a keep-alive could write headers while an error is written
+	out.closeSilently() // stops keep-alives, which would otherwise write headers while an error is written
 	if errors.Is(err, errSilent) {
 		return
 	}
@@ -112,10 +114,11 @@ func (x *exchange) serveRequest(m *message) {
 	out.sendAnswer(http.StatusOK, wrapAnswer(m.id, "result", body))
 }
 
-// errSilent is returned for a cancelled request, which gets no answer.
+// errSilent is returned for a call that its client canceled. Such a call gets no answer.
 var errSilent = errors.New("cancelled, so not answered")
 
-// callServer runs a request.
+// callServer finds the server and runs the method of a request. It returns the result to send, or
+// errSilent.
 func (x *exchange) callServer(m *message, out *reply) (json.RawMessage, error) {
 	c := &Call{HTTP: x.r, Actor: x.actor, Method: m.method, Params: m.params, endpoint: x.endpoint, reply: out}
 	var err error
@@ -136,12 +139,13 @@ func (x *exchange) callServer(m *message, out *reply) (json.RawMessage, error) {
 	return s.callMethod(ctx, cancel, m, c, x)
 }
 
-// cancelGrace is the time after the end of its connection in which a call can be cancelled: clients
+// cancelGrace is how long a call can still be canceled after its connection has ended, because clients
 // close the connection first and then send the cancellation.
 const cancelGrace = 2 * time.Second
 
-// callContext returns the context of a call. It ends with the connection; before 2026-07-28, where
-// the end of the connection does not cancel a call, a little later.
+// callContext returns the context of a call, and a function that cancels it. The context ends with the
+// connection. In versions before 2026-07-28, where the end of the connection does not cancel a call, it
+// ends cancelGrace later.
 func (x *exchange) callContext(c *Call) (context.Context, context.CancelCauseFunc) {
 	if c.Modern() {
 		return context.WithCancelCause(x.r.Context())
@@ -151,7 +155,7 @@ func (x *exchange) callContext(c *Call) (context.Context, context.CancelCauseFun
 		time.AfterFunc(cancelGrace, func() { cancel(context.Canceled) })
 	})
 	return ctx, func(cause error) {
-		if cause == nil { // the call has ended
+		if cause == nil { // a nil cause means that the call has ended by itself
 			stop()
 		}
 		cancel(cause)
@@ -168,7 +172,8 @@ func (x *exchange) openModern(m *message, c *Call) error {
 	meta, isObject := m.readMeta()
 	version, isText := meta.Text(metaVersion)
 	if there && ok && v != Modern && !isHandshake(v) && version == "" {
-		return unsupportedVersion(v) // a future version may have another _meta
+		// another version may have another form of _meta, so only the version is reported
+		return unsupportedVersion(v)
 	}
 	caps, isCaps := strictjson.Split(meta.Get(metaCapabilities))
 	switch {
@@ -210,13 +215,13 @@ func cutText(s string, n int) string {
 	return string(bytes.ToValidUTF8([]byte(s[:n]), nil)) + "…"
 }
 
-// openHandshake reads the data of the versions with a handshake: the session, if the client keeps
-// one, and the version.
+// openHandshake reads the version and the client's capabilities of a call with a handshake: from the
+// session id if the client sends one.
 func (x *exchange) openHandshake(m *message, c *Call) error {
 	if m.method == "initialize" {
 		return nil
 	}
-	s := session{version: v2025Mar} // the version of clients that name none
+	s := session{version: v2025Mar} // the version of clients that send no version
 	if id := x.r.Header.Get(sessionHeader); id != "" {
 		var ok bool
 		if s, ok = x.endpoint.readSession(id); !ok {
@@ -229,7 +234,7 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	}
 	c.Version, c.Client = s.version, s.client
 	if !c.reply.events {
-		c.Client = Client{} // without a stream the client cannot be asked
+		c.Client = Client{} // without a stream the portal cannot send requests to the client
 	}
 	meta, ok := m.readMeta()
 	if !ok {
@@ -239,7 +244,7 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	return nil
 }
 
-// progressToken returns the token for progress notices, nil for none.
+// progressToken returns the token for progress notifications, nil if the client wants none.
 func progressToken(meta strictjson.Object) json.RawMessage {
 	if t := meta.Get("progressToken"); validID(t) {
 		return t
@@ -247,8 +252,8 @@ func progressToken(meta strictjson.Object) json.RawMessage {
 	return nil
 }
 
-// serveBatch serves a list of messages, as the first versions allow, in order. Its answer is not a
-// stream, so that questions and progress notices are impossible.
+// serveBatch handles a list of messages in order, as the two oldest versions allow. The answer is one
+// JSON array, so requests to the client and progress notifications are impossible.
 func (x *exchange) serveBatch(list []message) {
 	version := x.r.Header.Get(versionHeader)
 	if s, ok := x.endpoint.readSession(x.r.Header.Get(sessionHeader)); ok && version == "" {

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Watch lists the changes that a client wants to receive.
+// Watch lists the changes that a client wants to be notified of.
 type Watch struct {
 	Tools     bool     `json:"toolsListChanged,omitempty"`
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
@@ -21,36 +21,38 @@ type Watch struct {
 // maxWatched bounds the resources and the tasks of one Watch.
 const maxWatched = 50
 
-// Feeds opens feeds of changes.
+// Feeds opens feeds of changes for clients. An Offer without it declares none.
 type Feeds interface {
 	// OpenFeed opens a feed. agreed is the part of w that it covers; its fields never exceed those of w.
 	OpenFeed(ctx context.Context, c *Call, w Watch) (agreed Watch, feed Feed, err error)
 }
 
-// Feed reports changes.
+// Feed delivers changes to one client. One goroutine uses it.
 type Feed interface {
-	// Next waits for a change. io.EOF is the end of the feed.
+	// Next returns the next change and waits for it until ctx ends. It returns io.EOF when the feed has
+	// ended.
 	Next(ctx context.Context) (Change, error)
-	// Close ends the feed.
+	// Close ends the feed and frees its resources. It is called once.
 	Close()
 }
 
 // Change is a notification: exactly one of its fields is set.
 type Change struct {
-	// List is tools, prompts or resources.
+	// List names the list that has changed: tools, prompts or resources.
 	List string
 	URI  string
 	Task *Task
 }
 
-// serveFeed serves a feed until either side ends it.
+// serveFeed opens a feed, confirms which changes it covers, and sends its changes until either side ends
+// it.
 func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMessage, error) {
 	filter, ok := strictjson.Split(c.Params.Get("notifications"))
 	if !ok {
 		return nil, Wrong("notifications: list the changes that you want to receive.")
 	}
 	var w Watch
-	// The JSON reader has refused duplicate names already.
+	// Duplicate names were refused when the body was decoded.
 	for name, to := range map[string]any{"toolsListChanged": &w.Tools, "promptsListChanged": &w.Prompts,
 		"resourcesListChanged": &w.Resources, "resourceSubscriptions": &w.URIs, "taskIds": &w.TaskIDs} {
 		if raw := filter.Get(name); raw != nil && json.Unmarshal(raw, to) != nil {
@@ -80,7 +82,8 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 	}
 	for {
 		ch, err := feed.Next(ctx)
-		if err != nil { // also if the server stops while the client still reads
+		// the server may be stopping while the client still reads, so the feed gets a proper end
+		if err != nil {
 			return encodeJSON(map[string]any{"resultType": "complete", "_meta": meta}), nil
 		}
 		if !c.reply.sendEvent(ch.asNotice(c.Version, meta)) {
@@ -89,7 +92,7 @@ func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMe
 	}
 }
 
-// asNotice encodes the change as a message.
+// asNotice encodes a change as a notification.
 func (ch Change) asNotice(version string, meta map[string]json.RawMessage) []byte {
 	switch {
 	case ch.Task != nil:

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// The headers that repeat fields of the body (2026-07-28, Request Metadata).
+// Headers that repeat fields of the body for proxies (2026-07-28, Request Metadata).
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	methodHeader  = "Mcp-Method"
@@ -24,8 +24,8 @@ func mismatch(message string) *Problem {
 	return &Problem{Code: CodeHeaderMismatch, Message: message, Status: http.StatusBadRequest}
 }
 
-// headerValue returns the value of a header; ok is false for several different values: a proxy may
-// have read another one.
+// headerValue returns the value of a header, and whether it is present. ok is false for several different
+// values, because a proxy may have used another one.
 func headerValue(h http.Header, name string) (value string, there, ok bool) {
 	list := h.Values(name)
 	for _, v := range list[min(1, len(list)):] {
@@ -39,14 +39,14 @@ func headerValue(h http.Header, name string) (value string, there, ok bool) {
 	return list[0], true, true
 }
 
-// The marks around a value in base64.
+// Prefix and suffix of a header value in base64.
 const (
 	base64Prefix = "=?base64?"
 	base64Suffix = "?="
 )
 
-// decodeValue decodes a header to the form of the body. ok is false for characters that no value
-// may have, and for invalid base64.
+// decodeValue returns the text that a header value stands for. ok is false for invalid base64, and for
+// characters that a plain value must not contain.
 func decodeValue(v string) (s string, ok bool) {
 	if in, found := strings.CutPrefix(v, base64Prefix); found {
 		if in, found = strings.CutSuffix(in, base64Suffix); found {
@@ -62,8 +62,8 @@ func decodeValue(v string) (s string, ok bool) {
 	return v, true
 }
 
-// checkRepeated checks that a header equals a field of the body. Only the values of names may be in
-// base64.
+// checkRepeated returns a problem unless the header equals the field of the body. Only Mcp-Name may be in
+// base64, because names may contain any character.
 func checkRepeated(h http.Header, name, body string) *Problem {
 	v, there, ok := headerValue(h, name)
 	switch {
@@ -86,7 +86,7 @@ func checkRepeated(h http.Header, name, body string) *Problem {
 	return nil
 }
 
-// nameOf returns the field that Mcp-Name repeats, "" for none.
+// nameOf returns the parameter that the header Mcp-Name repeats for a method, "" for none.
 func nameOf(method string) string {
 	switch method {
 	case "tools/call", "prompts/get":
@@ -99,19 +99,20 @@ func nameOf(method string) string {
 	return ""
 }
 
-// binding is an argument that a header repeats.
+// binding is an argument whose value clients repeat in a header.
 type binding struct {
 	path   []string
 	header string
 }
 
-// maxBindings bounds the bindings of one tool, maxBindingDepth their depth.
+// maxBindings bounds the arguments of one tool that are repeated in headers, maxBindingDepth their
+// nesting.
 const (
 	maxBindings     = 32
 	maxBindingDepth = 8
 )
 
-// findBindings returns the arguments of a schema with the mark x-mcp-header.
+// findBindings returns the arguments that a tool's schema marks with x-mcp-header.
 func findBindings(schema json.RawMessage) []binding {
 	root, ok := strictjson.Split(schema)
 	if !ok {
@@ -136,7 +137,7 @@ func bindingsIn(s strictjson.Object, at []string, out []binding) []binding {
 	return out
 }
 
-// isToken reports whether s can be part of the name of a header.
+// isToken reports whether s consists of characters that header names allow.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
@@ -146,7 +147,7 @@ func isToken(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// checkParams checks the headers that repeat arguments.
+// checkParams returns a problem unless every header that repeats an argument equals that argument.
 func checkParams(h http.Header, list []binding, args strictjson.Object) *Problem {
 	for _, b := range list {
 		raw, o := json.RawMessage(nil), args
@@ -170,7 +171,7 @@ func checkParams(h http.Header, list []binding, args strictjson.Object) *Problem
 		case raw[0] == '"':
 			want, _ = strictjson.Text(raw)
 		case raw[0] == '{' || raw[0] == '[':
-			continue // only simple values are repeated
+			continue // objects and arrays are not repeated in headers
 		default:
 			want = string(raw)
 		}

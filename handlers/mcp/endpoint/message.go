@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Bounds of one request. Accounts may send more.
+// Bounds of one request. Accounts may send more than guests, because they can be held responsible.
 const (
 	maxBody      = 4 << 20
 	maxGuestBody = 1 << 20
@@ -18,8 +18,8 @@ const (
 	maxMethod    = 100 // bytes
 )
 
-// message is one JSON-RPC message: a request (id and method), a notification (method alone), or an
-// answer to a question of this server (id, and result or error).
+// message is one JSON-RPC message: a request (with id and method), a notification (method only), or a
+// client's answer to a request of this server (id, and result or error).
 type message struct {
 	id     json.RawMessage
 	method string
@@ -32,11 +32,11 @@ func (m *message) isRequest() bool { return m.id != nil && m.method != "" }
 
 func (m *message) isAnswer() bool { return m.method == "" }
 
-// readMeta returns the message's _meta.
+// readMeta returns the _meta of the message; ok is false if it is no object.
 func (m *message) readMeta() (strictjson.Object, bool) { return m.params.Object("_meta") }
 
-// readMessages decodes a body. batch is true for a list of messages. A message of a batch that is
-// invalid becomes an error in its place.
+// readMessages decodes a body. batch is true for a list of messages. An invalid message of a batch gets
+// an error in its place; p is the error for the whole body.
 func readMessages(b []byte) (list []message, batch bool, p *Problem) {
 	if err := strictjson.Check(b); err != nil {
 		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest,
@@ -98,7 +98,7 @@ func readMessage(raw json.RawMessage) (m message, p *Problem) {
 	return m, nil
 }
 
-// validID reports whether raw is an id: a text or an integer.
+// validID reports whether raw is a request id: a string or an integer, within maxID bytes.
 func validID(raw json.RawMessage) bool {
 	switch {
 	case len(raw) == 0 || len(raw) > maxID:
@@ -110,7 +110,7 @@ func validID(raw json.RawMessage) bool {
 		!strings.ContainsAny(string(raw), ".eE")
 }
 
-// wrapAnswer encodes an answer with a result or an error.
+// wrapAnswer encodes a JSON-RPC answer; key is "result" or "error".
 func wrapAnswer(id json.RawMessage, key string, body []byte) []byte {
 	out := make([]byte, 0, len(body)+len(id)+48)
 	out = append(out, `{"jsonrpc":"2.0"`...)
@@ -121,7 +121,7 @@ func wrapAnswer(id json.RawMessage, key string, body []byte) []byte {
 	return append(append(out, body...), '}')
 }
 
-// encodeNotice encodes a notification, or with an id a request of this server.
+// encodeNotice encodes a notification, or with an id a request to the client.
 func encodeNotice(id json.RawMessage, method string, params any) []byte {
 	b, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
@@ -129,7 +129,7 @@ func encodeNotice(id json.RawMessage, method string, params any) []byte {
 		Method  string          `json:"method"`
 		Params  any             `json:"params,omitempty"`
 	}{"2.0", id, method, params})
-	if err != nil { // every message can be encoded
+	if err != nil { // messages hold only types that encode
 		panic(err)
 	}
 	return b

@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// callMethod runs the method of a request.
+// callMethod runs the method of a request and returns its result.
 func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call,
 	x *exchange) (json.RawMessage, error) {
 	o := &s.offer
@@ -87,7 +87,7 @@ func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc,
 	return encodeJSON(v), nil
 }
 
-// hasMethod reports whether this server has the method, in the call's era.
+// hasMethod reports whether this server offers the called method in the call's version.
 func (s *Server) hasMethod(c *Call) bool {
 	o := &s.offer
 	switch c.Method {
@@ -119,7 +119,7 @@ func noMethod(c *Call) *Problem {
 	return p
 }
 
-// onePage refuses a cursor for a list that has one page.
+// onePage returns an error if the call has a cursor, for lists that have a single page.
 func onePage(c *Call) error {
 	if raw := c.Params.Get("cursor"); raw != nil {
 		return Wrong("cursor: is not one of this list, which has one page.")
@@ -127,7 +127,7 @@ func onePage(c *Call) error {
 	return nil
 }
 
-// startSession answers the handshake and gives the client its session.
+// startSession answers initialize, and gives the client a session id that contains its capabilities.
 func (s *Server) startSession(c *Call, x *exchange) (json.RawMessage, error) {
 	want, ok := c.Params.Text("protocolVersion")
 	caps, isCaps := c.Params.Object("capabilities")
@@ -136,12 +136,12 @@ func (s *Server) startSession(c *Call, x *exchange) (json.RawMessage, error) {
 	}
 	v := agreeVersion(want)
 	client := readClient(caps)
-	client.Tasks = false // an extension of the later versions
+	client.Tasks = false // the tasks extension belongs to versions without handshake
 	x.w.Header().Set(sessionHeader, x.endpoint.sessionID(session{v, client}))
 	return s.encodeHandshake(v), nil
 }
 
-// completeArgument answers completion/complete.
+// completeArgument answers completion/complete with proposed values for an argument.
 func (s *Server) completeArgument(ctx context.Context, c *Call) (json.RawMessage, error) {
 	ref, ok1 := strictjson.Split(c.Params.Get("ref"))
 	arg, ok2 := strictjson.Split(c.Params.Get("argument"))

@@ -12,38 +12,38 @@ import (
 type Offer struct {
 	// Name, Title, Version and Website identify the server.
 	Name, Title, Version, Website string
-	// Instructions explain the purpose of the server to a model.
+	// Instructions describe the purpose of the server to a model.
 	Instructions string
-	// Private is set if lists differ between callers; TTL is the time for which a client may cache
-	// them.
+	// Private is true if lists differ between callers. TTL is how long a client may cache them, 0 for not
+	// at all.
 	Private bool
 	TTL     time.Duration
 
 	Tools   []Tool
 	Prompts []Prompt
-	// Resources lists and reads the resources.
+	// Resources lists and reads resources; nil for none.
 	Resources Resources
-	// Completer proposes values for an argument.
+	// Completer proposes values for arguments; nil for none.
 	Completer Completer
-	// Tasks are the tasks with which tools answer; nil if none does.
+	// Tasks gives access to the tasks with which tools answer; nil if no tool does.
 	Tasks Tasks
-	// Feeds opens feeds of changes. Changes are the declared kinds of changes.
+	// Feeds opens feeds of changes, nil for none; Changes are the kinds of changes that are declared.
 	Feeds   Feeds
 	Changes Changes
-	// Handshake are more methods of the versions before 2026-07-28, and HandshakeCapabilities their
-	// declaration, for example logging.
+	// Handshake holds further methods of the versions before 2026-07-28, and HandshakeCapabilities the
+	// capabilities that declare them, for example logging.
 	Handshake             map[string]func(ctx context.Context, c *Call) (any, error)
 	HandshakeCapabilities map[string]any
 }
 
-// Changes are the kinds of changes that a server reports.
+// Changes are the kinds of changes that a server notifies clients of.
 type Changes struct {
 	Tools, Prompts, Resources bool
-	// Subscribe is set if the server reports changes of single resources.
+	// Subscribe is true if clients can subscribe to changes of single resources.
 	Subscribe bool
 }
 
-// Tool is a function that a client can call.
+// Tool is a function that a client or its model can call.
 type Tool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
@@ -52,16 +52,18 @@ type Tool struct {
 	Input       json.RawMessage `json:"inputSchema"`
 	Output      json.RawMessage `json:"outputSchema,omitempty"`
 	Hints       *Hints          `json:"annotations,omitempty"`
-	// TaskOnly is set for a tool that answers only with a task.
+	// TaskOnly is true for a tool that always answers with a task, so clients without the extension get
+	// an error.
 	TaskOnly bool     `json:"-"`
 	Run      ToolFunc `json:"-"`
 }
 
-// ToolFunc runs a tool. An error for the model is a Result with Failed; a Go error is for the
-// client's program.
+// ToolFunc runs a tool. An error that the model should see is a Result with Failed; a Go error becomes a
+// protocol error for the client's program.
 type ToolFunc func(ctx context.Context, c *Call) (Result, error)
 
-// Hints describe the effects of a tool.
+// Hints describe the effects of a tool, so that clients can decide whether to ask their user. Nil means
+// unknown.
 type Hints struct {
 	ReadOnly    bool  `json:"readOnlyHint,omitempty"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
@@ -69,14 +71,14 @@ type Hints struct {
 	OpenWorld   *bool `json:"openWorldHint,omitempty"`
 }
 
-// Icon is a picture.
+// Icon is the address of a picture of the server.
 type Icon struct {
 	Src      string   `json:"src"`
 	MIMEType string   `json:"mimeType,omitempty"`
 	Sizes    []string `json:"sizes,omitempty"`
 }
 
-// Prompt is a text that a user can insert by name.
+// Prompt is a template of messages that a user can insert by its name.
 type Prompt struct {
 	Name        string           `json:"name"`
 	Title       string           `json:"title,omitempty"`
@@ -85,35 +87,37 @@ type Prompt struct {
 	Get         PromptFunc       `json:"-"`
 }
 
-// PromptFunc returns a prompt with its values. It may ask for input in the same way as a tool.
+// PromptFunc returns a prompt with the call's arguments filled in. It may request input in the same way
+// as a tool.
 type PromptFunc func(ctx context.Context, c *Call) (PromptResult, error)
 
-// PromptArgument is an argument of a prompt.
+// PromptArgument describes an argument of a prompt; all arguments are strings.
 type PromptArgument struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required,omitempty"`
 }
 
-// PromptResult is a prompt with its values, or the input that is needed first.
+// PromptResult holds the messages of a prompt, or the input that is needed first.
 type PromptResult struct {
 	Description string          `json:"description,omitempty"`
 	Messages    []PromptMessage `json:"messages"`
 	Wants       *Wants          `json:"-"`
 }
 
-// PromptMessage is one message of a prompt; Role is user or assistant.
+// PromptMessage is one message of a prompt. Role is user or assistant.
 type PromptMessage struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
 }
 
-// Completer proposes values for the arguments of prompts and of templates of resources.
+// Completer proposes values for arguments of prompts and of resource templates while a user types.
 type Completer interface {
 	Complete(ctx context.Context, c *Call, a Argument) (Completion, error)
 }
 
-// Resources lists and reads the resources of a server.
+// Resources lists and reads the resources of a server. Its methods see only what the call's actor may
+// see.
 type Resources interface {
 	// List returns a page and the cursor of the next one, "" for none.
 	List(ctx context.Context, c *Call, cursor string) (list []Resource, next string, err error)
@@ -122,7 +126,7 @@ type Resources interface {
 	Read(ctx context.Context, c *Call, uri string) (ReadResult, error)
 }
 
-// Resource is a readable document.
+// Resource describes a document that clients can read by its URI.
 type Resource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -131,7 +135,7 @@ type Resource struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// Template is a pattern of URIs (RFC 6570).
+// Template describes resources by a URI template (RFC 6570).
 type Template struct {
 	URITemplate string `json:"uriTemplate"`
 	Name        string `json:"name"`
@@ -140,8 +144,8 @@ type Template struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// ReadResult is the content of a URI, or the input that is needed first. TTL is the time for which
-// a client may cache it.
+// ReadResult is the content of a URI, or the input that is needed first. TTL is how long a client may
+// cache the content, 0 for not at all.
 type ReadResult struct {
 	Contents []ResourceContents
 	TTL      time.Duration
@@ -149,7 +153,7 @@ type ReadResult struct {
 	Wants    *Wants
 }
 
-// ResourceContents is text or, with Blob, bytes.
+// ResourceContents is the content of one document: Text, or Blob for bytes.
 type ResourceContents struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
@@ -157,7 +161,8 @@ type ResourceContents struct {
 	Blob     []byte `json:"blob,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: it writes a text even if it is empty.
+// MarshalJSON implements json.Marshaler. It writes the text even if it is empty, because clients require
+// one of text and blob.
 func (c ResourceContents) MarshalJSON() ([]byte, error) {
 	type text struct {
 		URI      string `json:"uri"`
@@ -175,7 +180,7 @@ func (c ResourceContents) MarshalJSON() ([]byte, error) {
 	return json.Marshal(blob{c.URI, c.MIMEType, c.Blob})
 }
 
-// NoResource returns the problem for an unknown URI.
+// NoResource returns the problem for an unknown URI, with the code of the call's version.
 func NoResource(c *Call, uri string) *Problem {
 	p := &Problem{Code: CodeInvalidParams, Message: "There is no such resource, or it is not yours to read.",
 		Data: map[string]any{"uri": uri}}
@@ -185,16 +190,16 @@ func NoResource(c *Call, uri string) *Problem {
 	return p
 }
 
-// Argument is an argument for which a client wants proposals: of the prompt Prompt, or of the
+// Argument is the argument that a client wants proposals for, of the prompt Prompt or of the resource
 // template URI.
 type Argument struct {
 	Prompt, URI string
 	Name, Value string
-	// Context are the values of other arguments.
+	// Context holds the values of other arguments that are known already.
 	Context map[string]string
 }
 
-// Completion holds proposals, best first, at most 100 of Total.
+// Completion holds proposed values, the best first: at most 100 out of Total.
 type Completion struct {
 	Values  []string `json:"values"`
 	Total   int      `json:"total,omitempty"`

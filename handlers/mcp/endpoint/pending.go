@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// answerTime bounds the time for a client to answer a question on a stream.
+// answerTime is how long a call waits for the client's answer to a request on its stream.
 const answerTime = 10 * time.Minute
 
-// Bounds of the open questions, of those to one caller, and of the running calls: each holds a
-// connection until it is answered.
+// Bounds of the unanswered requests to clients in total and per caller, and of the running calls. Each
+// holds a connection.
 const (
 	maxQuestions     = 4096
 	maxQuestionsEach = 64
 	maxCalls         = 20_000
 )
 
-// pending matches the messages that versions with a handshake send in requests of their own:
-// answers to questions on a stream, and cancellations. Create it with newPending.
+// pending matches messages that clients with a handshake send in HTTP requests of their own: answers to
+// requests on a stream, and cancellations. Create it with newPending.
 type pending struct {
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	questions map[string]*question
-	asked     map[string]int // number of open questions by caller
+	asked     map[string]int // number of unanswered requests by caller
 	calls     map[string]context.CancelCauseFunc
 }
 
-// question is a question that waits for its answer.
+// question is a request to a client that waits for its answer.
 type question struct {
 	caller string
-	answer chan message // capacity 1
+	answer chan message // has capacity 1, so that delivery never blocks
 }
 
 func newPending() *pending {
@@ -43,10 +43,11 @@ func newPending() *pending {
 		calls: make(map[string]context.CancelCauseFunc)}
 }
 
-// errClientRefused is the error of a question that the client answered with an error.
+// errClientRefused means that the client answered a request with an error.
 var errClientRefused = errors.New("the client refused to answer")
 
-// askClient sends a question on the stream and returns the client's answer, or errClientRefused.
+// askClient sends a request to the client on the stream of a call and returns the client's result. It
+// returns errClientRefused for an error, and ctx's error or a problem if no answer comes.
 func (p *pending) askClient(ctx context.Context, out *reply, caller string, q Request) (json.RawMessage, error) {
 	id := `"agentsite-` + strings.ToLower(rand.Text()) + `"`
 	w := &question{caller, make(chan message, 1)}
@@ -70,7 +71,8 @@ func (p *pending) askClient(ctx context.Context, out *reply, caller string, q Re
 	}
 }
 
-// addQuestion adds an open question; removeQuestion must be called.
+// addQuestion registers an unanswered request, or returns a problem above the bounds. The caller calls
+// removeQuestion afterwards.
 func (p *pending) addQuestion(id string, q *question) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +98,8 @@ func (p *pending) removeQuestion(id string, q *question) {
 	}
 }
 
-// deliverAnswer passes an answer to the waiting question. It returns false if there is none.
+// deliverAnswer passes an answer to the call that waits for it. It returns false if there is none, or if
+// another caller's call waits.
 func (p *pending) deliverAnswer(caller string, m message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,16 +108,17 @@ func (p *pending) deliverAnswer(caller string, m message) bool {
 		return false
 	}
 	delete(p.questions, string(m.id))
-	q.answer <- m // never blocks: capacity 1
+	q.answer <- m // does not block: capacity 1
 	return true
 }
 
-// callKey returns the key of a running call: a client numbers its calls within a session.
+// callKey returns the key of a running call. Clients number their calls within a session, so the key
+// contains caller and session.
 func callKey(caller, session string, id json.RawMessage) string {
 	return strconv.Itoa(len(session)) + session + " " + caller + " " + string(id)
 }
 
-// addCall adds a call that its client may cancel; forget must be called.
+// addCall registers a call that its client may cancel. Call forget at the end of the call.
 func (p *pending) addCall(key string, cancel context.CancelCauseFunc) (forget func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +133,7 @@ func (p *pending) addCall(key string, cancel context.CancelCauseFunc) (forget fu
 	}
 }
 
-// cancelCall cancels a call. An unknown call has ended already.
+// cancelCall cancels a running call. It does nothing if the call has ended already.
 func (p *pending) cancelCall(key string) {
 	p.mu.Lock()
 	cancel := p.calls[key]

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Codes of errors: those of JSON-RPC, those of MCP, and one of this portal for errors with an HTTP
+// Codes of errors: of JSON-RPC, of MCP, and CodeRefused of this portal for errors that have an HTTP
 // status.
 const (
 	CodeParse             = -32700
@@ -22,49 +22,49 @@ const (
 	CodeMethodNotFound    = -32601
 	CodeInvalidParams     = -32602
 	CodeInternal          = -32603
-	CodeRefused           = -32000 // credentials, limits, unknown addresses
-	CodeNoResource        = -32002 // until 2025-11-25; then CodeInvalidParams
+	CodeRefused           = -32000 // missing credentials, exceeded limits, unknown addresses
+	CodeNoResource        = -32002 // up to version 2025-11-25; later versions use CodeInvalidParams
 	CodeHeaderMismatch    = -32020
 	CodeMissingCapability = -32021
 	CodeVersion           = -32022
 )
 
-// Problem is an error in the form that a client reads. Every function of an Offer may return one;
-// other errors are converted by the kind of their fault.
+// Problem is an error in the protocol's form. Functions of an Offer may return one; other errors are
+// converted by the kind of their fault.
 type Problem struct {
 	Code    int
 	Message string
-	// Data is additional data of the error, nil for none.
+	// Data is additional data for the client, nil for none.
 	Data any
-	// Status is the HTTP status, 0 for 200.
+	// Status is the HTTP status; 0 means 200.
 	Status     int
 	RetryAfter time.Duration
 }
 
-// Error implements error.
+// Error returns the message for the client.
 func (p *Problem) Error() string { return p.Message }
 
-// Wrong returns a problem with the parameters of a request.
+// Wrong returns a problem with a parameter of the request; message names the parameter.
 func Wrong(message string) *Problem { return &Problem{Code: CodeInvalidParams, Message: message} }
 
 func invalidRequest(message string) *Problem {
 	return &Problem{Code: CodeInvalidRequest, Message: message, Status: http.StatusBadRequest}
 }
 
-// encodeError returns the error object.
+// encodeError returns the JSON-RPC error object.
 func (p *Problem) encodeError() json.RawMessage {
 	b, err := json.Marshal(struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}{p.Code, p.Message, p.Data})
-	if err != nil { // every error can be encoded
+	if err != nil { // Data holds only types that encode
 		panic(err)
 	}
 	return b
 }
 
-// missingCapability returns the problem of a client that has to declare capabilities.
+// missingCapability returns the problem for a client that must declare capabilities for a call.
 func missingCapability(capabilities map[string]any) *Problem {
 	return &Problem{Code: CodeMissingCapability, Status: http.StatusBadRequest,
 		Message: "This needs a capability that the client did not declare in _meta.",
@@ -75,8 +75,7 @@ func missingTasks() *Problem {
 	return missingCapability(map[string]any{"extensions": map[string]any{TasksExtension: struct{}{}}})
 }
 
-// problemOf converts any error to the problem for the client. The log gets the details that only
-// the operator may read.
+// problemOf converts any error to a problem. Details that only the operator may read go to the log.
 func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -104,7 +103,7 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 	return p
 }
 
-// setErrorHeaders sets the headers of an error.
+// setErrorHeaders sets WWW-Authenticate and Retry-After for a problem.
 func (e *Endpoint) setErrorHeaders(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	respond.RetryAfter(h, p.RetryAfter)

@@ -11,25 +11,27 @@ import (
 	"agentsite/handlers/respond"
 )
 
-// stillAfter bounds the silence of an answer. Until then, or until the first event, the answer has
-// not started: a fast answer is plain JSON with the status of its error.
+// stillAfter is how long an answer stays silent before it becomes a stream with keep-alives. An answer
+// before that, and before the first event, is plain JSON with the status of its error.
 const stillAfter = 15 * time.Second
 
-// reply is the answer to one request: one JSON object, or a stream of events that ends with it.
+// reply writes the answer to one request: one JSON object, or a stream of events that ends with that
+// object.
 type reply struct {
 	w            http.ResponseWriter
-	json, events bool // forms that the client accepts
+	json, events bool // forms of an answer that the client accepts
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	open  *respond.Events
 	over  bool
 	timer *time.Timer
-	// lifted is set if the server's deadlines were lifted, so that the answer needs one of its own.
+	// lifted is true if the HTTP server's deadlines were removed, so that the answer needs a deadline of
+	// its own.
 	lifted bool
 }
 
-// newReply reads the accepted forms. Without the header it is JSON; ok is false for a client that
-// accepts neither form.
+// newReply reads the accepted forms from the Accept header; a missing header means JSON. ok is false if
+// the client accepts neither form.
 func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 	p = &reply{w: w}
 	list := r.Header.Values("Accept")
@@ -51,8 +53,8 @@ func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 	return p, p.json || p.events
 }
 
-// keepAlive prepares for a request that may take minutes: it lifts the server's deadlines and sends
-// keep-alives on a stream.
+// keepAlive prepares for a call that may take minutes: it removes the HTTP server's deadlines, and sends
+// keep-alives if the client accepts a stream.
 func (p *reply) keepAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +75,7 @@ func (p *reply) stillHere() {
 	p.timer.Reset(stillAfter)
 }
 
-// openStream opens the stream. The caller holds mu.
+// openStream starts the stream of events. The caller holds p.mu.
 func (p *reply) openStream() (err error) {
 	if p.open == nil {
 		p.open, err = respond.OpenEvents(p.w)
@@ -81,8 +83,8 @@ func (p *reply) openStream() (err error) {
 	return err
 }
 
-// sendEvent sends a message before the answer. It returns false if the client accepts no stream or
-// the stream has ended.
+// sendEvent sends a message before the answer. It returns false if the client accepts no stream or has
+// disconnected.
 func (p *reply) sendEvent(b []byte) bool {
 	if !p.events {
 		return false
@@ -95,13 +97,13 @@ func (p *reply) sendEvent(b []byte) bool {
 	return p.open.Write(encodeEvent(b)) == nil
 }
 
-// encodeEvent encodes one server-sent event.
+// encodeEvent encodes b as one server-sent event.
 func encodeEvent(b []byte) []byte {
 	out := make([]byte, 0, len(b)+24)
 	return append(append(append(out, "event: message\ndata: "...), b...), "\n\n"...)
 }
 
-// sendAnswer sends the answer.
+// sendAnswer sends the answer: as the last event if a stream is open, otherwise as JSON with the status.
 func (p *reply) sendAnswer(status int, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +117,7 @@ func (p *reply) sendAnswer(status int, b []byte) {
 	sendJSON(p.w, status, b)
 }
 
-// stopTimers ends the keep-alives and restores the write deadline. The caller holds mu.
+// stopTimers stops the keep-alives and sets a deadline for the answer. The caller holds p.mu.
 func (p *reply) stopTimers() {
 	p.over = true
 	if p.timer != nil {
@@ -126,7 +128,8 @@ func (p *reply) stopTimers() {
 	}
 }
 
-// closeSilently ends the reply of a call without an answer. After it nothing more is written.
+// closeSilently ends a reply without an answer. Nothing is written afterwards. It may be called more than
+// once.
 func (p *reply) closeSilently() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +145,7 @@ func sendJSON(w http.ResponseWriter, status int, b json.RawMessage) {
 	w.Write(b)
 }
 
-// hasStarted reports whether a stream is open.
+// hasStarted reports whether the stream is open, so that the HTTP status can no longer change.
 func (p *reply) hasStarted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

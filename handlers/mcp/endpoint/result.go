@@ -6,54 +6,56 @@ import (
 	"time"
 )
 
-// Result is the answer of a tool: content, the input that it needs first, or a task.
+// Result is the answer of a tool: content, or the input that it needs first (Wants), or a task.
 type Result struct {
 	Content []Content
-	// Structured is the answer as data, nil for none.
+	// Structured is the answer as data that the tool's output schema describes, nil for none.
 	Structured any
-	// Failed is set if the content describes an error.
+	// Failed is true if the content describes an error, which the model can read.
 	Failed bool
-	// Wants is set if the call has to be repeated with more input.
+	// Wants is set if the tool needs input; the client repeats the call with it.
 	Wants *Wants
-	// Task is set if the answer comes later. Only clients that declare the extension get one.
+	// Task is set if the answer comes later. Only clients that declare the tasks extension get one.
 	Task *Task
 }
 
-// Text returns a result of one text.
+// Text returns a result that consists of one text.
 func Text(s string) Result { return Result{Content: []Content{TextContent(s)}} }
 
-// Failure returns a result that describes an error, in words for a model.
+// Failure returns a result that describes an error. s is written for a model, so it should say what to
+// do.
 func Failure(s string) Result {
 	r := Text(s)
 	r.Failed = true
 	return r
 }
 
-// Content is a piece of a result.
+// Content is one piece of a result. Type decides which fields are set.
 type Content struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// Data and MIMEType are for an image or audio.
+	// Data and MIMEType are set for an image or audio.
 	Data     []byte `json:"data,omitempty"`
 	MIMEType string `json:"mimeType,omitempty"`
-	// URI, Name, Title and Description are for a link.
+	// URI, Name, Title and Description are set for a link to a resource.
 	URI         string `json:"uri,omitempty"`
 	Name        string `json:"name,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Resource is a resource contained in the result.
+	// Resource is set for a resource whose content is part of the result.
 	Resource *ResourceContents `json:"resource,omitempty"`
 }
 
-// TextContent returns a text.
+// TextContent returns content of type text.
 func TextContent(s string) Content { return Content{Type: "text", Text: s} }
 
-// LinkContent returns a link to a resource or a file.
+// LinkContent returns a link to a resource or a file, which the client can fetch.
 func LinkContent(uri, name, mimeType string) Content {
 	return Content{Type: "resource_link", URI: uri, Name: name, MIMEType: mimeType}
 }
 
-// MarshalJSON implements json.Marshaler: it writes a text even if it is empty.
+// MarshalJSON implements json.Marshaler. It writes the text of text content even if it is empty, because
+// clients require it.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Type == "text" {
 		return json.Marshal(struct {
@@ -65,7 +67,8 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// fitContent replaces content that the version does not have by text or by a resource.
+// fitContent replaces types of content that the protocol version does not have: links become text, audio
+// becomes a resource.
 func fitContent(list []Content, version string) []Content {
 	if version == Modern || hasLinks(version) && hasAudio(version) {
 		return list
@@ -84,38 +87,40 @@ func fitContent(list []Content, version string) []Content {
 	return out
 }
 
-// Wants is input that the client has to provide: requests by unique keys.
+// Wants is the input that the client has to provide before the call can continue: requests by unique
+// keys.
 type Wants struct {
 	Requests map[string]Request
-	// State comes back with the input. Seal it if it must be trusted: clients may send any value.
+	// State is sent to the client and comes back with the input. The client can send any value, so seal
+	// the state (Call.Seal) if it must be trusted.
 	State string
 }
 
-// Request is a request to the client: elicitation/create, sampling/createMessage or roots/list.
+// Request is a request to the client. Method is elicitation/create, sampling/createMessage or roots/list.
 type Request struct {
 	Method string `json:"method"`
 	Params any    `json:"params"`
 }
 
-// Task is work that continues after the call.
+// Task is work that continues after the call that started it.
 type Task struct {
 	ID string
 	// Status is working, input_required, completed, failed or cancelled.
 	Status string
-	// Message describes the status for people.
+	// Message describes the status for people, "" for none.
 	Message              string
 	CreatedAt, UpdatedAt time.Time
-	// TTL is the time for which the task is kept from its creation, 0 for ever. Poll is the
-	// interval at which clients should ask, 0 for none.
+	// TTL is how long the task is kept after its creation, 0 for ever. Poll is the interval at which
+	// clients should ask, 0 for their choice.
 	TTL, Poll time.Duration
-	// Requests is the input that a task in the state input_required needs.
+	// Requests holds the input that the task needs, by key, in the state input_required.
 	Requests map[string]Request
-	// Result is set for a completed task, Problem for a failed one.
+	// Result is set if the task is completed, Problem if it failed.
 	Result  *Result
 	Problem *Problem
 }
 
-// The states of a task.
+// States of a task.
 const (
 	TaskWorking       = "working"
 	TaskInputRequired = "input_required"
@@ -124,7 +129,7 @@ const (
 	TaskCancelled     = "cancelled"
 )
 
-// taskJSON is a task on the wire. The fields after Poll are for tasks/get.
+// taskJSON is a task in the protocol's form. The fields after Poll are set for tasks/get only.
 type taskJSON struct {
 	ResultType string             `json:"resultType,omitempty"`
 	ID         string             `json:"taskId"`
@@ -166,8 +171,8 @@ func (t *Task) asJSON(version string, detail bool) taskJSON {
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// encodeBody encodes a complete result. meta is the value of _meta, nil for none; the versions with
-// a handshake have no resultType.
+// encodeBody encodes a complete result. meta is the value of _meta, nil for none. Versions with a
+// handshake get no resultType.
 func (r *Result) encodeBody(version string, meta json.RawMessage) json.RawMessage {
 	out := struct {
 		ResultType string          `json:"resultType,omitempty"`
@@ -185,7 +190,7 @@ func (r *Result) encodeBody(version string, meta json.RawMessage) json.RawMessag
 	return encodeJSON(out)
 }
 
-// encodeJSON encodes a value that can always be encoded.
+// encodeJSON encodes a value that is known to encode, and panics otherwise.
 func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -9,22 +9,23 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// maxRounds bounds the questions of one call to its client on a stream.
+// maxRounds bounds how often one call may request input from its client on a stream.
 const maxRounds = 32
 
-// maxInputs bounds the answers in one call.
+// maxInputs bounds the answers that a client sends with one call.
 const maxInputs = 32
 
-// outcome is the result of a function of an Offer: the answer in the form of its method, or the input that is needed
-// first, or the task that goes on.
+// outcome is the result of a function of an Offer: the encoded answer, the input that is needed first, or
+// a task that continues.
 type outcome struct {
 	body  json.RawMessage
 	wants *Wants
 	task  *Task
 }
 
-// runCall calls a function that may take long, and asks the client for the input that it needs: in
-// the answer since 2026-07-28, on the stream before.
+// runCall runs a function that may take long. If the function needs input, the answer asks the client to
+// repeat the call with it; before 2026-07-28 the client is asked on the stream and the function runs
+// again.
 func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange,
 	do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
 	if p := c.readInputs(); p != nil {
@@ -83,7 +84,7 @@ func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m 
 		" times and is given up."}
 }
 
-// readInputs reads the input of a repeated call.
+// readInputs decodes the state and the answers of a repeated call.
 func (c *Call) readInputs() *Problem {
 	if !c.Modern() {
 		return nil
@@ -118,7 +119,7 @@ func readInputs(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 	return out, true
 }
 
-// readArguments reads the arguments of a tool or prompt.
+// readArguments decodes the name and the arguments of a tool or prompt.
 func (c *Call) readArguments() *Problem {
 	c.Raw = c.Params.Get("arguments")
 	if c.Raw == nil || string(c.Raw) == "null" {
@@ -157,7 +158,7 @@ func (s *Server) callTool(ctx context.Context, c *Call) (outcome, error) {
 	return outcome{body: res.encodeBody(c.Version, s.metaOf(c))}, nil
 }
 
-// metaOf returns the _meta of results, which identifies the server since 2026-07-28.
+// metaOf returns the _meta of results: since 2026-07-28 it identifies the server; nil before.
 func (s *Server) metaOf(c *Call) json.RawMessage {
 	if c.Modern() {
 		return s.serverMeta
@@ -201,7 +202,7 @@ func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
 	}
 	ttl := res.TTL
 	if c.Inputs != nil || c.State != "" {
-		ttl = 0 // the content depends on more than the address
+		ttl = 0 // not cached, because the content also depends on the user's input
 	}
 	return outcome{body: s.encodeCached(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)}, nil
 }

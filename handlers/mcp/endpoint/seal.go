@@ -13,13 +13,13 @@ import (
 	"agentsite/internal/ident"
 )
 
-// stateAge bounds the time for a client to answer a question.
+// stateAge is how long a client has to repeat a call with the user's answer.
 const stateAge = 24 * time.Hour
 
-// maxState bounds a state in bytes.
+// maxState bounds a sealed state in bytes.
 const maxState = 16 << 10
 
-// signData returns a proof that the endpoint made data for a purpose.
+// signData returns a MAC over data, which only this endpoint can make. purpose separates uses of the key.
 func (e *Endpoint) signData(purpose string, data []byte) []byte {
 	h := hmac.New(sha256.New, e.cfg.Key)
 	fmt.Fprintf(h, "%d:%s", len(purpose), purpose)
@@ -27,7 +27,7 @@ func (e *Endpoint) signData(purpose string, data []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// callerKey returns the key of a caller: the id of an account, the address of a visitor.
+// callerKey returns a key that identifies a caller: kind and id of an account, or the address of a guest.
 func callerKey(a ident.Actor) string {
 	if a.ID != "" {
 		return string(a.Kind) + " " + a.ID
@@ -39,15 +39,16 @@ func (c *Call) sealPurpose() string {
 	return "state/" + c.HTTP.URL.Path + "/" + c.Method + "/" + c.Name + "/" + callerKey(c.Actor)
 }
 
-// Seal makes a State of data that only the same caller can send back, to the same tool of the same
-// server, within a day. The client can read the data.
+// Seal returns data as a State with a MAC. Unseal accepts it only from the same caller, for the same tool
+// of the same server, within a day. The client can read the data.
 func (c *Call) Seal(data string) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(clock.Now().Add(stateAge).Unix()))
 	b = append(b, data...)
 	return base64.RawURLEncoding.EncodeToString(append(b, c.endpoint.signData(c.sealPurpose(), b)...))
 }
 
-// Unseal returns the data of the call's State. Its error is for the client.
+// Unseal returns the data of the call's State, or a problem for the client if the state was changed, is
+// too old, or belongs to another caller or tool.
 func (c *Call) Unseal() (string, error) {
 	wrong := Wrong("requestState: is not the one that this call returned, or it is older than a day. Call without it to start again.")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(c.State)
@@ -62,17 +63,18 @@ func (c *Call) Unseal() (string, error) {
 	return string(b[8:]), nil
 }
 
-// session is the data of a client's handshake. The client keeps it in its session id, the server
-// keeps nothing.
+// session holds the data of a client's handshake. It is contained in the session id that the client
+// sends, so the server stores nothing.
 type session struct {
 	version string
 	client  Client
 }
 
-// sessionBytes is the size of: version, capabilities, and random bytes that make the id unique.
+// sessionBytes is the size of a session: one byte each for version and capabilities, and random bytes
+// that make the id unique.
 const sessionBytes = 1 + 1 + 12
 
-// sessionID encodes the session.
+// sessionID returns the session as an id with a MAC.
 func (e *Endpoint) sessionID(s session) string {
 	b := make([]byte, sessionBytes)
 	rand.Read(b[2:])
@@ -89,7 +91,7 @@ func (e *Endpoint) sessionID(s session) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, e.signData("session", b)...))
 }
 
-// readSession decodes an id of sessionID.
+// readSession decodes a session id. ok is false if the id was not made by this endpoint.
 func (e *Endpoint) readSession(id string) (s session, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(b) != sessionBytes+16 ||

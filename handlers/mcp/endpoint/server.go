@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// Server is a prepared Offer: the parts that are the same for all calls are encoded once. Many
-// goroutines may use it.
+// Server is a prepared Offer. The parts of answers that are the same for all calls are encoded once. It
+// is safe for concurrent use.
 type Server struct {
 	offer Offer
 	tools map[string]*tool
-	// prompts by name.
+	// prompts maps names to prompts.
 	prompts map[string]*Prompt
 
-	serverMeta json.RawMessage // {"…/serverInfo":{…}}
+	serverMeta json.RawMessage // the _meta member with the name and version of the server
 	discover   json.RawMessage
-	info       json.RawMessage // of the handshake
-	caps       json.RawMessage // of the handshake
-	// The lists, without and with a handshake.
+	info       json.RawMessage // identity of the server for initialize
+	caps       json.RawMessage // capabilities of the server for initialize
+	// The encoded lists by era: index 0 without handshake, 1 with one.
 	toolList, promptList [2]json.RawMessage
 	size                 int
 }
 
-// tool is a Tool with the prepared checks of its calls.
+// tool is a Tool with those of its arguments that clients repeat in headers.
 type tool struct {
 	*Tool
 	bindings []binding
 }
 
-// The two eras of versions, as indexes.
+// Indexes of the two eras of versions: without handshake, and with one.
 const (
 	eraModern = iota
 	eraHandshake
 )
 
-// Bounds of the tools of a server.
+// Bounds of the tools of one server.
 const (
 	maxTools    = 500
 	maxToolName = 128 // bytes
@@ -74,7 +74,7 @@ func NewServer(o Offer) (*Server, error) {
 	return s, nil
 }
 
-// encodeShared encodes the parts that are the same for every caller.
+// encodeShared encodes the parts of answers that are the same for every caller.
 func (s *Server) encodeShared() {
 	o := &s.offer
 	type info struct {
@@ -107,10 +107,10 @@ func (s *Server) encodeShared() {
 	}
 }
 
-// Size returns the approximate size of the server in memory, in bytes.
+// Size returns the approximate memory of the server in bytes, for caches.
 func (s *Server) Size() int { return 2*s.size + 1024 }
 
-// encodeList encodes a complete result that a client may cache.
+// encodeList encodes a list as a complete result that a client may cache for ttl.
 func (s *Server) encodeList(v map[string]any, ttl time.Duration, private bool) json.RawMessage {
 	v["resultType"], v["ttlMs"], v["cacheScope"], v["_meta"] = "complete", max(ttl.Milliseconds(), 0),
 		cacheScope(private), s.serverMeta
@@ -124,13 +124,13 @@ func cacheScope(private bool) string {
 	return "public"
 }
 
-// capabilitiesOf returns the declared capabilities of the server in an era.
+// capabilitiesOf returns the capabilities that the server declares in an era.
 func (s *Server) capabilitiesOf(era int) map[string]any {
 	o := &s.offer
 	caps := make(map[string]any)
 	changed := func(is bool) map[string]bool {
 		m := map[string]bool{}
-		// Before 2026-07-28 changes come on a stream that is not served.
+		// Before 2026-07-28 changes come on a GET stream, which this endpoint does not serve.
 		if is && era == eraModern {
 			m["listChanged"] = true
 		}
@@ -160,7 +160,7 @@ func (s *Server) capabilitiesOf(era int) map[string]any {
 	return caps
 }
 
-// encodeResult encodes v, an object, as a result of the version.
+// encodeResult encodes the object v as a result in the form of the version.
 func (s *Server) encodeResult(version string, v any) json.RawMessage {
 	b := encodeJSON(v)
 	if version != Modern {
@@ -169,7 +169,7 @@ func (s *Server) encodeResult(version string, v any) json.RawMessage {
 	return s.prependMembers(b, `"resultType":"complete","_meta":`+string(s.serverMeta))
 }
 
-// encodeCached is encodeResult for a result that a client may cache.
+// encodeCached is encodeResult for a result that a client may cache for ttl.
 func (s *Server) encodeCached(version string, v any, ttl time.Duration, private bool) json.RawMessage {
 	b := encodeJSON(v)
 	if version != Modern {
@@ -179,7 +179,7 @@ func (s *Server) encodeCached(version string, v any, ttl time.Duration, private 
 		max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta))
 }
 
-// prependMembers adds members at the beginning of an object.
+// prependMembers inserts encoded members at the beginning of an encoded object.
 func (s *Server) prependMembers(object json.RawMessage, members string) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(members)+2)
 	out = append(append(out, '{'), members...)
@@ -189,7 +189,7 @@ func (s *Server) prependMembers(object json.RawMessage, members string) json.Raw
 	return append(out, object[1:]...)
 }
 
-// encodeHandshake encodes the answer to the handshake.
+// encodeHandshake encodes the result of initialize for a version.
 func (s *Server) encodeHandshake(version string) json.RawMessage {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s`, version, s.caps, s.info)

@@ -5,20 +5,21 @@ import (
 	"encoding/json"
 )
 
-// Tasks are the tasks that were the answers to calls.
+// Tasks gives clients access to the tasks that were answers to calls.
 type Tasks interface {
-	// Get returns a task of the caller. NoTask is the error for others.
+	// Get returns a task of the caller, and NoTask as the error for any other id.
 	Get(ctx context.Context, c *Call, id string) (Task, error)
-	// Update takes input, by the keys of Task.Requests; others are ignored.
+	// Update passes input to a task, by the keys of Task.Requests. Unknown keys are ignored.
 	Update(ctx context.Context, c *Call, id string, inputs map[string]json.RawMessage) error
-	// Cancel requests the end of a task. An ended task stays unchanged.
+	// Cancel requests the end of a task. A task that has ended stays unchanged.
 	Cancel(ctx context.Context, c *Call, id string) error
 }
 
-// NoTask returns the problem for a task that is not the caller's.
+// NoTask returns the problem for a task that does not exist or belongs to another caller, so that ids
+// cannot be tested.
 func NoTask() *Problem { return Wrong("taskId: is not a task of yours here.") }
 
-// serveTask serves the methods of the tasks extension.
+// serveTask handles tasks/get, tasks/update and tasks/cancel of the tasks extension.
 func (s *Server) serveTask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	if !c.Client.Tasks {
 		return nil, missingTasks()

@@ -2,7 +2,7 @@ package endpoint
 
 import "slices"
 
-// The versions of the protocol.
+// Versions of MCP by their date; Modern is the first without a handshake.
 const (
 	Modern = "2026-07-28"
 
@@ -12,19 +12,19 @@ const (
 	v2024Nov = "2024-11-05"
 )
 
-// versions are the supported versions, the newest first. All but the first start with a handshake.
+// versions are the supported versions of MCP, the newest first. All but the first start with a handshake.
 var versions = []string{Modern, v2025Nov, v2025Jun, v2025Mar, v2024Nov}
 
-// Versions returns the supported versions of the protocol.
+// Versions returns the supported versions of MCP, the newest first. The caller may change the list.
 func Versions() []string { return slices.Clone(versions) }
 
-// handshake are the versions that start with initialize.
+// handshake are the versions that start with the method initialize.
 var handshake = versions[1:]
 
 func isHandshake(version string) bool { return slices.Contains(handshake, version) }
 
-// agreeVersion returns the version for initialize: the requested one, or the newest with a
-// handshake.
+// agreeVersion returns the version to answer to initialize: the requested one if it is supported,
+// otherwise the newest with a handshake.
 func agreeVersion(version string) string {
 	if isHandshake(version) {
 		return version
@@ -32,11 +32,12 @@ func agreeVersion(version string) string {
 	return v2025Nov
 }
 
-// hasBatches reports whether the version has batches of messages, which were removed in 2025-06-18.
+// hasBatches reports whether clients of the version may send several messages in one body. 2025-06-18
+// removed this.
 func hasBatches(version string) bool { return version == v2025Mar || version == v2024Nov }
 
-// hasLinks reports whether the version has links to resources in results.
+// hasLinks reports whether results may contain links to resources in the version.
 func hasLinks(version string) bool { return version != v2025Mar && version != v2024Nov }
 
-// hasAudio reports whether the version has audio in results.
+// hasAudio reports whether results may contain audio in the version.
 func hasAudio(version string) bool { return version != v2024Nov }
