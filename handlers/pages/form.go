@@ -8,7 +8,8 @@ import (
 	"agentsite/templates"
 )
 
-// FirstError returns the first message by field.
+// FirstError returns the message of the first of the named fields that has one, otherwise any message, ""
+// without one.
 func FirstError(messages templates.FieldErrors, names ...string) string {
 	for _, n := range names {
 		if m := messages[n]; m != "" {
@@ -21,8 +22,8 @@ func FirstError(messages templates.FieldErrors, names ...string) string {
 	return ""
 }
 
-// FormErrors converts a fault to the messages beside the fields of a form. ok is false for a fault that does not
-// concern the form.
+// FormErrors converts an error to messages by form field, and its HTTP status. The message "" concerns
+// the whole form. ok is false for an error that the user of the form cannot correct.
 func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	f := fault.As(err)
 	switch f.Kind {
@@ -41,7 +42,7 @@ func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	return messages, respond.Status(f.Kind), true
 }
 
-// FieldErrors is FormErrors for a form that is shown again. It also sets Retry-After.
+// FieldErrors is FormErrors for a form that is shown again. It also sets Retry-After on w.
 func FieldErrors(w http.ResponseWriter, err error) (messages templates.FieldErrors, code int, ok bool) {
 	respond.RetryAfter(w.Header(), fault.As(err).RetryAfter)
 	return FormErrors(err)

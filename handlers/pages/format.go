@@ -10,7 +10,7 @@ import (
 	"agentsite/templates"
 )
 
-// FormatSpan formats a duration in its two largest units.
+// FormatSpan formats a duration in its two largest units, for example "2 days 3 hours".
 func FormatSpan(t time.Duration) string {
 	days, hours, minutes := int(t.Hours())/24, int(t.Hours())%24, int(t.Minutes())%60
 	switch {
@@ -32,7 +32,7 @@ func FormatCounted(n int, one, many string) string {
 	return FormatNumber(int64(n)) + " " + many
 }
 
-// FormatBytes formats a size for people.
+// FormatBytes formats a size in bytes with a suitable unit.
 func FormatBytes(n int64) string {
 	switch {
 	case n == 1:
@@ -45,7 +45,7 @@ func FormatBytes(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/(1<<20)), ".0") + " MiB"
 }
 
-// FormatAge formats a duration for people, in its largest unit.
+// FormatAge formats the age of something in its largest unit.
 func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -58,7 +58,7 @@ func FormatAge(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
-// FormatMoment formats a time for people, with the machine-readable form beside it.
+// FormatMoment formats a time for people, together with the machine-readable form for the time element.
 func FormatMoment(t time.Time) templates.Time {
 	if t.IsZero() {
 		return templates.Time{}
@@ -84,7 +84,7 @@ func FormatLatency(t time.Duration) string {
 	return fmt.Sprintf("%.1f s", t.Seconds())
 }
 
-// FormatNumber formats a count with separators.
+// FormatNumber formats a count with separators between thousands.
 func FormatNumber(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

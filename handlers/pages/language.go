@@ -7,9 +7,9 @@ import (
 	"golang.org/x/text/language"
 )
 
-// LanguageName returns the English name of a language, as far as it is known, with the script and the region of the
-// tag: "German (CH)". The tables of golang.org/x/text/language/display know more, and would be a sixteenth of the
-// program.
+// LanguageName returns the English name of a language tag with its script and region, such as "German
+// (CH)", or the tag if the name is unknown. The tables of golang.org/x/text/language/display know more
+// names, but would be a sixteenth of the binary.
 func LanguageName(tag string) string {
 	t, err := language.Parse(tag)
 	if err != nil {
@@ -33,7 +33,7 @@ func LanguageName(tag string) string {
 	return name + " (" + strings.Join(more, ", ") + ")"
 }
 
-// englishNames are the languages of ISO 639-1 in English, by their code.
+// englishNames maps the codes of ISO 639-1 to English names. It is built at the first use.
 var englishNames = sync.OnceValue(func() map[string]string {
 	m := make(map[string]string)
 	for entry := range strings.SplitSeq(languagesInEnglish, ",") {

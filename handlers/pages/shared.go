@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// sharedBytes bounds the cached pages of visitors.
+// sharedBytes bounds the pages that are cached for guests.
 const sharedBytes = 4 << 20
 
 // shared caches pages that are the same for every visitor without a session, except for the nonce. It is for lists,
@@ -30,11 +30,12 @@ type shared struct {
 func newShared() shared {
 	var raw [16]byte
 	rand.Read(raw[:])
-	// It begins with a byte that is rare in pages, so that the search for it is fast.
+	// The first byte is rare in pages, which makes the search for the placeholder fast.
 	return shared{markup.NewCache[string](sharedBytes), "~" + hex.EncodeToString(raw[:])}
 }
 
-// Anonymous reports whether pages show the actor no data of their own.
+// Anonymous reports whether the actor is a guest without a session, for whom pages contain no personal
+// data and may be cached.
 func Anonymous(actor ident.Actor) bool { return actor.Kind == ident.Guest && actor.ID == "" }
 
 // SharedKey returns the cache key of a page in a state. The state must be read before the contents of the page, so
@@ -43,7 +44,7 @@ func SharedKey(state uint64, address string) string {
 	return strconv.FormatUint(state, 36) + " " + address
 }
 
-// RenderKept answers with a cached page, if there is one.
+// RenderKept answers with the cached page for key and returns true, or returns false without one.
 func (d *Site) RenderKept(w http.ResponseWriter, key string) bool {
 	page, ok := d.shared.pages.Get(key)
 	if ok {
@@ -52,7 +53,8 @@ func (d *Site) RenderKept(w http.ResponseWriter, key string) bool {
 	return ok
 }
 
-// RenderShared renders a page that is the same for all visitors, caches it and answers with it.
+// RenderShared renders a page that is the same for all guests without a session, caches it under key and
+// answers with it.
 func (d *Site) RenderShared(w http.ResponseWriter, r *http.Request, key string, c templ.Component) error {
 	buf := respond.NewBuffer()
 	defer respond.FreeBuffer(buf)

@@ -35,7 +35,7 @@ type Site struct {
 	log      *slog.Logger
 }
 
-// NewSite returns the shared part of pages over the services of a portal.
+// NewSite returns the shared parts of the pages of a portal.
 func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Service, sessions *request.Sessions,
 	renderer *markup.Renderer,
 	log *slog.Logger) *Site {
@@ -43,7 +43,8 @@ func NewSite(portal address.Portal, accounts *account.Service, agents *hub.Servi
 		shared: newShared(), log: log}
 }
 
-// Frame fills in the parts of every page around its content.
+// Frame returns the parts of a page that surround its content: title, navigation, the actor's menu and
+// unread count.
 func (d *Site) Frame(r *http.Request, actor ident.Actor, title string) templates.Page {
 	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
 		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open",
@@ -68,7 +69,7 @@ func (d *Site) Render(w http.ResponseWriter, r *http.Request, code int, c templ.
 	return nil
 }
 
-// PageError shows an error as a page of its own.
+// PageError answers with an error as a page.
 func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
 	f, _ := respond.PrepareError(w, r, d.log, err)
 	id := middleware.GetReqID(r.Context())
@@ -77,7 +78,7 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return
 	}
 	code := respond.Status(f.Kind)
-	// After the request was canceled no client waits for a page, and none can be rendered.
+	// A canceled request has no client that could read a page, and rendering would fail.
 	if r.Context().Err() == nil {
 		v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
 		if err = d.Render(w, r, code, templates.Error(d.Frame(r, actor, "Error"), v)); err == nil {
@@ -92,7 +93,8 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 	w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
 }
 
-// countUnread counts for the header. A failed count does not prevent the page.
+// countUnread returns the number of unread notifications for the header. An error counts as 0, so that it
+// does not prevent the page.
 func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
 	n, err := d.hub.Notices.CountUnread(ctx, actor)
 	if err != nil {
@@ -101,7 +103,7 @@ func (d *Site) countUnread(ctx context.Context, actor ident.Actor) int {
 	return n
 }
 
-// Page adapts a handler of a browser page. It accepts sessions, not API tokens.
+// Page adapts a handler of a page. The actor is that of the session cookie; API tokens are not accepted.
 func (d *Site) Page(h request.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.sessions.Visitor(r)
@@ -118,7 +120,7 @@ func (d *Site) notFound(http.ResponseWriter, *http.Request, ident.Actor) error {
 	return fault.New(fault.NotFound, "There is no such page. It may have been moved or removed.")
 }
 
-// Routes declares the answers for addresses without a page.
+// Routes declares the answers to unknown addresses and methods.
 func (d *Site) Routes(r chi.Router) {
 	r.NotFound(d.Page(d.notFound))
 	r.MethodNotAllowed(d.Page(d.notFound))

@@ -22,7 +22,7 @@ func (d *Site) Provenance(a hub.Agent) templates.Provenance {
 	return p
 }
 
-// FullHandle returns the network-wide handle: name@portal.
+// FullHandle returns the handle name@portal of an agent of this portal.
 func (d *Site) FullHandle(name string) string {
 	if strings.Contains(name, "@") || d.portal.Host == "" {
 		return name
@@ -44,7 +44,7 @@ func (d *Site) Card(a hub.Agent, matched ...string) templates.AgentCard {
 // Examples returns the first example prompts of an agent's skills, at most n.
 func Examples(a hub.Agent, n int) []string {
 	var out []string
-	for i := 0; len(out) < n; i++ { // the first of each skill, then the second
+	for i := 0; len(out) < n; i++ { // first one example of each skill, then the second of each
 		more := false
 		for _, s := range a.Skills {
 			if i < len(s.Examples) && len(out) < n {
@@ -58,13 +58,15 @@ func Examples(a hub.Agent, n int) []string {
 	return out
 }
 
-// Guide returns the portal's own agent that knows the others. ok is false if there is none.
+// Guide returns the built-in agent that helps users to find other agents. ok is false if the operator
+// withdrew it.
 func (d *Site) Guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
 	a, err := d.hub.Get(ctx, actor, "guide")
 	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn
 }
 
-// TextGoesTo states the destination of the text for an agent.
+// TextGoesTo returns a sentence that says where messages to an agent are sent and stored; users must know
+// it before they write.
 func (d *Site) TextGoesTo(a hub.Agent) string {
 	host := d.hub.TextGoesTo(a)
 	switch {
@@ -90,11 +92,11 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
 
-// NoAnswer is the reason that an agent of a silent portal cannot be reached.
+// NoAnswer is the reason that pages show for an agent whose portal does not answer.
 const NoAnswer = "Its portal does not answer."
 
-// NoTalk returns the reason that the actor cannot talk to an agent now, or "" if they can. logIn is true if an
-// account would help.
+// NoTalk returns the reason why the actor cannot send messages to an agent, "" if it can. logIn is true
+// if signing in would help.
 func (d *Site) NoTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 	switch {
 	case a.Status.State == hub.Withdrawn:
@@ -112,11 +114,11 @@ func (d *Site) NoTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 	return "", false
 }
 
-// Describe splits a description into its first sentence and the rest.
+// Describe returns the first sentence of a description as plain text, and the rest rendered.
 func (d *Site) Describe(text string) (tagline string, rest templates.SafeHTML) {
 	text = strings.TrimSpace(text)
 	tagline = d.markup.Line(text)
-	// An underlined line is a heading, which must keep its line.
+	// A line underlined by = or - is a heading, which must keep its text.
 	if after, ok := strings.CutPrefix(text, tagline); ok && !strings.HasPrefix(after, "\n=") &&
 		!strings.HasPrefix(after, "\n-") {
 		text = strings.TrimSpace(after)
@@ -127,7 +129,7 @@ func (d *Site) Describe(text string) (tagline string, rest templates.SafeHTML) {
 	return tagline, d.markup.Message(text)
 }
 
-// ReasonTexts describe the reasons of a report.
+// ReasonTexts are the label and the explanation of each reason for which users can report an agent.
 var ReasonTexts = map[string][2]string{
 	"broken":        {"It does not work", "It fails, or answers with nonsense."},
 	"misleading":    {"It is not what it says", "It does something else than its page promises."},
@@ -137,7 +139,7 @@ var ReasonTexts = map[string][2]string{
 	"other":         {"Something else", "Say what, below."},
 }
 
-// ReportReason describes the reason of a report in a few words.
+// ReportReason returns the label of a report's reason, or the reason itself if it is unknown.
 func ReportReason(reason string) string {
 	if t, ok := ReasonTexts[reason]; ok {
 		return t[0]

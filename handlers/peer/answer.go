@@ -20,52 +20,52 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// JSON is an answer that is encoded already.
+// JSON is an answer that is encoded already, from stored records for example.
 type JSON []byte
 
-// MarshalJSON returns the bytes as they are, because they are JSON.
+// MarshalJSON implements json.Marshaler with the bytes themselves.
 func (j JSON) MarshalJSON() ([]byte, error) { return j, nil }
 
-// Plain is JSON that is sent without compression: its caller waits for this answer only, and
+// Plain is an encoded answer that is sent without compression, because a person waits for it and
 // compression would take longer than the rest of the request.
 type Plain []byte
 
-// MarshalJSON returns the bytes as they are, like that of JSON.
+// MarshalJSON implements json.Marshaler with the bytes themselves.
 func (p Plain) MarshalJSON() ([]byte, error) { return p, nil }
 
-// Lines is an answer of one JSON value a line.
+// Lines is an answer that consists of one JSON value per line.
 type Lines struct {
 	List [][]byte
-	// More is set if more lines follow in the next answer.
+	// More is true if a further request gets more lines.
 	More bool
 }
 
-// MoreField is the header for the More of Lines.
+// MoreField is the response header that carries Lines.More.
 const MoreField = "Agentsite-More"
 
-// minZipped is the size below which an answer is not compressed: compression takes longer than the
-// rest of the request, and the answer is a packet or two.
+// minZipped is the size in bytes from which an answer is compressed. A smaller one fits into a few
+// packets, and compression would take longer than the rest of the request.
 const minZipped = 4 << 10
 
-// zippers compress answers; each takes a megabyte.
+// zippers reuses gzip writers, because each allocates a megabyte.
 type zippers struct{ pool sync.Pool }
 
-// compress returns b in gzip.
+// compress returns b in gzip format.
 func (p *zippers) compress(b []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(b) / 2)
 	zw, ok := p.pool.Get().(*gzip.Writer)
 	if !ok {
-		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // cannot fail, because the level is valid
 	}
 	zw.Reset(&out)
-	_, _ = zw.Write(b) // writes to memory, cannot fail
+	_, _ = zw.Write(b) // cannot fail, because the destination is memory
 	_ = zw.Close()
 	p.pool.Put(zw)
 	return out.Bytes()
 }
 
-// writeAnswer answers with the result of a handler.
+// writeAnswer sends the result of a Handler: as JSON, or in the form of Plain, Lines or Binary.
 func (d *Door) writeAnswer(w http.ResponseWriter, r *http.Request, v any) error {
 	h := w.Header()
 	if b, ok := v.(Plain); ok {
@@ -104,7 +104,7 @@ func (d *Door) writeAnswer(w http.ResponseWriter, r *http.Request, v any) error 
 	return nil
 }
 
-// sendBody writes a whole body, with zip compressed if the caller accepts it.
+// sendBody sends a complete body. With zip it is compressed if the caller accepts gzip.
 func (d *Door) sendBody(w http.ResponseWriter, r *http.Request, b []byte, zip bool) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -115,11 +115,11 @@ func (d *Door) sendBody(w http.ResponseWriter, r *http.Request, b []byte, zip bo
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	if r.Method != http.MethodHead {
-		w.Write(b) // an error means that the caller is gone
+		w.Write(b) // an error means that the caller has disconnected
 	}
 }
 
-// acceptsGzip reports whether the caller accepts gzip.
+// acceptsGzip reports whether the Accept-Encoding header allows gzip.
 func acceptsGzip(r *http.Request) bool {
 	for _, e := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, q, _ := strings.Cut(strings.TrimSpace(e), ";")
@@ -133,12 +133,13 @@ func acceptsGzip(r *http.Request) bool {
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // records must stay the same byte by byte
+	e.SetEscapeHTML(false) // signed records must keep their bytes
 	err := e.Encode(v)
 	return b.Bytes(), err
 }
 
-// Decode decodes the body of a request into v: strict JSON, unknown members ignored.
+// Decode decodes a JSON body into v. It is strict about syntax, but ignores unknown members, because
+// newer portals may send more.
 func Decode(body []byte, v any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return federation.Refuse(federation.ReasonMalformed, "The body is empty; send JSON.")
@@ -159,7 +160,7 @@ func Decode(body []byte, v any) error {
 	return nil
 }
 
-// errorJSON is the encoded form of an error.
+// errorJSON is a refusal as portals send it, docs/design/peering.md.
 type errorJSON struct {
 	Error struct {
 		Kind    fault.Kind        `json:"kind"`
@@ -168,7 +169,7 @@ type errorJSON struct {
 	} `json:"error"`
 }
 
-// Fail answers with a refusal. The log gets the details that only the operator may read.
+// Fail answers with a refusal. Details that only the operator may read go to the log.
 func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		err = federation.Refuse(federation.ReasonBusy, "The request was canceled.")

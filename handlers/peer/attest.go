@@ -12,22 +12,23 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxAttests bounds the records of a request.
+// maxAttests bounds the records in one request.
 const maxAttests = 64
 
-// Limits of one portal on the routes for liveness reports and attestations.
+// Rate limits per portal of the routes for attestations and liveness reports.
 var (
 	attestLimits  = Limits{Every: 200 * time.Millisecond, Burst: 50, AtOnce: 4}
 	attestsLimits = Limits{Every: time.Second, Burst: 40, AtOnce: 2}
 )
 
-// Words stores and returns the records of portals about others.
+// Words stores and returns signed statements of portals about other portals and agents.
 type Words interface {
 	Take(ctx context.Context, from record.PortalID, wires [][]byte) ([]federation.Unfit, error)
 	After(ctx context.Context, after int64, limit int) (lines []byte, more bool, err error)
 }
 
-// Attest adds the routes by which portals exchange attestations, fork proofs and liveness reports.
+// Attest adds the routes by which portals exchange attestations, proofs of equivocation and liveness
+// reports.
 func (d *Door) Attest(words Words) {
 	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker guard.Asker, _ *http.Request,
 		body []byte) (any, error) {

@@ -27,14 +27,16 @@ import (
 	"agentsite/internal/task"
 )
 
-// Verifier verifies what other portals ask: guard.Guard.
+// Verifier verifies the signatures of other portals' requests and decides whether they are admitted.
+// guard.Guard implements it.
 type Verifier interface {
 	Arrive(addr string) error
 	Strike(addr string, why federation.Reason)
 	Verify(r *http.Request, addr string, read guard.ReadBody) (asker guard.Asker, body []byte, done func(), err error)
 }
 
-// Standing is how portals are doing: federation.Peers.
+// Standing returns the state of other portals and the decisions about them. federation.Peers implements
+// it.
 type Standing interface {
 	Decide(ctx context.Context, portal record.PortalID, origin string) federation.Decision
 	Portal(ctx context.Context, name string) (federation.Peer, bool)
@@ -42,7 +44,7 @@ type Standing interface {
 	Changed() <-chan struct{}
 }
 
-// CallsConfig is what Calls needs.
+// CallsConfig holds the parts of Calls; every field is required.
 type CallsConfig struct {
 	Guard    Verifier
 	Peers    Standing
@@ -53,17 +55,17 @@ type CallsConfig struct {
 	Log      *slog.Logger
 }
 
-// Calls lets people of other portals call agents here, and ends the work between
-// portals that has been shut out. Create it with NewCalls.
+// Calls lets people of other portals call agents of this portal. It also ends running work with portals
+// that have been blocked since. Create it with NewCalls.
 type Calls struct {
 	cfg     CallsConfig
 	allowed prometheus.Counter
-	refused *prometheus.CounterVec // by reason
+	refused *prometheus.CounterVec // labeled by reason
 }
 
 var _ request.Portals = (*Calls)(nil)
 
-// NewCalls returns Calls. Keep Run running.
+// NewCalls returns Calls. The caller runs Run in a goroutine.
 func NewCalls(cfg CallsConfig) *Calls {
 	return &Calls{cfg: cfg,
 		allowed: prometheus.NewCounter(prometheus.CounterOpts{Name: "agentsite_calls_in_total",
@@ -72,7 +74,7 @@ func NewCalls(cfg CallsConfig) *Calls {
 			string(federation.ReasonDenied))}
 }
 
-// count counts a call of another portal's people.
+// count counts an accepted or refused request of another portal in the metrics.
 func (c *Calls) count(err error) {
 	if err == nil {
 		c.allowed.Inc()
@@ -81,24 +83,26 @@ func (c *Calls) count(err error) {
 	c.refused.WithLabelValues(string(federation.RefusalOf(err).Reason)).Inc()
 }
 
-// ListCollectors returns the metrics of Calls.
+// ListCollectors returns the metrics of Calls, to be registered by the caller.
 func (c *Calls) ListCollectors() []prometheus.Collector {
 	return []prometheus.Collector{c.allowed, c.refused}
 }
 
-// Asks implements request.Portals.
+// Asks implements request.Portals: a request is from a portal if it has a portal's signature, valid or
+// not.
 func (c *Calls) Asks(r *http.Request) bool {
 	_, err := httpsig.Read(r.Header, guard.SignatureTag)
 	return !errors.Is(err, httpsig.ErrNone)
 }
 
 const (
-	// The largest message of a portal, and of one that was not seen at its origin.
+	// Largest body of a call in bytes, from a portal that was verified at its address and from any other.
 	maxPeerBody     = 4 << 20
 	maxStrangerBody = 256 << 10
 )
 
-// Asking implements request.Portals. The body is read after the caller is authorized.
+// Asking implements request.Portals. The body is read only after the portal is admitted, so that refused
+// portals cost little.
 func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
 	defer func() { c.count(err) }()
 	addr := request.ClientIP(r)
@@ -122,8 +126,11 @@ func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Acto
 	if err != nil {
 		return ident.Actor{}, err
 	}
-	done() // agents take their time; those who wait for them are counted apart
-	// Owners let people in by the host of a handle, so only a proved portal is named by its host.
+	// releases the slot of the guard, because agents may take minutes; waiting calls are limited by
+	// BeginWait
+	done()
+	// Owners can permit callers by the host in a handle, so a portal counts under its host only if it was
+	// verified there.
 	host := string(asker.Portal)
 	if peer, ok := c.cfg.Peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) &&
 		peer.URL == asker.Card.Origin {
@@ -136,7 +143,8 @@ func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Acto
 	return ident.PortalActor(string(asker.Portal), host, who.ID, who.Handle), nil
 }
 
-// readMessage reads the body of a call.
+// readMessage reads the body of a call, with a smaller limit for a portal that was not verified at its
+// address.
 func readMessage(w http.ResponseWriter, r *http.Request, unproved bool) ([]byte, error) {
 	limit, what := int64(maxPeerBody), "Let large files be fetched."
 	if unproved {
@@ -176,14 +184,14 @@ func (c *Calls) May(ctx context.Context, portal string) error {
 	return nil
 }
 
-// Refuse implements request.Portals; see docs/design/peering.md, "Errors".
+// Refuse implements request.Portals, in the form of docs/design/peering.md, "Errors".
 func (c *Calls) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	why := federation.RefusalOf(err)
 	c.cfg.Guard.Strike(request.ClientIP(r), why.Reason)
 	f := fault.As(why)
 	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason),
 		"message": f.Safe}})
-	if merr != nil { // texts can be written
+	if merr != nil { // impossible, because a refusal consists of strings
 		panic(merr)
 	}
 	if f.Kind == fault.Internal {
@@ -197,16 +205,17 @@ func (c *Calls) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	w.Write(b)
 }
 
-// watchPause is how long changes are gathered before all work between portals
-// is looked at again.
+// watchPause is how long changes of peers are collected before running work is checked again, because one
+// check reads all running work.
 const watchPause = 200 * time.Millisecond
 
-// Run ends what goes on between this portal and others that have been shut out
-// since, within a second, until ctx ends.
+// Run ends tasks and streams with portals that have been blocked, within a second of the decision. It
+// returns when ctx ends.
 func (c *Calls) Run(ctx context.Context) error {
-	var gone map[string]bool // whose streams were ended already
+	var gone map[string]bool // portals whose streams have been ended
 	for {
-		changed := c.cfg.Peers.Changed() // before it is looked at
+		// taken before the check, so that a change during the check causes another one
+		changed := c.cfg.Peers.Changed()
 		gone = c.endStreams(ctx, gone)
 		calls := func(id string) bool { return c.cfg.Peers.Decide(ctx, record.PortalID(id), "").Call }
 		out := func(id string) bool { _, err := c.cfg.Ways.Way(ctx, id); return !fault.Is(err, fault.Forbidden) }
@@ -229,7 +238,8 @@ func (c *Calls) Run(ctx context.Context) error {
 	}
 }
 
-// endStreams ends the streams of portals that may not ask.
+// endStreams ends the streams of portals that may no longer call, except those in before, and returns all
+// portals that may not.
 func (c *Calls) endStreams(ctx context.Context, before map[string]bool) map[string]bool {
 	now := make(map[string]bool)
 	for _, p := range c.cfg.Peers.Portals(ctx) {

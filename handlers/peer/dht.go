@@ -8,18 +8,19 @@ import (
 	"agentsite/internal/federation/guard"
 )
 
-// dhtLimits are the limits of one portal on one route of the DHT.
+// dhtLimits are the limits of each portal on each route of the DHT.
 var dhtLimits = Limits{Every: time.Second / 50, Burst: 200, AtOnce: 64}
 
-// Binary is an answer that is not text.
+// Binary is an answer with a body that is no text.
 type Binary []byte
 
-// DHT answers nodes of the DHT; the route is the last part of the path.
+// DHT answers the messages of other portals' DHT nodes. name is the last part of the route, which selects
+// the kind of message.
 type DHT interface {
 	Serve(ctx context.Context, asker guard.Asker, route string, body []byte) ([]byte, error)
 }
 
-// DHT adds the routes of the DHT. peering/kademlia/DESIGN.md describes the bodies.
+// DHT adds a route for each kind of DHT message. peering/kademlia/DESIGN.md describes the bodies.
 func (d *Door) DHT(nodes DHT, routes []string) {
 	for _, name := range routes {
 		d.Handle(http.MethodPost, "/dht/"+name,

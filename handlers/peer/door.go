@@ -30,58 +30,61 @@ const (
 )
 
 const (
-	// maxAsked bounds the body of a request, in bytes.
+	// maxAsked bounds the body of a request in bytes, unless the route has another limit.
 	maxAsked = 256 << 10
-	// maxPromised bounds the memory reserved for a body by its Content-Length.
+	// maxPromised bounds the buffer that is allocated in advance by the Content-Length of a request,
+	// which the caller may have made up.
 	maxPromised = 16 << 10
-	// maxCounted bounds the portals with request counts on one route.
+	// maxCounted bounds the portals whose request rate is counted on one route; the longest idle one is
+	// dropped first.
 	maxCounted = 16 << 10
 )
 
-// Config holds the parts of the endpoint.
+// Config holds the parts of the endpoint. Every field except Tiers and Handshakes is required.
 type Config struct {
 	Self    *federation.Self
 	Guard   *guard.Guard
 	Replica federation.Replica
 	Peers   Counter
-	// Tiers returns how much this portal keeps of others; nil means all.
+	// Tiers returns how much this portal keeps of others. Nil means that it keeps full replicas.
 	Tiers Tiers
-	// Handshakes, if set, observes the handshakes of other portals.
+	// Handshakes is notified of handshakes of other portals; nil for no notification.
 	Handshakes HandshakeObserver
 	Version    string
 	Log        *slog.Logger
 }
 
-// Counter counts the portals and agents that this portal knows.
+// Counter returns the numbers of portals and agents that this portal knows.
 type Counter interface {
 	Counts() (portals, agents int)
 }
 
-// Tiers returns how much this portal keeps of others.
+// Tiers returns the tier of this portal: how much it keeps of others.
 type Tiers interface {
 	Tier() string
 }
 
-// HandshakeObserver observes handshakes.
+// HandshakeObserver is notified of handshakes that other portals start.
 type HandshakeObserver interface {
-	// OnHandshake is called for a portal that started a handshake, admitted or not, before it gets this portal's card;
-	// head is its head as received, nil without one.
+	// OnHandshake is called after a handshake was verified and before this portal's card is sent, whether
+	// the portal is admitted or not. head is the portal's signed head as received, nil without one.
 	OnHandshake(ctx context.Context, asker guard.Asker, head []byte)
 }
 
-// Door answers other portals. Create it with New, add the routes with Handle and Mount and then
-// call Routes; it is safe for concurrent use from then on.
+// Door serves requests of other portals. Create it with New, add routes with Handle and Mount, then call
+// Routes. From then on it is safe for concurrent use, and no route may be added.
 type Door struct {
 	cfg     Config
 	mounted []func(chi.Router)
-	bodies  map[string]int64 // bounds of bodies in bytes by path, if not maxAsked
+	bodies  map[string]int64 // body limits in bytes by path, for routes with a limit other than maxAsked
 	zippers zippers
 }
 
-// New returns a Door with the routes that every portal has.
+// New returns a Door with the routes that need no handler of another package: description, status and
+// handshake.
 func New(cfg Config) *Door { return &Door{cfg: cfg, bodies: make(map[string]int64)} }
 
-// Routes declares the routes.
+// Routes declares the routes that were added, and those that every portal has.
 func (d *Door) Routes(r chi.Router) {
 	r.Get(WellKnownPath, d.openTo(d.servePortal))
 	r.Route(Base, func(r chi.Router) {
@@ -99,26 +102,27 @@ func (d *Door) Routes(r chi.Router) {
 	})
 }
 
-// Handler answers a verified request. Its result is sent as JSON, or in the form of Lines; an error
-// is sent as federation.RefusalOf.
+// Handler handles a verified request of an admitted portal. Its result is sent as JSON, or in the form of
+// JSON, Plain, Lines or Binary. An error is sent as the refusal that federation.RefusalOf returns.
 type Handler func(ctx context.Context, asker guard.Asker, r *http.Request, body []byte) (any, error)
 
-// Limits are the limits of one portal on one route, in addition to those of all routes.
+// Limits are the limits of each portal on one route, in addition to those of the guard for all routes.
 type Limits struct {
-	// Every is the average interval between requests, zero for no bound; Burst is the number
-	// allowed at once.
+	// Every is the average interval between requests, 0 for no limit. Burst is how many requests may come
+	// at once.
 	Every time.Duration
 	Burst int
-	// AtOnce bounds the requests being handled, zero for no bound.
+	// AtOnce bounds the requests of a portal that are handled at the same time, 0 for no limit.
 	AtOnce int
-	// Body bounds the body in bytes, zero for 256 KiB; a route with a bound has no parameters.
+	// Body bounds the body in bytes, 0 for maxAsked. A route with a limit must have no parameters,
+	// because bodies are looked up by path.
 	Body int64
 }
 
-// tenth returns the limits of a portal that is not verified.
+// tenth returns a tenth of the limits, for portals that are not verified at their address.
 func (l Limits) tenth() Limits {
 	few := func(n int) int {
-		if n == 0 { // no bound
+		if n == 0 { // 0 means no limit
 			return 0
 		}
 		return max(n/10, 1)
@@ -126,7 +130,7 @@ func (l Limits) tenth() Limits {
 	return Limits{Every: 10 * l.Every, Burst: few(l.Burst), AtOnce: few(l.AtOnce)}
 }
 
-// Handle adds a route below Base for admitted portals. The pattern is one of chi, such as
+// Handle adds a route below Base for admitted portals. The pattern has chi's form, for example
 // "/portals/{id}/head".
 func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 	enter, few := l.newGate(), l.tenth().newGate()
@@ -159,8 +163,8 @@ func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 	})
 }
 
-// Mount adds routes below Base for admitted portals. Their handlers get the asking portal from
-// AskerOf; the body can be read again.
+// Mount adds routes below Base for admitted portals. Their handlers get the portal from AskerOf, and can
+// read the verified body again.
 func (d *Door) Mount(add func(chi.Router)) { d.mounted = append(d.mounted, add) }
 
 type askedKey struct{}
@@ -170,13 +174,13 @@ type asked struct {
 	body  []byte
 }
 
-// AskerOf returns the verified portal that sent a request.
+// AskerOf returns the verified portal that sent a request. It is valid in handlers of Mount only.
 func AskerOf(r *http.Request) guard.Asker {
 	a, _ := r.Context().Value(askedKey{}).(asked)
 	return a.asker
 }
 
-// requireVerified passes on requests of admitted portals only.
+// requireVerified is a middleware that passes on requests of admitted portals and refuses others.
 func (d *Door) requireVerified(next http.Handler) http.Handler {
 	return d.openTo(func(w http.ResponseWriter, r *http.Request) error {
 		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r),
@@ -192,7 +196,8 @@ func (d *Door) requireVerified(next http.Handler) http.Handler {
 	})
 }
 
-// openTo adapts a handler: it refuses addresses with too many requests.
+// openTo adapts a handler of a public route. It refuses client addresses that send too many requests, and
+// sends the handler's error as a refusal.
 func (d *Door) openTo(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := d.cfg.Guard.Arrive(request.ClientIP(r))
@@ -211,10 +216,10 @@ func noRoute(http.ResponseWriter, *http.Request) error {
 		Base)
 }
 
-// bodyTimeout bounds the time for a portal to send the body of a request.
+// bodyTimeout bounds the time in which a portal must send the body of a request.
 const bodyTimeout = 15 * time.Second
 
-// readBody reads a bounded body.
+// readBody reads a body up to the limit of its route.
 func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return []byte{}, nil
@@ -226,7 +231,8 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	if r.ContentLength > most {
 		return nil, tooLong(most)
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // if the connection has deadlines
+	// an error means that the connection has no deadlines, as in tests
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), maxPromised)) + bytes.MinRead)
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
@@ -243,7 +249,8 @@ func tooLong(most int64) error {
 	return federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", most)
 }
 
-// newGate returns a function that enforces the limits of a route.
+// newGate returns a function that enforces the limits of one route. The returned leave must be called
+// when the request has been handled; an error is the refusal to send.
 func (l Limits) newGate() (enter func(portal string) (leave func(), err error)) {
 	var (
 		rate *limit.Keyed

@@ -16,19 +16,19 @@ import (
 	"agentsite/internal/record"
 )
 
-// Limits of one portal that moves records, see docs/design/peering.md.
+// Limits of each portal on the routes that transfer records, see docs/design/peering.md.
 const (
 	diffEvery = 10 * time.Second
-	diffBurst = 3 // one at the start, one when it comes back
+	diffBurst = 3 // for one comparison at the start and one after a reconnection
 	hintEvery = time.Second / 5
 	hintBurst = 30
 	maxLogs   = 2
-	// maxLogBytes bounds the logs that one portal gets in a minute, before compression: a first
-	// sync of a million records from one portal takes five minutes, from all portals a few seconds
-	// each.
+	// maxLogBytes bounds the bytes of logs that one portal gets in a minute, before compression. With it,
+	// the first synchronization of a million records takes five minutes from one portal, and less from
+	// several.
 	maxLogBytes = 256 << 20
 	maxInt      = 1<<53 - 1
-	maxID       = 200 // bytes, of an agent's network id
+	maxID       = 200 // bytes of an agent's network id
 )
 
 // Records answers portals that compare heads and pull logs: heads/diff, heads/hint,
@@ -36,21 +36,21 @@ const (
 type Records struct {
 	archive  *archive.Archive
 	listener federation.Listener
-	bytes    *limit.Keyed // in KiB
+	bytes    *limit.Keyed // limits bytes of logs by portal, in KiB
 }
 
-// NewRecords returns Records that read from an archive and pass the statements of portals to a
+// NewRecords returns Records that read from archive. Signed statements in requests are passed to
 // listener.
 func NewRecords(archive *archive.Archive, listener federation.Listener) *Records {
 	return &Records{archive, listener, limit.New(time.Minute/(maxLogBytes>>10), maxLogBytes>>10, maxCounted)}
 }
 
-// Handles is the part of Door that adds routes.
+// Handles is the part of Door to which routes are added.
 type Handles interface {
 	Handle(method, pattern string, h Handler, l Limits)
 }
 
-// Routes adds the routes to a Door.
+// Routes adds the routes for heads, logs and agents to a Door.
 func (s *Records) Routes(d Handles) {
 	logs := Limits{AtOnce: maxLogs}
 	d.Handle(http.MethodPost, "/heads/diff", s.serveDiff, Limits{Every: diffEvery, Burst: diffBurst})
@@ -110,7 +110,8 @@ func (s *Records) serveHead(ctx context.Context, _ guard.Asker, r *http.Request,
 	return JSON(fmt.Appendf(nil, `{"card":%s,"head":%s}`+"\n", told.Card, told.Head)), nil
 }
 
-// queryNumber reads a number of a query, def if it is missing.
+// queryNumber returns an integer of the query from lowest to highest, or def if the parameter is missing.
+// Any other text is a refusal.
 func queryNumber(r *http.Request, name string, def, lowest, highest int64) (int64, error) {
 	v := r.URL.Query().Get(name)
 	if v == "" {
@@ -171,14 +172,15 @@ func (s *Records) serveAgents(ctx context.Context, from guard.Asker, r *http.Req
 	return s.sendPage(from, func() (*archive.Page, error) { return s.archive.Fetch(ctx, portalOf(r, "id"), keys) })
 }
 
-// sendPage answers with a page as lines, as long as the portal is within its limit of bytes.
+// sendPage answers with a page of a log as lines: the head, then the entries. The limit of bytes is
+// checked before the page is read and again with its size.
 func (s *Records) sendPage(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second),
 			"Your portal gets at most %d MiB of logs a minute. Continue after a while, or ask other portals.",
 			maxLogBytes>>20)
 	}
-	portion := 1 // for a portal that is not verified, a byte counts as ten
+	portion := 1 // each byte counts ten times for a portal that is not verified at its address
 	if from.Decision.Unproved {
 		portion = 10
 	}

@@ -10,15 +10,16 @@ import (
 	"agentsite/internal/record"
 )
 
-// searchLimits are the limits of one portal that searches here.
+// searchLimits are the limits of each portal on remote searches.
 var searchLimits = Limits{Every: time.Second / 5, Burst: 20, AtOnce: 8}
 
-// Answers finds agents of this portal for another portal; on an index portal also agents of others.
+// Answers searches the agents of this portal for another portal. A portal that indexes others searches
+// their agents, too.
 type Answers interface {
 	Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error)
 }
 
-// Search adds the route for searches of other portals.
+// Search adds the route for remote searches of other portals.
 func Search(d Handles, answers Answers) {
 	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any,
 		error) {

@@ -7,11 +7,11 @@ import (
 	"agentsite/internal/federation/guard"
 )
 
-// maxSummaries bounds the summaries that one portal reads at once: each is loaded and compared with
-// its head first.
+// maxSummaries bounds the summaries that one portal reads at the same time, because each is loaded into
+// memory and compared with its head.
 const maxSummaries = 4
 
-// serveSummary answers with a portal's head and the summary that it names.
+// serveSummary answers with the signed head of a portal and the summary whose hash the head contains.
 func (s *Records) serveSummary(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	out, err := s.archive.Summary(ctx, portalOf(r, "id"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// wholeJSON is the public description of this portal.
+// wholeJSON is the public description of this portal, docs/design/peering.md.
 type wholeJSON struct {
 	Network string          `json:"network"`
 	Portal  record.PortalID `json:"portal"`
@@ -23,7 +23,8 @@ type wholeJSON struct {
 	Head    json.RawMessage `json:"head,omitempty"`
 }
 
-// servePortal answers with the public description of this portal.
+// servePortal answers with the public description of this portal. Without a signed card, which an offline
+// key may have to sign, it refuses with busy.
 func (d *Door) servePortal(w http.ResponseWriter, r *http.Request) error {
 	self := d.cfg.Self
 	wire, card := self.Card(), self.Content()
@@ -40,7 +41,7 @@ func (d *Door) servePortal(w http.ResponseWriter, r *http.Request) error {
 		card.Origin + Base, wire, head})
 }
 
-// statusJSON is the status of this portal.
+// statusJSON is the public status of this portal, for monitoring.
 type statusJSON struct {
 	Version string          `json:"version"`
 	Network string          `json:"network"`
@@ -64,15 +65,16 @@ func (d *Door) ownTier() string {
 	return d.cfg.Tiers.Tier()
 }
 
-// helloJSON is the body of a handshake.
+// helloJSON is the body of a handshake in both directions: the sender's card and head, and in the answer
+// the state that the receiver gave the sender.
 type helloJSON struct {
 	Card  json.RawMessage  `json:"card"`
 	Head  json.RawMessage  `json:"head,omitempty"`
 	State federation.State `json:"state,omitempty"`
 }
 
-// serveHello handles the handshake: it stores the card of a portal and answers with this portal's
-// own.
+// serveHello handles a handshake: it verifies and stores the caller's card, and answers with this
+// portal's card and head.
 func (d *Door) serveHello(w http.ResponseWriter, r *http.Request) error {
 	addr := request.ClientAddr(r)
 	if err := d.cfg.Guard.ArriveNew(addr); err != nil {

@@ -1,5 +1,5 @@
-// Package qr draws a short text as a QR code that cameras can read on any background. It does not
-// interpret the text; the page with the picture shows the text, too.
+// Package qr draws a text as a QR code that cameras can read on any background. It does not interpret the
+// text; pages that show a code also show the text, because not every reader has a camera.
 package qr
 
 import (
@@ -17,9 +17,9 @@ const MaxText = 1000
 // quiet is the width of the light border around a code, in squares (ISO/IEC 18004).
 const quiet = 4
 
-// SVG returns the code of a text as a picture without a size of its own, black on white on any
-// page, because many cameras read nothing else. It returns an error for a text that is empty or
-// longer than MaxText.
+// SVG returns the QR code of a text as an SVG picture without a fixed size. It is black on white
+// regardless of the page's colours, because many cameras read no other. A text that is empty or longer
+// than MaxText is an error.
 func SVG(text string) ([]byte, error) {
 	if text == "" || len(text) > MaxText {
 		return nil, fmt.Errorf("draw a code of %d bytes: 1 to %d are possible", len(text), MaxText)

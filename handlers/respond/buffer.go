@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// buffers are reused, because a page is too large for the allocator's cheap size classes.
+// buffers keeps buffers for reuse, because allocating one as large as a page is slow.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxReused is the capacity of the largest reused buffer.
+// maxReused is the capacity in bytes above which a buffer is not kept for reuse, so that one large answer
+// does not occupy memory for ever.
 const maxReused = 512 << 10
 
 func NewBuffer() *bytes.Buffer {
@@ -17,7 +18,7 @@ func NewBuffer() *bytes.Buffer {
 	return buf
 }
 
-// FreeBuffer returns a buffer for reuse. Its bytes may not be used afterwards.
+// FreeBuffer keeps a buffer of NewBuffer for reuse. The caller must not use its bytes afterwards.
 func FreeBuffer(buf *bytes.Buffer) {
 	if buf.Cap() <= maxReused {
 		buffers.Put(buf)

@@ -9,10 +9,10 @@ import (
 	"agentsite/internal/chat"
 )
 
-// writeTimeout is how long the write of one event may take.
+// writeTimeout bounds the write of one answer or event; a client that reads more slowly is disconnected.
 const writeTimeout = 10 * time.Second
 
-// stillHere is a comment, which readers skip. It shows proxies that the stream is alive.
+// stillHere is a comment line, which clients ignore. It shows proxies that the stream is alive.
 var stillHere = []byte(": still here\n\n")
 
 // Events writes server-sent events. One goroutine uses it.
@@ -21,10 +21,11 @@ type Events struct {
 	rc *http.ResponseController
 }
 
-// OpenEvents answers with a stream of events.
+// OpenEvents starts an answer that is a stream of server-sent events. After it the status can no longer
+// change.
 func OpenEvents(w http.ResponseWriter) (*Events, error) {
 	e := &Events{w, http.NewResponseController(w)}
-	// The server's deadlines are for requests that end. Each write of the stream has its own.
+	// The HTTP server's deadlines are for requests that end. Each write of a stream has its own deadline.
 	e.rc.SetReadDeadline(time.Time{})
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	h := w.Header()
@@ -35,7 +36,7 @@ func OpenEvents(w http.ResponseWriter) (*Events, error) {
 	return e, e.rc.Flush()
 }
 
-// Write writes one or more whole events and flushes them.
+// Write writes one or more whole events and flushes them to the client.
 func (e *Events) Write(b []byte) error {
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := e.w.Write(b); err != nil {
@@ -44,11 +45,11 @@ func (e *Events) Write(b []byte) error {
 	return e.rc.Flush()
 }
 
-// KeepAlive writes a comment that keeps the stream alive.
+// KeepAlive writes a comment, so that proxies do not close a silent stream.
 func (e *Events) KeepAlive() error { return e.Write(stillHere) }
 
-// Run writes the results of next until the client or next ends. The context of next ends when the stream may not be
-// silent any longer.
+// Run writes the results of next until the client disconnects or next returns an error. The context of
+// next ends when a keep-alive is due; next is then called again.
 func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, error)) {
 	for {
 		nctx, cancel := context.WithTimeout(ctx, chat.IdleAfter)
@@ -68,21 +69,21 @@ func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, er
 	}
 }
 
-// LiftDeadlines removes the server's deadlines from a request whose single answer may take minutes. Call
-// SetWriteDeadline before the answer is written.
+// LiftDeadlines removes the HTTP server's deadlines from a request whose answer may take minutes. Call
+// SetWriteDeadline before writing the answer.
 func LiftDeadlines(w http.ResponseWriter) {
 	rc := http.NewResponseController(w)
-	rc.SetReadDeadline(time.Time{}) // else it would end the request's context
+	rc.SetReadDeadline(time.Time{}) // a read deadline would end the request's context
 	rc.SetWriteDeadline(time.Time{})
 }
 
-// SetWriteDeadline sets a deadline for writing an answer.
+// SetWriteDeadline gives the client writeTimeout from now on to receive the answer.
 func SetWriteDeadline(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-// IgnoreGone returns err unless the answer has begun. After that the client has gone, or sees the end of the
-// stream.
+// IgnoreGone returns err if no event was written yet, and nil otherwise: the answer has begun, so the
+// client can only see the stream end.
 func IgnoreGone(e *Events, err error) error {
 	if e != nil {
 		return nil

@@ -13,28 +13,29 @@ import (
 // Event is one event of a followed task. Exactly one of Text (with or without Restart), Task, Artifact and End is
 // set.
 type Event struct {
-	// Text continues the answer. With Restart it is the answer so far, which replaces all earlier Text, because an
-	// agent may start its answer anew.
+	// Text is the next piece of the answer. With Restart it replaces all earlier Text, because an agent
+	// may start its answer again.
 	Text    string
 	Restart bool
 	// Whole is true if Text is the whole answer or its rest, because the End is known already.
 	Whole bool
-	// Task is the state of the work, with the agent's own description of it.
+	// Task is the state of the task, with the status text that its agent reports.
 	Task *chat.TaskState
-	// Artifact is a result of the task. Artifacts come before the End.
+	// Artifact is an artifact of the task. All artifacts come before the End.
 	Artifact *task.Artifact
 	// End is the last event.
 	End *End
 }
 
-// End is the final state of a task, or the input it waits for.
+// End is the end of a task, or the point at which it waits for input.
 type End struct {
-	// Task has the final state and its reason.
+	// Task contains the state and its reason.
 	Task task.Task
-	// Message is the durable answer. If the agent gave none it is an Event with the reason as its text.
+	// Message is the stored answer. If the agent gave none, the message has the kind Event and the reason
+	// as its text.
 	Message chat.Message
-	// Text is the text of the answer: all Text of the events since the last Restart. It is empty if the agent gave
-	// none.
+	// Text is the whole text of the answer, "" if the agent gave none. It equals the concatenated Text of
+	// the events since the last Restart.
 	Text string
 }
 
@@ -64,7 +65,7 @@ func Follow(ctx context.Context, chats *chat.Service, actor ident.Actor, t task.
 	return &Stream{chats: chats, actor: actor, task: t, sub: sub}, nil
 }
 
-// FollowAsked is Follow for a request made just now, whose end may already be known.
+// FollowAsked is Follow for the task of a question that was just asked; the answer may be known already.
 func FollowAsked(ctx context.Context, chats *chat.Service, actor ident.Actor, asked chat.Asked) (*Stream, error) {
 	end, ok := Ended(asked)
 	if !ok {
@@ -85,15 +86,15 @@ func Ended(asked chat.Asked) (end End, ok bool) {
 	return End{Task: asked.Task, Message: answer, Text: task.PlainText(answer.Parts)}, true
 }
 
-// Close ends the stream. The task continues.
+// Close ends the stream. The task itself continues.
 func (s *Stream) Close() {
 	if s.sub != nil {
 		s.sub.Close()
 	}
 }
 
-// Next waits for the next event until ctx ends; it may be called again after that. After the End it returns io.EOF.
-// It returns a NotFound fault if the actor is no longer in the conversation.
+// Next returns the next event and waits for it until ctx ends; then it may be called again. After the End
+// it returns io.EOF. It returns a NotFound error if the actor is no longer in the conversation.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		if len(s.pending) > 0 {
@@ -118,7 +119,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Wait returns the end of the task, or the input it waits for.
+// Wait returns the End of the task and skips the events before it.
 func (s *Stream) Wait(ctx context.Context) (End, error) {
 	for {
 		e, err := s.Next(ctx)
@@ -131,7 +132,7 @@ func (s *Stream) Wait(ctx context.Context) (End, error) {
 	}
 }
 
-// takeUpdate converts an update of the conversation to events.
+// takeUpdate queues the events for an update of the conversation. Updates of other tasks are ignored.
 func (s *Stream) takeUpdate(u chat.Update) {
 	switch {
 	case u.Delta != nil && u.Delta.TaskID == s.task.ID:
@@ -146,9 +147,9 @@ func (s *Stream) takeUpdate(u chat.Update) {
 
 func (s *Stream) takeDelta(d *chat.Delta) {
 	if d.Offset > len(s.text) {
-		return // a piece is missing: a following update has the whole text
+		return // a piece is missing, but a later update contains the whole text
 	}
-	if d.Offset == len(s.text) && len(s.said) == len(s.text) { // the common case
+	if d.Offset == len(s.text) && len(s.said) == len(s.text) { // the normal case: the piece continues the text
 		if d.Text != "" {
 			s.text, s.said = append(s.text, d.Text...), append(s.said, d.Text...)
 			s.pending = append(s.pending, Event{Text: d.Text})
@@ -162,7 +163,8 @@ func (s *Stream) takeDelta(d *chat.Delta) {
 	}
 }
 
-// queueText queues the difference between the answer so far and the text already returned.
+// queueText queues the difference between text, the answer so far, and the text that earlier events
+// contained.
 func (s *Stream) queueText(text []byte) {
 	switch {
 	case bytes.Equal(text, s.said):
@@ -180,7 +182,8 @@ func (s *Stream) endWith(ctx context.Context, m chat.Message) error {
 	if err != nil {
 		return err
 	}
-	t.State, t.Reason, t.AnswerSeq = m.TaskState, m.Reason, m.Seq // the task may have continued since
+	// the state at the time of the message, because the task may have continued since
+	t.State, t.Reason, t.AnswerSeq = m.TaskState, m.Reason, m.Seq
 	text := ""
 	if m.Kind == chat.Text {
 		text = task.PlainText(m.Parts)

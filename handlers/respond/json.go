@@ -21,7 +21,7 @@ func JSON(w http.ResponseWriter, code int, v any) {
 	SendJSON(w, code, buf)
 }
 
-// SendJSON answers with the contents of buf.
+// SendJSON answers with the JSON in buf.
 func SendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -33,11 +33,11 @@ func SendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 	w.Write(buf.Bytes())
 }
 
-// timeLayout is the format of times in the API.
+// timeLayout is the format of times in the API: RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// FormatTime formats a time for the API. The zero time is empty. A page of search results has sixty times, and
-// package time is fast only for its own layouts.
+// FormatTime formats a time for the API; the zero time is "". It does not use time.Format, because a page
+// of search results contains sixty times and Format is fast only for its predefined layouts.
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

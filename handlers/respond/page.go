@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// SetUnlisted keeps the secret address of an answer out of search engines and of the Referer that browsers send to
-// other sites.
+// SetUnlisted sets headers for a page whose address contains a secret: search engines do not list it, and
+// browsers do not send it to other sites as Referer.
 func SetUnlisted(w http.ResponseWriter) {
 	w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
 
-// SeeOther answers a form with a redirect to the next page.
+// SeeOther answers a posted form with a redirect, so that reloading the next page does not post again.
 func SeeOther(w http.ResponseWriter, r *http.Request, path string) error {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 	return nil
@@ -35,12 +35,12 @@ func NewNonce() string {
 	return base64.RawStdEncoding.EncodeToString(raw[:])
 }
 
-// WritePage answers with a rendered page.
+// WritePage answers with a rendered page under PagePolicy.
 func WritePage(w http.ResponseWriter, code int, nonce string, page *bytes.Buffer) {
 	WritePageWith(w, code, PagePolicy(nonce), page)
 }
 
-// WritePageWith answers with a rendered page with its own policy.
+// WritePageWith answers with a rendered page under another content security policy.
 func WritePageWith(w http.ResponseWriter, code int, policy string, page *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -50,5 +50,5 @@ func WritePageWith(w http.ResponseWriter, code int, policy string, page *bytes.B
 	}
 	h.Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(code)
-	w.Write(page.Bytes()) // an error means that the client is gone
+	w.Write(page.Bytes()) // an error means that the client has disconnected
 }

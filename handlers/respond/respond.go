@@ -19,7 +19,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Status maps an error kind to an HTTP status. It is the only such mapping.
+// Status returns the HTTP status for a kind of error. Every protocol endpoint uses it, so that the
+// mapping exists once.
 func Status(k fault.Kind) int {
 	switch k {
 	case fault.Invalid:
@@ -70,14 +71,15 @@ func RetryAfter(h http.Header, wait time.Duration) {
 	}
 }
 
-// SetChallenge sets the WWW-Authenticate header if the credential is missing.
+// SetChallenge sets the WWW-Authenticate header if the error is a missing or invalid credential; HTTP
+// requires it with status 401.
 func SetChallenge(w http.ResponseWriter, f *fault.Error) {
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}
 }
 
-// WriteJSON answers with v.
+// WriteJSON answers with v as JSON. If v cannot be encoded, it writes nothing and returns the error.
 func WriteJSON(w http.ResponseWriter, code int, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

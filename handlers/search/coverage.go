@@ -9,10 +9,11 @@ import (
 	"agentsite/internal/federation"
 )
 
-// namedSilent is the number of silent portals that a page names.
+// namedSilent is how many silent portals a page names; it counts the others.
 const namedSilent = 3
 
-// CoverageText describes a Coverage for people. It is "" for a portal without others.
+// CoverageText describes in a sentence how many portals a search reached. It is "" if this portal knows
+// no others.
 func CoverageText(c federation.Coverage) string {
 	if c.Known <= 1 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"agentsite/templates"
 )
 
-// PathWithQuery returns a path with its query, if there is one.
+// PathWithQuery returns a path followed by a query, without the question mark if the query is empty.
 func PathWithQuery(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
@@ -19,13 +19,13 @@ func PathWithQuery(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// facetOptions is the number of values of a facet that a page offers.
+// facetOptions is the number of values of one facet that a page shows.
 const facetOptions = 10
 
-// Filters are the filters of a query, with the address of their page.
+// Filters is a query as a page shows and changes it. Its methods return addresses of the list of agents.
 type Filters struct{ Q hub.Query }
 
-// FilterNames are the parameters, in the order pages show them.
+// FilterNames are the parameters of the filters with their titles, in the order in which pages show them.
 var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"},
 	{"language", "Language"},
 	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"},
@@ -33,7 +33,7 @@ var FilterNames = [...]struct{ Param, Title string }{{"kind", "Kind"}, {"live", 
 
 func (f Filters) Of(param string) []string { return *queryField(&f.Q, param) }
 
-// queryField returns the filter of a query with that parameter.
+// queryField returns the field of a query that a parameter filters by; portals for an unknown parameter.
 func queryField(q *hub.Query, param string) *[]string {
 	switch param {
 	case "kind":
@@ -58,13 +58,14 @@ func queryField(q *hub.Query, param string) *[]string {
 	return &q.Portals
 }
 
-// Without returns the query without one of its filters.
+// Without returns the query with the filter of a parameter removed.
 func (f Filters) Without(param string) hub.Query {
 	*queryField(&f.Q, param) = nil
 	return f.Q
 }
 
-// searchTitle returns the name of a saved search, or "" if it lists all agents.
+// searchTitle returns the default name of a saved search, made of its words and filters; "" for a search
+// without either.
 func (f Filters) searchTitle() string {
 	var out []string
 	if f.Q.Text != "" {
@@ -80,10 +81,10 @@ func (f Filters) searchTitle() string {
 	return title
 }
 
-// maxSavedTitle is the longest name of a search, in characters.
+// maxSavedTitle bounds the name of a saved search in runes.
 const maxSavedTitle = 80
 
-// Values returns the query as parameters, without a cursor.
+// Values returns the query as URL parameters, without the cursor.
 func (f Filters) Values() url.Values {
 	v := url.Values{}
 	if f.Q.Text != "" {
@@ -103,7 +104,7 @@ func (f Filters) Values() url.Values {
 	return v
 }
 
-// sortTexts are the possible orders of a list. The first of each list is the default.
+// sortTexts are the sort orders with their labels. The first is the default.
 var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"},
 	{hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
 
@@ -125,7 +126,7 @@ func (f Filters) Sorts() []templates.Option {
 	return out
 }
 
-// toggledAddress returns the address with one filter switched on, or off if it is on.
+// toggledAddress returns the address of the list with one filter value added, or removed if it is set.
 func (f Filters) toggledAddress(param, value string) string {
 	v := f.Values()
 	if i := slices.Index(v[param], value); i >= 0 {
@@ -139,12 +140,13 @@ func (f Filters) toggledAddress(param, value string) string {
 	return BrowseAddress(v)
 }
 
-// None returns the same search without filters.
+// None returns a search with the same words and order and without filters.
 func (f Filters) None() Filters {
 	return Filters{hub.Query{Text: f.Q.Text, Sort: f.Q.Sort, Limit: f.Q.Limit}}
 }
 
-// Here returns the same search on this portal alone, everywhere the one without that filter.
+// Here returns the address of the same search restricted to this portal, everywhereAddress without that
+// restriction.
 func (f Filters) Here() string {
 	f.Q.Scope = hub.ScopePortal
 	return f.Address()
@@ -155,7 +157,7 @@ func (f Filters) everywhereAddress() string {
 	return f.Address()
 }
 
-// Address returns the address of the filters' page.
+// Address returns the address of the list of agents with these filters.
 func (f Filters) Address() string { return BrowseAddress(f.Values()) }
 
 func BrowseAddress(v url.Values) string {
@@ -189,8 +191,8 @@ func (f Filters) Facets(counts map[string][]hub.FacetCount) []templates.Facet {
 	for _, n := range FilterNames {
 		on := f.Of(n.Param)
 		values := counts[n.Param]
-		// A skill is as specific as an agent, and a single value is no choice. A value that all results have is no
-		// choice either.
+		// Skills are offered only if one is set, because they are as numerous as agents. These facets are
+		// also left out with fewer than two values, because a single value narrows nothing.
 		single := n.Param == "portal" || n.Param == "language" || n.Param == "modality" || n.Param == "proof" ||
 			n.Param == "signed"
 		if len(on) == 0 && (n.Param == "skill" || single && len(values) < 2) {

@@ -13,21 +13,22 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Searches reads searches from addresses and stores saved searches. Create it with New.
+// Searches parses searches for pages and API, and stores saved searches. Create it with New.
 type Searches struct {
 	portal address.Portal
 	hub    *hub.Service
 }
 
-// New returns Searches in the directory of a portal.
+// New returns Searches over the directory of a portal.
 func New(portal address.Portal, agents *hub.Service) *Searches {
 	return &Searches{portal: portal, hub: agents}
 }
 
-// FeedEntries is the number of agents in a feed.
+// FeedEntries is the number of agents in an Atom feed.
 const FeedEntries = 50
 
-// CountNew counts the results of a saved search that were registered after a time, up to the length of a feed.
+// CountNew returns how many results of a saved search were registered after since, at most FeedEntries. A
+// search that fails counts 0.
 func (d *Searches) CountNew(r *http.Request, query string, since time.Time) int {
 	q, err := d.ParseQuery(r, query)
 	if err != nil {
@@ -47,14 +48,15 @@ func (d *Searches) CountNew(r *http.Request, query string, since time.Time) int 
 	return n
 }
 
-// ParseQuery reads a search out of the encoded query of a browse page.
+// ParseQuery parses the stored query of a saved search, which has the form of the parameters of the list
+// of agents.
 func (d *Searches) ParseQuery(r *http.Request, query string) (hub.Query, error) {
 	probe := r.Clone(r.Context())
 	probe.URL.RawQuery = query
 	return d.Query(probe)
 }
 
-// Save stores a search. Without a title its name is made from its filters.
+// Save stores a search for the actor. Without a title the name is made of the filters.
 func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string) (hub.Saved, error) {
 	if title == "" {
 		q, err := d.ParseQuery(r, query)
@@ -66,7 +68,7 @@ func (d *Searches) Save(r *http.Request, actor ident.Actor, title, query string)
 	return d.hub.Searches.Save(r.Context(), actor, title, query)
 }
 
-// Query reads the filters of search and browse.
+// Query parses the parameters of a search or of the list of agents.
 func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 	v := r.URL.Query()
 	limit, err := request.QueryInt(r, "limit", 20)
@@ -93,7 +95,7 @@ func (d *Searches) Query(r *http.Request) (hub.Query, error) {
 			q.Portals[i] = "local"
 		}
 	}
-	// live=true asks for agents that are alive, live=false for the others.
+	// live=true stands for alive agents, live=false for all other states.
 	if len(q.Live) == 1 {
 		switch q.Live[0] {
 		case "true", "1", "yes":

@@ -36,7 +36,7 @@ type Pages struct {
 	site     *pages.Site
 }
 
-// New returns the pages over the services of a portal.
+// New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
 	searches *search.Searches, site *pages.Site) *Pages {
@@ -44,7 +44,7 @@ func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, ho
 		site: site}
 }
 
-// done are the confirmations of a page after a form, by ?done=.
+// done maps ?done= to the confirmation that the page shows after a form.
 var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
@@ -58,7 +58,7 @@ var done = map[string]string{
 	"search-deleted": "The search is forgotten.",
 }
 
-// expiries are the lifetimes of a token, in the order of the form.
+// expiries are the lifetimes of API tokens that the form offers, in its order.
 var expiries = []struct {
 	value, label string
 	life         time.Duration
@@ -71,7 +71,7 @@ var expiries = []struct {
 
 const usualExpiry = "90d"
 
-// scopeTexts describe the permissions of a token with a scope.
+// scopeTexts are the label and the explanation of each token scope in the form.
 var scopeTexts = map[ident.Scope][2]string{
 	ident.AgentsRead:  {"Find agents", "Search, profiles, your own agents"},
 	ident.AgentsWrite: {"Change agents", "Register, change and remove your agents"},
@@ -82,7 +82,7 @@ var scopeTexts = map[ident.Scope][2]string{
 	ident.Admin:       {"Operate", "Everything the operator may do"},
 }
 
-// usualScopes are the scopes that a new form has chosen.
+// usualScopes are the scopes that are preselected in the form for a new token.
 var usualScopes = []string{string(ident.AgentsRead), string(ident.ChatRead), string(ident.ChatWrite),
 	string(ident.Tasks)}
 
@@ -91,7 +91,7 @@ func (d *Pages) account(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
-// tokenForm holds the chosen values of a new token.
+// tokenForm holds the selected values of the form for a new token, to show them again after an error.
 type tokenForm struct {
 	scopes  []string
 	expires string
@@ -261,7 +261,7 @@ func (d *Pages) endSessions(w http.ResponseWriter, r *http.Request, actor ident.
 	return respond.SeeOther(w, r, "/login")
 }
 
-// Routes declares the routes of signing in and the account.
+// Routes declares the routes of signing up and in and of the account page.
 func (d *Pages) Routes(r chi.Router) {
 	r.Get("/notices", d.site.Page(d.notices))
 	r.Post("/notices", d.site.Page(d.readNotices))

@@ -12,17 +12,18 @@ import (
 	"agentsite/templates"
 )
 
-// prefsView shows the notification settings in the form.
+// prefsView returns the notification settings in the form's fields.
 func prefsView(j api.PrefsJSON) templates.PrefsView {
 	return templates.PrefsView{Notify: string(j.Notify), QuietFrom: j.QuietFrom, QuietTo: j.QuietTo, Zone: j.Zone}
 }
 
-// hasPrefs reports whether the form with errors is the one of the notification settings.
+// hasPrefs reports whether errors belong to the form of the notification settings, because the page has
+// several forms.
 func hasPrefs(errs templates.FieldErrors) bool {
 	return errs["notify"] != "" || errs["quiet_from"] != "" || errs["quiet_to"] != "" || errs["zone"] != ""
 }
 
-// setPrefs changes the actor's notification settings for messages.
+// setPrefs stores the actor's notification settings for messages.
 func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"agentsite/templates"
 )
 
-// hubSections fills in the directory's sections of an account page: offers, saved searches, domains.
+// hubSections fills in the sections of the account page that come from the directory: offered agents,
+// saved searches and verified domains.
 func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.AccountView) error {
 	ctx := r.Context()
 	offers, err := d.hub.Offers(ctx, actor)
@@ -45,7 +46,7 @@ func (d *Pages) hubSections(r *http.Request, actor ident.Actor, v *templates.Acc
 	return nil
 }
 
-// proveDomain checks a domain for the actor's token.
+// proveDomain verifies a domain for the actor by looking for the actor's token there.
 func (d *Pages) proveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -77,7 +78,7 @@ func (d *Pages) removeDomain(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/account?done=domain-removed#domains")
 }
 
-// notices lists the actor's notifications, newest first.
+// notices shows the actor's notifications, newest first.
 func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Notices.List(r.Context(), actor)
 	if err != nil {
@@ -95,7 +96,8 @@ func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.site.Render(w, r, http.StatusOK, templates.Notices(d.site.Frame(r, actor, "Notices"), v))
 }
 
-// readNotices marks the notices up to the newest shown one as seen.
+// readNotices marks the notifications up to the newest one on the page as read, so that later ones stay
+// unread.
 func (d *Pages) readNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

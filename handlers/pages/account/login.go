@@ -22,7 +22,7 @@ func (d *Pages) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		templates.Login(d.site.Frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
 }
 
-// login starts a session and redirects to the page that the visitor wanted.
+// login starts a session and redirects to the page in ?next=, which must be on this portal.
 func (d *Pages) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -51,13 +51,14 @@ func (d *Pages) logout(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.SeeOther(w, r, "/")
 }
 
-// signupForm shows the form. An invitation or the operator's one-time link is only passed on.
+// signupForm shows the sign-up form. It passes the secret of an invitation or of the operator's setup
+// link on, and does not use it up.
 func (d *Pages) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.IsPerson() {
 		return respond.SeeOther(w, r, "/account")
 	}
 	q := r.URL.Query()
-	// An invalid link is reported before the visitor fills in a form.
+	// An invalid link is reported before the guest fills in the form.
 	for _, secret := range []string{q.Get("invite"), q.Get("setup")} {
 		if secret == "" {
 			continue
@@ -113,7 +114,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.signIn(w, r, a, next)
 }
 
-// signIn starts a session for an account after its proof.
+// signIn starts a session for an account whose owner has just authenticated.
 func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
 	secret, err := d.accounts.StartSession(r.Context(), a)
 	if err != nil {
@@ -123,7 +124,8 @@ func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account
 	return respond.SeeOther(w, r, next)
 }
 
-// resetForm shows the form for a new password. The link is used up only when the form is posted.
+// resetForm shows the form for a new password. The reset link is used up only when the form is posted,
+// because mail scanners open links.
 func (d *Pages) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	link := r.URL.Query().Get("link")
 	if link == "" && d.accounts.CanMail() {
@@ -160,8 +162,8 @@ func (d *Pages) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.signIn(w, r, a, "/account?done=password")
 }
 
-// mailReset sends a reset link to the account's own address. The answer is the same whether the account exists or
-// not.
+// mailReset sends a reset link to the account's stored e-mail address. The answer does not reveal whether
+// the account exists.
 func (d *Pages) mailReset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// eventTexts describe the events of webhooks.
+// eventTexts are the label and the explanation of each webhook event in the form.
 var eventTexts = map[notify.Type][2]string{
 	notify.TaskEnded:       {"A task ended", "Work you asked an agent for is done, failed or was stopped"},
 	notify.TaskAsks:        {"A task asks", "An agent waits for you"},
@@ -31,10 +31,10 @@ var eventTexts = map[notify.Type][2]string{
 	notify.AgentReported:   {"Agent reported", "An agent of this portal was reported"},
 }
 
-// usualEvents are the events that a new form has chosen.
+// usualEvents are the events that are preselected in the form for a new webhook.
 var usualEvents = []string{string(notify.TaskEnded), string(notify.TaskAsks)}
 
-// shownDeliveries is the number of attempts shown for each webhook.
+// shownDeliveries is the number of delivery attempts that the page shows per webhook.
 const shownDeliveries = 10
 
 func (d *Pages) webhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -74,7 +74,7 @@ func (d *Pages) webhookRows(r *http.Request, actor ident.Actor) (rows []template
 	for _, h := range list {
 		row, err := d.webhookRow(r, actor, h)
 		if fault.Is(err, fault.NotFound) {
-			continue // deleted after the list was read
+			continue // the webhook was deleted after the list was read
 		}
 		if err != nil {
 			return nil, err
@@ -107,7 +107,8 @@ func (d *Pages) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (t
 	return row, nil
 }
 
-// addWebhook makes a webhook and shows its secret only on the answer itself.
+// addWebhook creates a webhook. The answer itself shows the secret, because a redirect could not show it
+// later.
 func (d *Pages) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

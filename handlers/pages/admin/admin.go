@@ -49,21 +49,22 @@ type Config struct {
 	Site     *pages.Site
 }
 
-// Examiner answers questions of the operator from the state of the portal.
+// Examiner answers the operator's questions about this portal from its state.
 type Examiner interface {
 	Examine(ctx context.Context, q doctor.Question) (doctor.Report, error)
 }
 
-// New returns the pages over the services of a portal.
+// New returns the pages about the network and for the operator. Their routes are declared by Routes.
 func New(cfg Config, examiner Examiner) *Pages {
 	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
 		examiner: examiner, site: cfg.Site}
 }
 
-// adminPage is the number of rows in a list of the operator.
+// adminPage is the number of rows on a page of an operator's list.
 const adminPage = 100
 
-// operatorOnly restricts a page to operators, where no service of the page does so. Services check again.
+// operatorOnly refuses actors other than operators. It is for pages whose data needs no service call that
+// would refuse them.
 func operatorOnly(h request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 		if !actor.IsPerson() {
@@ -159,7 +160,8 @@ func (d *Pages) showPeople(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "people", People: &v})
 }
 
-// before returns a string that sorts before every name with prefix and after every other smaller name.
+// before returns a string that sorts before every name with the prefix and after every smaller name, so
+// that a list after it begins with the prefix. prefix must not be empty.
 func before(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string(rune(prefix[last]-1)) + "~"
@@ -239,7 +241,7 @@ func (d *Pages) revokeInvite(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/admin/invites")
 }
 
-// adminAgents lists every agent, listed in the directory or not.
+// adminAgents shows the operator every agent, including private and withdrawn ones.
 func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q := r.URL.Query()
 	v := templates.AdminAgents{Query: strings.TrimSpace(q.Get("q"))}
@@ -269,7 +271,7 @@ func (d *Pages) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "agents", Agents: &v})
 }
 
-// Routes declares the routes of the network and the pages of the operator.
+// Routes declares the routes of the pages about the network and of the operator's pages.
 func (d *Pages) Routes(r chi.Router) {
 	r.Get("/network", d.site.Page(d.network))
 	r.Get("/network/{peer}", d.site.Page(d.portalPage))
@@ -289,7 +291,7 @@ func (d *Pages) Routes(r chi.Router) {
 	d.declarePeers(r)
 }
 
-// Stats counts the stored rows, for the operator.
+// Stats returns counts of stored rows for the operator's overview.
 type Stats interface {
 	Stats(ctx context.Context) (map[string]int64, error)
 }

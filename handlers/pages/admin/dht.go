@@ -17,8 +17,8 @@ import (
 	"agentsite/templates"
 )
 
-// dhtView shows the state of this portal in the DHT and the result of a lookup, if the page asked for one. The
-// error of a lookup is shown beside its field, and by the code.
+// dhtView returns the state of this portal in the DHT, and the result of a lookup if the request has one.
+// An error of the lookup becomes a field error with its HTTP status in code.
 func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int,
 	err error) {
 	code = http.StatusOK
@@ -46,7 +46,7 @@ func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return v, code, nil
 }
 
-// dhtLines describe the state of a portal in the DHT.
+// dhtLines describes the state of a portal in the DHT in sentences.
 func dhtLines(s federation.DHTStanding) []string {
 	first := "This portal knows no other that takes part yet."
 	if s.Nodes > 0 {
@@ -75,12 +75,12 @@ func dhtLines(s federation.DHTStanding) []string {
 	return []string{first + ".", second + "and " + pages.FormatNumber(s.Failed) + " of them stayed without an answer."}
 }
 
-// Sizes of the chart of the table. It has room for as many buckets as a large network fills, so that bars have the
-// same width everywhere.
+// Sizes of the routing table's chart in pixels. The width is that of the buckets of a large network, so
+// that bars look the same everywhere.
 const dhtBar, dhtStep, dhtHeight, dhtPlaces = 8, 11, 40, 24
 
-// dhtPicture draws how many portals of the table share how many bits with this portal's id. A single bucket is not
-// drawn.
+// dhtPicture draws the number of portals in each bucket of the routing table, that is by the length of
+// the common prefix with this portal's id. A single bucket yields nil.
 func dhtPicture(buckets []int) *templates.Picture {
 	if len(buckets) < 2 {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// gossipView shows the state of this portal in the gossip pool, or nothing if it does not gossip.
+// gossipView describes the state of this portal in the gossip pool in sentences; none if it does not take
+// part.
 func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error) {
 	g, err := d.peers.GossipStanding(r.Context(), actor)
 	switch {
@@ -21,7 +22,7 @@ func (d *Pages) gossipView(r *http.Request, actor ident.Actor) ([]string, error)
 	return gossipLines(g), nil
 }
 
-// gossipLines describe the state of a portal in its pool.
+// gossipLines describes the state of a portal in the gossip pool in sentences.
 func gossipLines(g federation.GossipStanding) []string {
 	if !g.Running {
 		return []string{"Gossip does not run now; the log states the reason. News of other portals arrives later, but none is lost."}

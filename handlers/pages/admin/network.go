@@ -23,13 +23,14 @@ import (
 )
 
 const (
-	// tablePage is the number of portals on a page of the network's table.
+	// tablePage is the number of portals on a page of the table.
 	tablePage = 100
-	// portalAgents is the number of agents on the page of a portal.
+	// portalAgents is the number of agents that the page of a portal shows.
 	portalAgents = 12
 )
 
-// network shows the known portals as a map and a table. With part=live it returns only the changing parts.
+// network shows the known portals as a map and a table. With part=live the answer contains only the parts
+// that change, which the page's script replaces.
 func (d *Pages) network(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	net := d.peers.Map(r.Context())
@@ -69,7 +70,7 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 	from := min(max(page, 0)*tablePage, len(fits))
 	to := min(from+tablePage, len(fits))
 	if v.Query != "" || v.State != "" || from > 0 {
-		rows = nil // the row of this portal is only on the first, unfiltered page
+		rows = nil // the row of this portal is shown on the first, unfiltered page only
 	}
 	for _, p := range fits[from:to] {
 		rows = append(rows, d.portalRow(p))
@@ -88,7 +89,8 @@ func (d *Pages) networkPage(net federation.Network, q url.Values) templates.Netw
 	return v
 }
 
-// sortPeers orders portals for the table. They arrive ordered by host.
+// sortPeers sorts portals by a column of the table. The sort is stable, and the portals are sorted by
+// host before.
 func sortPeers(list []federation.Peer, by string) {
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		switch by {
@@ -107,7 +109,7 @@ func sortPeers(list []federation.Peer, by string) {
 	})
 }
 
-// stateOrder sorts the states that need the operator's attention first.
+// stateOrder returns the rank of a state: portals that need the operator's attention come first.
 func stateOrder(s federation.State) int {
 	return slices.Index([]federation.State{federation.Quarantined, federation.Pending, federation.Denied,
 		federation.Stale, federation.Silent, federation.Joining, federation.Active}, s)
@@ -131,8 +133,8 @@ func stateText(s federation.State) string {
 	return "joining"
 }
 
-// agentsOf returns the number of agents of a portal. For a portal that is not fully replicated it is the number
-// that the portal states.
+// agentsOf returns the number of agents of a portal. For a portal that is not fully replicated it is the
+// number in the portal's own head.
 func agentsOf(p federation.Peer) int {
 	if p.Partly() && unshown(p) == "" {
 		return p.Listed
@@ -140,7 +142,8 @@ func agentsOf(p federation.Peer) int {
 	return p.Agents
 }
 
-// unshown returns the reason that the agents of a portal are neither shown nor asked here. It is empty if they are.
+// unshown returns a text about the agents of a portal that this portal neither shows nor asks, with the
+// reason; "" if it does.
 func unshown(p federation.Peer) string {
 	why := ""
 	switch p.State {
@@ -165,7 +168,7 @@ func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
 		Agents: pages.FormatNumber(int64(agentsOf(p))), RTT: pages.FormatLatency(p.RTT),
 		Seen: pages.FormatMoment(p.LastSeen), Version: p.Version}
 	if p.State == federation.Silent || p.State == federation.Stale {
-		row.RTT = "" // a former value is meaningless now
+		row.RTT = "" // the last measured time says nothing about a portal that does not answer
 	}
 	row.Unshown = unshown(p)
 	row.Asked = p.Partly() && row.Unshown == ""
@@ -178,7 +181,7 @@ func (d *Pages) portalRow(p federation.Peer) templates.PortalRow {
 	return row
 }
 
-// shorten cuts a text to n characters.
+// shorten cuts a text to n runes, the last of which becomes an ellipsis.
 func shorten(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -186,7 +189,7 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// portalPage shows one portal.
+// portalPage shows one portal, to every visitor.
 func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), request.PathParam(r, "peer"))

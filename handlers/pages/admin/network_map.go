@@ -11,20 +11,21 @@ import (
 	"agentsite/templates"
 )
 
-// The map is drawn in a box of mapWidth by mapHeight. This portal is in the middle. The others are on rings around
-// it: the fastest on the inner ring, silent ones on the outer ring. On a ring they are spread evenly in the order
-// of their ids, so that no name covers another one.
+// The map is mapWidth by mapHeight pixels. This portal is in the middle, the others are on rings around
+// it: the fastest on the inner ring, silent ones on the outer ring. On a ring they are spread evenly by
+// id, so that labels do not overlap.
 const (
 	mapWidth, mapHeight = 960, 560
-	// mapMost is the number of portals on the map. The table has all.
+	// mapMost bounds the portals on the map; the table lists all.
 	mapMost = 42
-	// namedWhole is the largest number of portals on a map with full names and the texts beside them.
+	// namedWhole is the largest number of portals for which the map shows full names and details.
 	namedWhole = 14
-	// maxVouches bounds the lines between portals.
+	// maxVouches bounds the lines between portals that vouch for each other.
 	maxVouches = 200
 )
 
-// near returns in steps how near a portal is, so that small changes of its answer time do not move it.
+// near returns the distance of a portal on the map as a rank from 0. Ranks are coarse, so that small
+// changes of the answer time do not move the portal.
 func near(p federation.Peer) int {
 	switch p.State {
 	case federation.Active:
@@ -42,7 +43,7 @@ func near(p federation.Peer) int {
 	return 6
 }
 
-// ringsFor returns the number of places on each ring for n portals, from the inside.
+// ringsFor returns the number of portals on each ring for n portals, the inner ring first.
 func ringsFor(n int) []int {
 	switch {
 	case n <= 9:
@@ -55,7 +56,8 @@ func ringsFor(n int) []int {
 	return []int{inner, middle, n - inner - middle}
 }
 
-// mapView draws the network, with at most mapMost portals: those that need attention, then the largest.
+// mapView returns the map of the network with at most mapMost portals: those that need attention first,
+// then the largest.
 func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
 	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight, Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
@@ -63,7 +65,8 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 		slices.SortStableFunc(list, func(a, b federation.Peer) int {
 			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
 		})
-		// Portals that need attention do not displace the others from the map.
+		// Portals that need attention get a part of the map only, so that they do not displace all
+		// others.
 		odd := slices.IndexFunc(list, func(p federation.Peer) bool { return p.State == federation.Active })
 		if odd < 0 {
 			odd = len(list)
@@ -113,14 +116,14 @@ func (d *Pages) mapView(net federation.Network, self templates.PortalRow) templa
 	return v
 }
 
-// rarity sorts the portals that need attention first.
+// rarity returns the rank of a state for the selection: states that need attention come first.
 func rarity(s federation.State) int {
 	return slices.Index([]federation.State{federation.Quarantined, federation.Silent, federation.Stale,
 		federation.Active}, s)
 }
 
-// spot returns the middle of a place on a ring. Rings are offset against each other by half a place, so that lines
-// to the outer ones pass between the inner ones.
+// spot returns the coordinates of place i on a ring. Every second ring is rotated by half a place, so
+// that lines to the outer portals pass between the inner ones.
 func spot(ring, rings, i, places int) (x, y int) {
 	share := float64(ring+1) / float64(rings)
 	if rings == 1 {

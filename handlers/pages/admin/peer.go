@@ -24,8 +24,8 @@ func (d *Pages) adminPeer(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showPeer(w, r, actor, http.StatusOK, nil, "")
 }
 
-// showPeer shows one portal. in is a rejected rule with its errors in messages; release is the reason of a refused
-// release.
+// showPeer shows the operator one portal. in is a policy form that was rejected, with its errors, and nil
+// otherwise; release is the reason for which ending a quarantine was refused, "" otherwise.
 func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, in *ruleForm,
 	release string) error {
 	d.peers.Watch()
@@ -49,7 +49,7 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	for _, s := range p.Said {
 		if p.State == federation.Denied && s.Denies {
-			continue // the reason states it already
+			continue // the reason for the state names this list already
 		}
 		text := s.Host + ", whose list is followed, " + verdictWord(s.Verdict) + " it"
 		if s.Reason != "" {
@@ -87,7 +87,7 @@ func (d *Pages) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "peers", Peer: &v})
 }
 
-// recordText describes a record type for operators.
+// recordText returns the name of a record type for operators.
 func recordText(t record.Type) string {
 	switch t {
 	case record.TypeHead:
@@ -100,7 +100,7 @@ func recordText(t record.Type) string {
 	return string(t) + ","
 }
 
-// ruleForm is a rule as typed.
+// ruleForm holds the policy form for one portal as the operator filled it in.
 type ruleForm struct {
 	stand, follow, note, most string
 	errors                    templates.FieldErrors
@@ -132,7 +132,7 @@ func (d *Pages) setPeer(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return respond.SeeOther(w, r, "/admin/peers/"+url.PathEscape(api.PeerName(r)))
 }
 
-// typedNumber reads an optional number, with or without separators.
+// typedNumber parses an optional number with or without separators; an empty text is 0.
 func typedNumber(s, field string) (int, error) {
 	if s = strings.NewReplacer(",", "", " ", "", "’", "").Replace(s); s == "" {
 		return 0, nil

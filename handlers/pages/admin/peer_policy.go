@@ -26,7 +26,7 @@ func (d *Pages) peerPolicy(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "peers", Policy: &v})
 }
 
-// megabyte is the unit of sizes in the operator's forms.
+// megabyte is the unit of sizes in the operator's forms, in bytes.
 const megabyte = 1 << 20
 
 func policyForm(p federation.Policy) templates.AdminPolicy {
@@ -84,7 +84,7 @@ func (d *Pages) setPeerPolicy(w http.ResponseWriter, r *http.Request, actor iden
 	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "peers", Policy: &v})
 }
 
-// readPolicy reads the form of the policy.
+// readPolicy parses the form of the policy for all portals. Errors name the form's field.
 func readPolicy(in url.Values) (p federation.Policy, err error) {
 	words := func(name string) []string {
 		return strings.FieldsFunc(in.Get(name),

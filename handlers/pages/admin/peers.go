@@ -24,10 +24,10 @@ import (
 	"agentsite/templates"
 )
 
-// decisionsShown is the number of decisions in the list of portals.
+// decisionsShown is the number of recent decisions that the list of portals shows.
 const decisionsShown = 20
 
-// declarePeers declares the operator's pages about other portals.
+// declarePeers declares the routes of the operator's pages about other portals.
 func (d *Pages) declarePeers(r chi.Router) {
 	r.Get("/admin/peers", d.site.Page(operatorOnly(d.adminPeers)))
 	r.Post("/admin/peers", d.site.Page(operatorOnly(d.addPeer)))
@@ -127,7 +127,8 @@ func (d *Pages) peerRow(p federation.Peer) templates.PeerRow {
 	return row
 }
 
-// barsText describes how a portal refuses this one, with the reason it gave.
+// barsText returns a sentence about a portal that refuses this one, with the explanation that it sent; ""
+// if it does not refuse.
 func barsText(p federation.Peer) string {
 	text := map[federation.Reason]string{
 		federation.ReasonDenied:      "It shuts this portal out",
@@ -155,7 +156,7 @@ func ruleText(stand string) string {
 	return ""
 }
 
-// faultText lists the kinds of refused records or requests, the most frequent first.
+// faultText lists the three most frequent kinds of faults of a portal with their counts.
 func faultText(faults map[string]int) string {
 	kinds := slices.SortedFunc(maps.Keys(faults),
 		func(a, b string) int { return cmp.Or(faults[b]-faults[a], cmp.Compare(a, b)) })
@@ -185,7 +186,7 @@ func modeText(p federation.Policy) string {
 	return text
 }
 
-// advice returns recommendations for the operator.
+// advice returns recommendations for the operator about the given portals and about this portal's key.
 func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advice {
 	out := adviceOf(list, d.hub.Coverage(hub.Query{}).Tier == record.TierSummary)
 	if e, ok := d.peers.Elsewhere(); ok {
@@ -212,7 +213,7 @@ func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advi
 	return out
 }
 
-// maxAdvice is the number of recommendations about single portals.
+// maxAdvice bounds the recommendations about single portals.
 const maxAdvice = 10
 
 func advise(out []templates.Advice, p federation.Peer, text, link string) []templates.Advice {
@@ -223,8 +224,8 @@ func advise(out []templates.Advice, p federation.Peer, text, link string) []temp
 	return out
 }
 
-// adviceOf derives recommendations from the states of the portals. With summing, this portal keeps only summaries,
-// as its operator configured.
+// adviceOf derives recommendations from the states of portals. summing is true if this portal keeps only
+// summaries by its configuration, so that missing records need no advice.
 func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 	waiting, silent, barring := 0, 0, 0
 	for _, p := range list {

@@ -13,7 +13,7 @@ import (
 	"agentsite/templates"
 )
 
-// reports lists the reports of people, open or closed.
+// reports shows the operator users' reports about agents: open ones, or closed ones.
 func (d *Pages) reports(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showReports(w, r, actor, http.StatusOK, templates.AdminReports{Closed: r.URL.Query().Get("closed") != ""})
 }
@@ -56,7 +56,7 @@ func (d *Pages) closeReport(w http.ResponseWriter, r *http.Request, actor ident.
 	return respond.SeeOther(w, r, "/admin/reports")
 }
 
-// withdrawAgent withdraws an agent in the operator's name. Its owner cannot restore it.
+// withdrawAgent withdraws an agent as the operator, so that its owner cannot restore it.
 func (d *Pages) withdrawAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.holdAgent(w, r, actor, true)
 }

@@ -9,8 +9,8 @@ import (
 	"agentsite/templates"
 )
 
-// traceView traces the publication of one of this portal's agents to another portal, if the page asked for it. It
-// shows why the agent is not found there.
+// traceView traces how the record of one of this portal's agents reached another portal, if the request
+// asks for it. Each step shows whether it succeeded, and so why the agent is missing there.
 func (d *Pages) traceView(r *http.Request) (v templates.AdminTrace, code int, err error) {
 	q := r.URL.Query()
 	if !q.Has("agent") && !q.Has("at") {

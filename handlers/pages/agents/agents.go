@@ -26,7 +26,7 @@ type Config struct {
 	Accounts *account.Service
 	Hub      *hub.Service
 	Peers    *federation.Peers
-	Servers  *registry.Service // names agents as in the MCP registry
+	Servers  *registry.Service // maps agents to names of the MCP registry
 	Sessions *request.Sessions
 	Searches *search.Searches
 	Site     *pages.Site
@@ -39,11 +39,11 @@ type Pages struct {
 	directory *Directory
 	form      *Form
 	owner     *Owner
-	// Profile is the page of one agent, where conversations begin.
+	// Profile is the page of one agent; the chat pages show it again if a first message is refused.
 	Profile *Profile
 }
 
-// Directory is the home page, the list of agents, feeds and saved searches.
+// Directory has the home page, the list of agents, feeds and saved searches.
 type Directory struct {
 	portal   address.Portal
 	hub      *hub.Service
@@ -53,7 +53,7 @@ type Directory struct {
 	markup   *markup.Renderer
 }
 
-// Profile serves the pages of one agent, which are open to every actor who may see the agent.
+// Profile has the pages of one agent that are open to every actor with access to the agent.
 type Profile struct {
 	portal   address.Portal
 	accounts *account.Service
@@ -63,11 +63,11 @@ type Profile struct {
 	sessions *request.Sessions
 	site     *pages.Site
 	markup   *markup.Renderer
-	codes    *limit.Keyed // bounds QR codes, each of which takes 10 ms or more of CPU time
+	codes    *limit.Keyed // limits QR codes by caller, because drawing one takes 10 ms or more of CPU time
 	log      *slog.Logger
 }
 
-// Form registers and edits agents.
+// Form has the pages that register and edit agents.
 type Form struct {
 	portal   address.Portal
 	accounts *account.Service
@@ -76,7 +76,7 @@ type Form struct {
 	markup   *markup.Renderer
 }
 
-// Owner is the pages of an agent for its owners.
+// Owner has the pages of an agent that only its owners see.
 type Owner struct {
 	portal       address.Portal
 	accounts     *account.Service
@@ -86,8 +86,8 @@ type Owner struct {
 	site         *pages.Site
 }
 
-// New returns the pages about agents over the services of a portal. publications returns the state of an agent of
-// this portal in the network; it is nil without a network.
+// New returns the pages about agents. publications returns the publication state of this portal's agents
+// in the network; nil without federation.
 func New(cfg Config, publications Publications) *Pages {
 	profile := &Profile{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers,
 		servers: cfg.Servers, sessions: cfg.Sessions, site: cfg.Site,

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// callsShown is the number of calls in the owner's view.
+	// callsShown is the number of recent calls on the owner's page.
 	callsShown = 50
-	// chartDays is the number of days in its chart.
+	// chartDays is the number of days in the chart of calls.
 	chartDays   = 30
 	chartStep   = 10
 	chartBar    = 7
@@ -47,7 +47,8 @@ func statTiles(s hub.Stats) []templates.Tile {
 	return out
 }
 
-// statChart draws the calls of the last days, the failed ones in front.
+// statChart draws the calls of each of the last chartDays days, with the failed ones in front. It returns
+// nil without data.
 func statChart(days []hub.Day) *templates.Picture {
 	if len(days) == 0 {
 		return nil
@@ -84,7 +85,7 @@ func statChart(days []hub.Day) *templates.Picture {
 	return p
 }
 
-// took returns the duration of a call.
+// took formats the duration of a call, "" if it is unknown.
 func took(t time.Duration) string {
 	switch {
 	case t >= time.Minute:
@@ -95,11 +96,11 @@ func took(t time.Duration) string {
 	return pages.FormatLatency(t)
 }
 
-// callerWords name the kinds of callers.
+// callerWords maps kinds of actors to words for people.
 var callerWords = map[string]string{"guest": "a visitor", "person": "a person with an account",
 	"operator": "the operator", "agent": "another agent", "portal": "a person of another portal"}
 
-// faceWords name the protocol endpoints of calls.
+// faceWords maps names of protocol endpoints to words for people.
 var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP",
 	"openai": "the OpenAI API", "embed": "a site that shows it"}
 
@@ -123,7 +124,7 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	return row
 }
 
-// wireLog shows the recorded requests and responses of one call to the agent's owner.
+// wireLog shows an owner the recorded requests and responses of one call.
 func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.manageable(r, actor)
 	if err != nil {
@@ -147,7 +148,7 @@ func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.site.Render(w, r, http.StatusOK, templates.Wire(d.site.Frame(r, actor, "Wire log of "+a.Title), v))
 }
 
-// wirePairs pairs each response with the request before it.
+// wirePairs returns each recorded request together with its response.
 func wirePairs(list []hub.Trace) []templates.WirePair {
 	var out []templates.WirePair
 	for _, t := range list {
@@ -169,7 +170,7 @@ func wirePairs(list []hub.Trace) []templates.WirePair {
 	return out
 }
 
-// indented indents JSON. Other text stays unchanged.
+// indented returns JSON with indentation, and other text unchanged.
 func indented(body string) string {
 	if !json.Valid([]byte(body)) {
 		return body

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// diffCells bounds the work of a comparison of two texts line by line. A larger pair is shown as all removed
-	// and all added.
+	// diffCells bounds the table of a comparison by lines: the product of the line numbers. A larger pair
+	// of texts is shown as removed and added entirely.
 	diffCells = 1 << 20
-	// diffAround is the number of unchanged lines shown beside a change.
+	// diffAround is the number of unchanged lines that are shown around a change.
 	diffAround = 2
 )
 
@@ -38,7 +38,7 @@ func iconWords(hash, words string) string {
 	return words
 }
 
-// readable indents JSON. Other text stays unchanged.
+// readable returns JSON with indentation, and other text unchanged.
 func readable(s string) string {
 	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
 		return s
@@ -53,7 +53,8 @@ func splitLines(s string) []string {
 	return strings.Split(s, "\n")
 }
 
-// lineDiff marks the removed and added lines, by the longest common sequence.
+// lineDiff returns the lines of both texts in order, marked as removed, added or common, by the longest
+// common subsequence.
 func lineDiff(before, after []string) []templates.DiffLine {
 	var out []templates.DiffLine
 	add := func(mark string, list ...string) {
@@ -83,10 +84,12 @@ func lineDiff(before, after []string) []templates.DiffLine {
 	return out
 }
 
-// common is lineDiff by a table with the length of the longest common sequence of the remaining lines.
+// common computes lineDiff with a table of the lengths of the longest common subsequences of all
+// remainders. The caller limits the sizes by diffCells.
 func common(b, a []string) []templates.DiffLine {
 	wide := len(a) + 1
-	rest := make([]uint16, (len(b)+1)*wide) // diffCells keeps the lesser side below 1024 lines
+	// uint16 suffices, because diffCells keeps the shorter text below 1024 lines
+	rest := make([]uint16, (len(b)+1)*wide)
 	for i := len(b) - 1; i >= 0; i-- {
 		for j := len(a) - 1; j >= 0; j-- {
 			if b[i] == a[j] {
@@ -114,7 +117,7 @@ func common(b, a []string) []templates.DiffLine {
 	return out
 }
 
-// folded leaves out unchanged lines that are far from any change.
+// folded replaces unchanged lines that are further than diffAround from any change by their number.
 func folded(list []templates.DiffLine) []templates.DiffLine {
 	near := make([]bool, len(list))
 	for i, l := range list {
@@ -134,7 +137,7 @@ func folded(list []templates.DiffLine) []templates.DiffLine {
 		for n < len(list) && !near[n] {
 			n++
 		}
-		if n == i+1 { // a single line is shown, because a note about it takes as much space
+		if n == i+1 { // a single line is kept, because the note about it would take as much space
 			out = append(out, list[i])
 			continue
 		}

@@ -15,14 +15,14 @@ import (
 	"agentsite/templates"
 )
 
-// browse lists the agents that match a search and its filters.
+// browse shows the list of agents for a search and its filters.
 func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, err := d.searches.Query(r)
 	if err != nil {
 		return err
 	}
-	// Lists without words are cached: there are too many different words. A list that needs another portal is not
-	// cached.
+	// Only lists without search words are cached, because words vary too much, and only if no other
+	// portal has to be asked.
 	keep := pages.Anonymous(actor) && q.Text == "" && (len(q.Portals) == 0 || d.hub.Asks(q) == 0)
 	key := ""
 	if keep {
@@ -84,8 +84,9 @@ func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.Agents(p, v))
 }
 
-// searchFirst searches the agents held here; the other portals are asked later if *asking is above 0. It waits for
-// the other portals, and sets *asking to 0, if nothing was found here or the query resolves one agent.
+// searchFirst searches the agents held here. *asking is the number of other portals that the page could
+// ask later. If nothing was found here, or the query resolves a single agent, it waits for the other
+// portals instead and sets *asking to 0.
 func (d *Directory) searchFirst(ctx context.Context, actor ident.Actor, q hub.Query, asking *int) (hub.Page, error) {
 	if *asking > 0 && d.hub.Seeks(q) {
 		*asking = 0

@@ -10,10 +10,10 @@ import (
 	"agentsite/templates"
 )
 
-// maxWays bounds the searches tried after a search without results.
+// maxWays bounds the alternative searches that are tried after a search without results.
 const maxWays = 8
 
-// matchReason returns the reason of a match where the result does not show it.
+// matchReason returns a text about why a result matches if the card does not show it, otherwise "".
 func matchReason(list []hub.Match) string {
 	var out []string
 	for _, m := range list {
@@ -30,8 +30,8 @@ func matchReason(list []hub.Match) string {
 	return strings.Join(out, ", ")
 }
 
-// ways returns searches near one without results, with the number of results of each: other spellings and fewer
-// words first, then the same search without a filter.
+// ways returns alternatives to a search without results, each with its number of results: first other
+// spellings and fewer words, then the same words without a filter.
 func (d *Directory) ways(ctx context.Context, actor ident.Actor, q hub.Query, texts []string) ([]templates.Way, error) {
 	q.Cursor, q.Limit = "", 1
 	var out []templates.Way
@@ -84,7 +84,7 @@ func (d *Directory) ways(ctx context.Context, actor ident.Actor, q hub.Query, te
 		if err := try("without any filter", bare); err != nil {
 			return nil, err
 		}
-		// Removing the filter is no help if it does not find more.
+		// An alternative without the filter is offered only if it finds more.
 		if len(out) > before && before > 0 && out[before].Count <= out[before-1].Count {
 			out = out[:before]
 		}

@@ -18,12 +18,13 @@ import (
 	"agentsite/templates"
 )
 
-// showElsewhere renders the profile of an agent of another portal: the signed record and the evidence of its
-// signature.
+// showElsewhere shows the profile of an agent of another portal, with its signed record and the evidence
+// that the portal lists it.
 func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text,
 	wrong string) error {
 	evidence, err := d.hub.Evidence(r.Context(), a, false)
-	if err != nil && !(a.Kind == hub.Builtin && fault.Is(err, fault.NotFound)) { // built-in agents have no record
+	// built-in agents of other portals have no record
+	if err != nil && !(a.Kind == hub.Builtin && fault.Is(err, fault.NotFound)) {
 		return err
 	}
 	now := clock.Now()
@@ -61,7 +62,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 		CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
 		Latency:    pages.FormatLatency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
 	d.fillReports(&v, a, now)
-	if silent { // reports of other portals do not change that it cannot be reached from here
+	if silent { // the portal does not answer, so calls fail even if others report the agent as alive
 		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), pages.NoAnswer
 		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now",
 			pages.NoAnswer
@@ -71,7 +72,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	p := d.site.Frame(r, actor, a.Title)
 	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
 	if p.Preview != nil && source.URL != "" {
-		p.Preview.URL = v.From.Home // the canonical address is at its own portal
+		p.Preview.URL = v.From.Home // the canonical address of the profile is on the agent's own portal
 	}
 	if wrong != "" && v.NoTalk != "" {
 		p.Flash, p.FlashKind = wrong, "error"
@@ -79,7 +80,7 @@ func (d *Profile) showElsewhere(w http.ResponseWriter, r *http.Request, actor id
 	return d.site.Render(w, r, code, templates.Agent(p, v))
 }
 
-// silentBanner states that the portal of an agent does not answer.
+// silentBanner returns a warning that the portal of an agent does not answer.
 func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 	text := cmp.Or(p.Name, p.Host()) + ", the portal it lives on, does not answer now."
 	if !p.LastSeen.IsZero() && now.Sub(p.LastSeen) >= time.Minute {
@@ -88,7 +89,7 @@ func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 	return templates.Banner{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}
 }
 
-// liveElsewhere returns the liveness of an agent of another portal in a few words, as reported.
+// liveElsewhere returns the reported liveness of an agent of another portal in a few words.
 func liveElsewhere(l hub.Liveness) string {
 	switch l.State {
 	case hub.Alive:
@@ -103,7 +104,7 @@ func liveElsewhere(l hub.Liveness) string {
 	return "Status unknown"
 }
 
-// fromView shows the origin of an agent and its evidence.
+// fromView returns the origin of an agent of another portal and the evidence for it.
 func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templates.FromView {
 	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name,
 		Verified: s.Verified, PortalID: s.ID,

@@ -13,7 +13,7 @@ import (
 	"agentsite/templates"
 )
 
-// embedSites stores the sites that may embed the chat with an agent.
+// embedSites returns the handler that stores the sites on which the chat may be embedded.
 func (d *Owner) embedSites() request.Handler {
 	return d.ownerChange("embed_origins", "sites#embed",
 		func(in map[string]string) templates.OwnerView {
@@ -30,7 +30,8 @@ func (d *Owner) embedSites() request.Handler {
 		})
 }
 
-// embedSettings fills in the sites that may embed the agent, for the owner's view.
+// embedSettings returns the form for the sites that may embed the agent's chat; typed holds rejected
+// values.
 func (d *Owner) embedSettings(a hub.Agent, typed templates.EmbedSettings) templates.EmbedSettings {
 	v := templates.EmbedSettings{Origins: strings.Join(a.EmbedOrigins, "\n"), On: len(a.EmbedOrigins) > 0}
 	if typed.Typed {

@@ -12,7 +12,7 @@ import (
 	"agentsite/templates"
 )
 
-// proofText states in a sentence whether the owner is proved to be allowed to list the agent.
+// proofText returns a sentence about whether the owner has proved control of the agent's address.
 func proofText(a hub.Agent) string {
 	switch {
 	case a.Elsewhere() && a.Proof.State == hub.Claimed && a.Proof.Method == hub.Hosted:
@@ -41,10 +41,10 @@ func proofText(a hub.Agent) string {
 	return "Unproven: nothing at its address says that this owner may list it."
 }
 
-// originName returns an origin in a form for people.
+// originName returns an origin without https://, for people.
 func originName(origin string) string { return strings.TrimPrefix(origin, "https://") }
 
-// limitTexts returns the limits of an agent, a sentence each: its permitted callers and their quotas.
+// limitTexts returns the limits of an agent as sentences: the permitted callers and their quotas.
 func (d *Profile) limitTexts(a hub.Agent) []string {
 	var out []string
 	switch {
@@ -77,7 +77,7 @@ func (d *Profile) limitTexts(a hub.Agent) []string {
 	return out
 }
 
-// usedText states how often an agent was called.
+// usedText returns a sentence about the number of calls of an agent.
 func usedText(u hub.Usage) string {
 	switch {
 	case u.Calls == 0:
@@ -90,7 +90,7 @@ func usedText(u hub.Usage) string {
 	return pages.FormatCounted(u.Calls, "call", "calls") + ", " + pages.FormatNumber(int64(u.Week)) + " this week"
 }
 
-// modeTexts names media types for people, text if there are none.
+// modeTexts returns readable names of media types; text if there are none, which is the default.
 func modeTexts(modes []string) string {
 	if len(modes) == 0 {
 		return "text"
@@ -111,7 +111,7 @@ func modeTexts(modes []string) string {
 	return strings.Join(kinds, ", ")
 }
 
-// toolsOf returns the tools of an MCP server, with the examples of the corresponding skills.
+// toolsOf returns the tools of an MCP server, with the examples of the skill of the same name.
 func toolsOf(a hub.Agent) []templates.ToolView {
 	var conf hub.MCPConfig
 	if a.Kind != hub.MCP || json.Unmarshal(a.Config, &conf) != nil {
@@ -129,10 +129,10 @@ func toolsOf(a hub.Agent) []templates.ToolView {
 	return out
 }
 
-// maxInputs is the number of arguments of a tool that a profile names.
+// maxInputs bounds the arguments of one tool that a profile lists.
 const maxInputs = 12
 
-// toolInputs names the arguments of a tool, required ones first.
+// toolInputs returns the arguments in a tool's schema, the required ones first.
 func toolInputs(schema json.RawMessage) []templates.ToolInput {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -157,7 +157,8 @@ func toolInputs(schema json.RawMessage) []templates.ToolInput {
 	return out
 }
 
-// statusBanners return the notices of the owner or the operator about an agent.
+// statusBanners returns the banners about an agent's status; mine is true for a reader who may edit the
+// agent.
 func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 	switch a.Status.State {
 	case hub.StatusDraft:
@@ -183,12 +184,12 @@ func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 	return nil
 }
 
-// startCommand returns the command that connects the program of a linked agent.
+// startCommand returns the shell command that connects the program of an agent of kind link.
 func (d *Profile) startCommand(a hub.Agent) string {
 	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
 }
 
-// languageNames names languages in English.
+// languageNames returns the English names of languages, separated by commas.
 func languageNames(tags []string) string {
 	names := make([]string, len(tags))
 	for i, t := range tags {

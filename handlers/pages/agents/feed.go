@@ -18,7 +18,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// atomFeed is a feed as RFC 4287 describes it.
+// atomFeed is an Atom feed (RFC 4287).
 type atomFeed struct {
 	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
 	ID      string      `xml:"id"`
@@ -49,8 +49,8 @@ type atomEntry struct {
 	Author    *atomAuthor `xml:"author,omitempty"`
 }
 
-// agentFeed answers a search as an Atom feed, newest agents first. It always shows the results of a guest, because
-// feed readers have no session.
+// agentFeed answers a search as an Atom feed, newest agents first. It contains what a guest may see,
+// because feed readers have no session.
 func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	q, err := d.searches.Query(r)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Ac
 	return err
 }
 
-// saveSearch stores the search of a browse page.
+// saveSearch saves the search that the list of agents shows.
 func (d *Directory) saveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -117,7 +117,8 @@ func (d *Directory) saveSearch(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.SeeOther(w, r, "/agents?done=saved&"+s.Query)
 }
 
-// openSearch shows the current results of a saved search, newest first, and stores the time of this view.
+// openSearch redirects to the results of a saved search, newest first, and stores the time, after which
+// results count as new.
 func (d *Directory) openSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
 	list, err := d.hub.Searches.List(r.Context(), actor, func(string, time.Time) int { return 0 })
@@ -135,7 +136,7 @@ func (d *Directory) openSearch(w http.ResponseWriter, r *http.Request, actor ide
 	return fault.New(fault.NotFound, "You have no such search.")
 }
 
-// newestFirst returns the search in that order, unless it has another.
+// newestFirst returns the query sorted by newest first, unless it has a sort order.
 func newestFirst(query string) string {
 	v, err := url.ParseQuery(query)
 	if err != nil || v.Has("sort") {

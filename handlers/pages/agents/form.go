@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// newAgent shows the empty form to an actor who may register. ?kind= opens it for that kind.
+// newAgent shows the empty form to an actor who may register agents. ?kind= preselects the kind.
 func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -31,7 +31,8 @@ func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
-// showAgentForm renders the form. It adds the fields that are the same for every agent.
+// showAgentForm renders the form with the values in v. It adds the choices that are the same for every
+// agent.
 func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.AgentFormView) error {
 	for _, k := range d.hub.Kinds() {
@@ -66,7 +67,8 @@ func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	return d.site.Render(w, r, code, templates.AgentForm(d.site.Frame(r, actor, title), v))
 }
 
-// offer adds the choices that depend on the actor: tools and domains.
+// offer fills in the choices of the form that depend on the actor: the actor's MCP agents, whose tools
+// the new agent may use, and the actor's verified domains.
 func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
 	chosen := request.SplitValues([]string{v.OtherTools})
 	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
@@ -105,7 +107,8 @@ func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormV
 	return nil
 }
 
-// iconImage returns a picture as a data URL that needs no request. It is empty if the picture is missing.
+// iconImage returns a stored picture as a data URL, because a picture of an unpublished agent has no
+// route; "" if it is missing.
 func (d *Form) iconImage(r *http.Request, hash string) string {
 	b, err := d.hub.Icons.Get(r.Context(), hash)
 	if err != nil {
@@ -114,20 +117,20 @@ func (d *Form) iconImage(r *http.Request, hash string) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// sheet is a submitted form.
+// sheet is a submitted agent form.
 type sheet struct {
 	view  templates.AgentFormView
 	draft hub.Draft
-	rows  []int // the row of the form of each skill
-	// bad holds the errors of values that a draft cannot hold.
+	rows  []int // row of the form for each skill of the draft, because empty rows are skipped
+	// bad holds the errors of values that could not be converted for the draft, by field.
 	bad templates.FieldErrors
-	// name is the edited agent's, empty for a new one.
+	// name is the name of the edited agent, "" for a new one.
 	name string
-	// pressed is the pressed button: save, draft, publish, preview, more, reread.
+	// pressed names the button: save, draft, publish, preview, more, reread.
 	pressed string
 }
 
-// readSheet reads the form for a new agent, or for an edit of a.
+// readSheet parses the submitted form. a is the agent to be edited, nil for a new one.
 func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) (sheet, error) {
 	in, file, err := agentForm(w, r)
 	if err != nil {
@@ -182,7 +185,8 @@ func (d *Form) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return s, nil
 }
 
-// flawed returns all errors of a sheet that has values a draft cannot hold, or nil if it has none.
+// flawed returns all errors of a sheet at once if some values could not be converted, including those
+// that the service finds; otherwise nil.
 func (d *Form) flawed(r *http.Request, actor ident.Actor, s sheet) error {
 	if len(s.bad) == 0 {
 		return nil
@@ -220,7 +224,8 @@ func (d *Form) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/agents/"+a.Name)
 }
 
-// agentFormAgain shows the form with the typed values and their errors.
+// agentFormAgain shows the form again with the submitted values and their errors. Errors that do not
+// concern the form are returned.
 func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
@@ -233,7 +238,7 @@ func (d *Form) agentFormAgain(w http.ResponseWriter, r *http.Request, actor iden
 	return d.showAgentForm(w, r, actor, code, s.view)
 }
 
-// editable returns an agent that the actor may change.
+// editable returns the agent in the path if the actor may edit it, otherwise an error.
 func (d *Form) editable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {

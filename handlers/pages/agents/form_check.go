@@ -17,19 +17,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// checkJSON is the answer to the form's script, which shows it beside the fields.
+// checkJSON is the answer to the form's script.
 type checkJSON struct {
-	// Fields are the errors by the name of the field.
+	// Fields maps form fields to their errors.
 	Fields   map[string]string `json:"fields"`
 	NameFree bool              `json:"name_free"`
-	// Names are free names similar to a taken one.
+	// Names are proposals of free names if the name is taken.
 	Names []string `json:"names,omitempty"`
-	// Found describes the server at the address, if the script asked for it.
+	// Found describes the server at the address, if the script asked for a check of the address.
 	Found string `json:"found,omitempty"`
 }
 
-// checkForm returns the errors of a form that is being filled in. It stores nothing. It requests the address only
-// if the form marks it as new.
+// checkForm answers with the errors of a form while it is being filled in, and stores nothing. It
+// contacts the agent's address only if the form marks the address as new.
 func (d *Form) checkForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.answerCheck(w, r, actor, nil)
 }
@@ -79,11 +79,12 @@ func (d *Form) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 		(s.view.Kind == string(hub.A2A) || s.view.Kind == string(hub.MCP)) {
 		out.Found = d.whatAnswers(r.Context(), actor, s.view.Endpoint, hub.Kind(s.view.Kind))
 	}
-	respond.JSON(w, http.StatusOK, encoded(out)) // the encoding leaves no tag in the typed text
+	// encoded escapes < and >, so the answer contains no markup that was typed
+	respond.JSON(w, http.StatusOK, encoded(out))
 	return nil
 }
 
-// whatAnswers describes in a sentence the server at an address.
+// whatAnswers returns a sentence about the server at an address, for the person who fills in the form.
 func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address string, kind hub.Kind) string {
 	found, err := d.hub.Read(ctx, actor, address)
 	switch {
@@ -95,8 +96,8 @@ func (d *Form) whatAnswers(ctx context.Context, actor ident.Actor, address strin
 	return "Found “" + found.Title + "”."
 }
 
-// unasked returns a draft whose address is not requested: it states in the config the facts that the service would
-// request.
+// unasked returns a draft for which the service does not contact the agent's address: it fills the part
+// of the config that the service would request.
 func unasked(d hub.Draft) hub.Draft {
 	key := agentkind.Of(value(d.Kind)).Supplied
 	if key == "" {
@@ -113,10 +114,10 @@ func unasked(d hub.Draft) hub.Draft {
 	return d
 }
 
-// maxFreeNames is the number of proposed names for a taken one.
+// maxFreeNames bounds the proposed names.
 const maxFreeNames = 3
 
-// freeNames returns free names similar to a taken one.
+// freeNames returns up to maxFreeNames free names similar to a name that is taken.
 func (d *Form) freeNames(ctx context.Context, actor ident.Actor, name string) []string {
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
 	cut := func(s string, room int) string { return strings.TrimRight(s[:min(len(s), max(40-room, 0))], "-") }

@@ -22,7 +22,7 @@ import (
 	"agentsite/templates"
 )
 
-// formOf fills the form with an existing agent.
+// formOf returns the form filled with an existing agent.
 func formOf(a hub.Agent) templates.AgentFormView {
 	description, notes, _ := strings.Cut(a.Description, notesHeading)
 	v := templates.AgentFormView{Ref: a.Name, Base: strconv.Itoa(a.Version), Draft: a.Status.State == hub.StatusDraft,
@@ -88,7 +88,7 @@ func unlessZero(n int) string {
 	return strconv.Itoa(n)
 }
 
-// foundForm fills the form of a new agent from the description found at an address or in a card.
+// foundForm returns the form filled with a description that was found at an address or in a card.
 func foundForm(in hub.Described) templates.AgentFormView {
 	v := formOf(hub.Agent{Name: in.Name, Title: in.Title, Description: in.Description, Kind: in.Kind,
 		Endpoint: in.Endpoint, Config: in.Config,
@@ -97,7 +97,7 @@ func foundForm(in hub.Described) templates.AgentFormView {
 	return v
 }
 
-// fetchAgent fills the form from the description found at an address.
+// fetchAgent shows the form filled with the description that it fetches from an address.
 func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -114,7 +114,8 @@ func (d *Form) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if v.URLError == "" {
 			v.URLError = messages[""]
 		}
-		// The address may be right for a kind without a description.
+		// OpenAI-compatible servers have no description, so an address that ends with /v1 is used as
+		// such.
 		if strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
 			v.Kind = string(hub.OpenAI)
 		}
@@ -143,10 +144,11 @@ func (d *Form) freshName(r *http.Request, actor ident.Actor, v *templates.AgentF
 	}
 }
 
-// maxCardFile bounds an uploaded or pasted card.
+// maxCardFile bounds an uploaded or pasted card in bytes.
 const maxCardFile = 256 << 10
 
-// cardAgent fills the form from an uploaded or pasted card: an A2A agent card, or a registration as in the API.
+// cardAgent shows the form filled from an uploaded or pasted card: an A2A agent card, or a registration
+// in the API's form.
 func (d *Form) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -171,7 +173,8 @@ func (d *Form) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
-// cardText returns the uploaded file, else the pasted text.
+// cardText returns the content of the uploaded file, otherwise the pasted text. pasted is the text to
+// show again in the form.
 func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted string, err error) {
 	in, _, err := agentForm(w, r)
 	if err != nil {
@@ -201,7 +204,7 @@ func cardText(w http.ResponseWriter, r *http.Request) (text []byte, pasted strin
 	return text, pasted, nil
 }
 
-// fromCard reads a card in the portal's own format or in A2A's.
+// fromCard returns the form filled from a card in the API's form or in A2A's.
 func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	if address := cardAddress(text); address != "" {
 		_, described, err := a2a.ReadCard(r.Context(), paper(text), address)
@@ -233,7 +236,7 @@ func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	return v, nil
 }
 
-// draftForm fills the form from a registration.
+// draftForm returns the form filled with a registration.
 func draftForm(in hub.Draft) templates.AgentFormView {
 	a := hub.Agent{Name: value(in.Name), Title: value(in.Title), Description: value(in.Description),
 		Kind: value(in.Kind), Endpoint: value(in.Endpoint),
@@ -247,7 +250,7 @@ func draftForm(in hub.Draft) templates.AgentFormView {
 	return v
 }
 
-// value returns the value of a pointer, or the zero value of nil.
+// value returns *p, or the zero value if p is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -255,8 +258,8 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// cardAddress returns the address where an A2A agent card would be served, derived from its first address. It is
-// empty for anything else.
+// cardAddress returns the well-known address on the host of the first URL in an A2A card, "" if text is
+// no A2A card.
 func cardAddress(text []byte) string {
 	var c struct {
 		URL        string `json:"url"`
@@ -278,7 +281,8 @@ func cardAddress(text []byte) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/agent-card.json"}).String()
 }
 
-// paper answers every request with one card, so that an uploaded card is read by the same rules as a served one.
+// paper is an HTTP transport that answers every request with one card, so that an uploaded card is parsed
+// like a fetched one.
 type paper []byte
 
 // RoundTrip implements http.RoundTripper.
@@ -288,7 +292,7 @@ func (p paper) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body:   io.NopCloser(bytes.NewReader(p)), ContentLength: int64(len(p)), Request: r}, nil
 }
 
-// reread puts the current tools of an MCP server into the sheet.
+// reread fetches the tools of an MCP server again and stores them and their skills in the sheet.
 func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet) error {
 	if *s.draft.Kind != hub.MCP {
 		return fault.New(fault.Invalid, "Only an MCP server has tools to be read.")
@@ -306,7 +310,7 @@ func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet)
 	if json.Unmarshal(found.Config, &config) != nil || json.Unmarshal(found.Config, &now) != nil {
 		return fault.New(fault.Unavailable, "What the server says of its tools could not be read.")
 	}
-	_ = json.Unmarshal(a.Config, &before) // written by this portal
+	_ = json.Unmarshal(a.Config, &before) // the stored config is valid, because this portal wrote it
 	for _, key := range []string{"version", "server", "instructions", "tools"} {
 		if s.draft.Config[key] = config[key]; config[key] == nil {
 			s.draft.Config[key] = encoded(nil)
@@ -320,8 +324,9 @@ func (d *Form) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet)
 	return nil
 }
 
-// mergeSkills updates the skills that stand for tools: the owner's texts about a tool are kept, removed tools are
-// dropped.
+// mergeSkills returns the typed skills without those of removed tools and with skills for new tools. The
+// owner's texts about remaining tools are kept. before are the tools before the change, found the skills
+// after it.
 func mergeSkills(typed, found []hub.Skill, before []hub.Tool) []hub.Skill {
 	out := slices.DeleteFunc(slices.Clone(typed), func(s hub.Skill) bool {
 		was := slices.ContainsFunc(before, func(t hub.Tool) bool { return t.Name == s.ID })

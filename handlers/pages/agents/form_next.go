@@ -13,10 +13,11 @@ import (
 	"agentsite/templates"
 )
 
-// isNew is how long the owner of a new agent sees the next steps.
+// isNew is how long after the registration an owner sees the next steps.
 const isNew = 15 * time.Minute
 
-// next returns the next steps of a newly registered agent for its owner, or nil if it is no longer new.
+// next returns the next steps for the owner of a new agent, nil for an agent older than isNew or another
+// actor.
 func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	if a.Status.State != hub.Active || !a.OwnedBy(actor) || !a.MayEdit(actor) ||
 		clock.Now().Sub(a.CreatedAt) > isNew {
@@ -30,24 +31,24 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	if a.Endpoint != "" && a.Kind != hub.Prompt && a.Proof.State != hub.Hosted && a.Proof.State != hub.Proved {
 		v.Prove = "/agents/" + a.Name + "/owner#proof"
 	}
-	// Examples are shown only for an agent that is not known to fail.
+	// Examples are shown only if the agent is not known to fail.
 	if !v.Link && a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol {
 		v.Examples = pages.Examples(a, 2)
 	}
 	return v
 }
 
-// connectLife is the lifetime of the token of a linked program.
+// connectLife is the lifetime of the API token of a connected program.
 const connectLife = 365 * 24 * time.Hour
 
-// connectAgent makes a token and shows the command that connects a program with it. The token is not stored, so the
-// answer itself shows it.
+// connectAgent creates a token and shows the command that connects a program with it. The answer itself
+// shows the token, because it is not stored.
 func (d *Form) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {
 		return err
 	}
-	if !a.OwnedBy(actor) { // the program would connect with the token of another account
+	if !a.OwnedBy(actor) { // the token would belong to an account that does not own the agent
 		return fault.New(fault.Forbidden, "Only an owner of %s may connect its program.", a.Name)
 	}
 	if a.Kind != hub.Link {

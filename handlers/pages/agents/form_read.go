@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// maxRows bounds the rows of skills in a form.
+	// maxRows bounds the skills in a form.
 	maxRows = 64
-	// maxExchangeRows bounds the rows of examples.
+	// maxExchangeRows bounds the examples of questions and answers in a form.
 	maxExchangeRows = 16
-	// maxTries is how many tries a form contains.
+	// maxTries is how many test questions and answers a form keeps.
 	maxTries = 3
-	// maxTriedText bounds the text of each, in characters.
+	// maxTriedText bounds each of these texts in runes.
 	maxTriedText = 20_000
 )
 
-// agentForm parses the form, which may contain a picture. file is nil without one.
+// agentForm parses the agent form with its optional picture. file is nil without one.
 func agentForm(w http.ResponseWriter, r *http.Request) (in url.Values, file io.Reader, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "multipart/form-data" {
 		in, err := request.Form(w, r)
@@ -39,7 +39,7 @@ func agentForm(w http.ResponseWriter, r *http.Request) (in url.Values, file io.R
 		return nil, nil, err
 	}
 	if list := r.MultipartForm.File["icon_file"]; len(list) > 0 && list[0].Size > 0 {
-		f, err := list[0].Open() // in memory, there is nothing to close
+		f, err := list[0].Open() // the file is in memory, so there is nothing to close
 		if err != nil {
 			return nil, nil, err
 		}
@@ -48,7 +48,7 @@ func agentForm(w http.ResponseWriter, r *http.Request) (in url.Values, file io.R
 	return r.PostForm, file, nil
 }
 
-// multipartForm parses a form with files, of at most max bytes, in memory.
+// multipartForm parses a form with files into memory; a form larger than max bytes is an error.
 func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, max)
 	if err := r.ParseMultipartForm(max); err != nil {
@@ -60,7 +60,7 @@ func multipartForm(w http.ResponseWriter, r *http.Request, max int64) error {
 	return nil
 }
 
-// typed reads the submitted form, to be shown again.
+// typed returns the submitted values as they were typed, to show them again.
 func typed(in url.Values) templates.AgentFormView {
 	get := func(name string) string { return strings.TrimSpace(in.Get(name)) }
 	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"),
@@ -110,16 +110,17 @@ func cutRunes(s string, n int) string {
 	return s
 }
 
-// notesHeading separates the notes within a stored description, because an agent card has only one text.
+// notesHeading separates the public notes from the description, because an agent card has a single text
+// for both.
 const notesHeading = "\n\n## Notes\n\n"
 
-// draftOf converts the typed values to a draft of the service. rows maps each skill to its row of the form. Values
-// that cannot be converted go into bad.
+// draftOf converts the typed values to a draft of the service. Values that cannot be converted are added
+// to bad. rows maps each skill of the draft to its row of the form.
 func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors) (draft hub.Draft, rows []int) {
 	kind, visibility := hub.Kind(v.Kind), hub.Visibility(v.Visibility)
 	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)
 	if description == "" && kind == hub.Prompt {
-		// Empty instructions are reported as missing.
+		// Missing instructions are reported as such by the service, not as a missing description.
 		if description = plaintext.FirstSentence(v.Instructions); description == "" {
 			description = v.Name
 		}
@@ -186,7 +187,8 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	return draft, rows
 }
 
-// promptConfig returns the configuration of an agent of kind prompt.
+// promptConfig returns the config of an agent of kind prompt. Values that cannot be converted are added
+// to bad.
 func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, bad templates.FieldErrors) {
 	exchanges := []hub.Exchange{}
 	for _, e := range v.Exchanges {
@@ -213,7 +215,7 @@ func promptConfig(v templates.AgentFormView, config map[string]json.RawMessage, 
 	}
 }
 
-// whole0 reads a whole number, 0 for an empty field.
+// whole0 parses a whole number, an empty field is 0; an error is added to bad.
 func whole0(s, field string, bad templates.FieldErrors) int {
 	if s == "" {
 		return 0
@@ -226,11 +228,12 @@ func whole0(s, field string, bad templates.FieldErrors) int {
 }
 
 func encoded(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // text, numbers and lists of them always encode
+	b, _ := json.Marshal(v) // strings, numbers and lists of these always encode
 	return b
 }
 
-// formFields maps the service's names of fields to the form's.
+// formFields renames the fields in the service's errors to the fields of the form. Errors without a field
+// of their own are joined under "". rows maps skills to rows of the form.
 func formFields(messages templates.FieldErrors, kind string, rows []int) templates.FieldErrors {
 	out := templates.FieldErrors{}
 	also := func(text string) {
@@ -267,7 +270,7 @@ func formFields(messages templates.FieldErrors, kind string, rows []int) templat
 	return out
 }
 
-// skillField reads "skills[2].name".
+// skillField parses a field of the form "skills[2].name"; ok is false for other fields.
 func skillField(name string) (i int, field string, ok bool) {
 	rest, ok := strings.CutPrefix(name, "skills[")
 	if !ok {

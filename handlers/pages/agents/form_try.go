@@ -12,7 +12,8 @@ import (
 	"agentsite/templates"
 )
 
-// tryNew asks an agent that is not registered yet, and shows the form again with its answer.
+// tryNew sends a test question to an agent that is not registered yet, and shows the form again with the
+// answer.
 func (d *Form) tryNew(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
@@ -20,7 +21,8 @@ func (d *Form) tryNew(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.try(w, r, actor, nil)
 }
 
-// tryEdit is tryNew for an agent as it would be after the edit.
+// tryEdit sends a test question to an agent with the edit applied, and shows the form again with the
+// answer.
 func (d *Form) tryEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {
@@ -39,10 +41,10 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 	}
 	draft, plain := s.draft, "a-draft"
 	if a == nil && strings.TrimSpace(s.view.Name) == "" {
-		draft.Name = &plain // a name can be chosen later
+		draft.Name = &plain // a placeholder: the test needs no name yet
 	}
 	if text := strings.TrimSpace(value(draft.Description)); text == "" {
-		draft.Description = &plain // and so can a description
+		draft.Description = &plain // a placeholder: the test needs no description yet
 	}
 	out, err := d.hub.Try(r.Context(), actor, s.name, draft, s.view.Ask)
 	if err != nil {
@@ -59,7 +61,7 @@ func (d *Form) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a 
 	return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
 }
 
-// previewAgent shows the agent as others would see it, above the form with the typed values.
+// previewAgent shows the agent as other users would see it, above the form with the typed values.
 func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet) error {
 	if err := d.flawed(r, actor, s); err != nil {
 		return d.agentFormAgain(w, r, actor, s, err)
@@ -72,7 +74,7 @@ func (d *Form) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	p := &templates.AgentPreview{Card: d.site.Card(a), KindHelp: kind.Help, TextGoesTo: d.site.TextGoesTo(a),
 		Visibility: string(a.Visibility)}
 	p.Tagline, p.Description = d.site.Describe(a.Description)
-	if p.Card.Icon = ""; a.Icon != "" { // no route serves it yet
+	if p.Card.Icon = ""; a.Icon != "" { // the new picture is stored, but no agent refers to it yet
 		p.IconImage = d.iconImage(r, a.Icon)
 	}
 	for _, sk := range a.Skills {

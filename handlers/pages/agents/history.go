@@ -12,17 +12,18 @@ import (
 	"agentsite/templates"
 )
 
-// The chart of an agent's history: one bar for each contact, the newest at the right, with a height that grows with
-// the latency.
+// Sizes of the chart of past contacts in pixels: one bar for each contact, the newest at the right,
+// higher for a slower answer.
 const (
 	historyBars   = 48
-	historyStep   = 6 // from one bar to the next
+	historyStep   = 6 // distance between the left edges of two bars
 	historyBar    = 4
 	historyHeight = 40
-	historyLeast  = 6 // the height of the fastest answer
+	historyLeast  = 6 // height of the bar for the fastest answer
 )
 
-// historyPicture draws the last contacts, oldest first. It returns nil if there are none.
+// historyPicture draws the last contacts of list, which is sorted oldest first. It returns nil for an
+// empty list.
 func historyPicture(list []hub.Contact) *templates.Picture {
 	if len(list) == 0 {
 		return nil
@@ -41,8 +42,8 @@ func historyPicture(list []hub.Contact) *templates.Picture {
 	return p
 }
 
-// barHeight grows with the logarithm of the latency, so that 20 ms and 2 s are both visible: 1 ms has the least
-// height, 10 s the full one. A failed contact has the full height.
+// barHeight returns the height of a contact's bar. The scale is logarithmic, so that 20 ms and 2 s are
+// both visible: 1 ms has the least height, 10 s and a failed contact the full height.
 func barHeight(c hub.Contact) int {
 	switch {
 	case c.State == hub.Unreachable || c.State == hub.WrongProtocol:
@@ -63,10 +64,10 @@ func contactWords(c hub.Contact) string {
 	return text
 }
 
-// stateWords names a state of liveness within a sentence.
+// stateWords returns the name of a liveness state for use in a sentence.
 func stateWords(s hub.Live) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// historyWords describes the picture in words for screen readers.
+// historyWords describes the chart in words for screen readers.
 func historyWords(list []hub.Contact) string {
 	n := make(map[hub.Live]int)
 	for _, c := range list {
@@ -84,7 +85,8 @@ func historyWords(list []hub.Contact) string {
 		strings.Join(parts, ", "), contactWords(last))
 }
 
-// sinceText describes the liveness of an agent, and since when, if that is known.
+// sinceText returns a sentence about the liveness of an agent, and the time since when it has not
+// changed, the zero time if unknown.
 func sinceText(list []hub.Contact, now hub.Liveness) (line string, since templates.Time) {
 	line = map[hub.Live]string{hub.Alive: "Alive", hub.NeedsAuth: "Answers, but wants a credential",
 		hub.WrongProtocol: "Answers, but not as this kind of agent",
@@ -108,8 +110,8 @@ func sinceText(list []hub.Contact, now hub.Liveness) (line string, since templat
 	return line + " since", pages.FormatMoment(list[i].At)
 }
 
-// uptime returns the share of a span until now in which an agent was alive. Each check counts until the next one.
-// known is the share of the span with checks.
+// uptime returns the share of time within the last span in which an agent was alive. A check's result
+// counts until the next check. known is the part of the span that checks cover; if it is 0, share is 0.
 func uptime(list []hub.Contact, now time.Time, span time.Duration) (share float64, known time.Duration) {
 	var alive time.Duration
 	from := now.Add(-span)
@@ -135,7 +137,7 @@ func uptime(list []hub.Contact, now time.Time, span time.Duration) (share float6
 	return float64(alive) / float64(known), known
 }
 
-// uptimeTexts state the share of the last day and week in which an agent was alive.
+// uptimeTexts returns sentences about the share of the last day and week in which an agent was alive.
 func uptimeTexts(list []hub.Contact, now time.Time) []string {
 	var out []string
 	for _, s := range []struct {
@@ -146,7 +148,7 @@ func uptimeTexts(list []hub.Contact, now time.Time) []string {
 		if known < time.Minute {
 			return nil
 		}
-		// About one check may be missing at the start of the span.
+		// One check may be missing at the beginning of the span, so 1/24 less counts as the whole span.
 		if known < s.span-s.span/24 {
 			return append(out, "Alive "+shareWords(share)+" of the last "+strings.TrimSuffix(agoWords(now.Add(-known),
 				now), " ago"))
@@ -156,7 +158,7 @@ func uptimeTexts(list []hub.Contact, now time.Time) []string {
 	return out
 }
 
-// shareWords never rounds a share below 100 % up to it.
+// shareWords formats a share in percent, rounded down so that 100% means all and never almost all.
 func shareWords(share float64) string {
 	switch {
 	case share >= 1:
@@ -169,7 +171,7 @@ func shareWords(share float64) string {
 	return strconv.Itoa(max(1, int(share*100))) + "%"
 }
 
-// agoWords returns the age of a time for people.
+// agoWords returns the age of a time in words, "" for the zero time.
 func agoWords(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -45,9 +45,8 @@ func (d *Directory) home(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.site.Render(w, r, http.StatusOK, templates.Home(p, v))
 }
 
-// guideQuestions returns examples of questions to the guide that it can answer
-// on this portal: those for an agent are about the calculator, which an
-// operator may have withdrawn.
+// guideQuestions returns example questions that the guide can answer on this portal. Examples about an
+// agent use the calculator and are left out if the operator withdrew it.
 func (d *Directory) guideQuestions(ctx context.Context, actor ident.Actor, guide hub.Agent) []string {
 	calc, err := d.hub.Get(ctx, actor, "calc")
 	if err != nil || calc.Kind != hub.Builtin || calc.Status.State == hub.Withdrawn {

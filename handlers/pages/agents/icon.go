@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// agentIcon answers with the picture of an agent. An address with the hash of the picture never shows another one,
-// so it may be cached forever.
+// agentIcon answers with the picture of an agent. An address with the picture's hash always shows the
+// same picture, so clients may cache it for ever.
 func (d *Profile) agentIcon(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -37,6 +37,6 @@ func (d *Profile) agentIcon(w http.ResponseWriter, r *http.Request, actor ident.
 	h.Set("Cache-Control", who+age)
 	h.Set("Content-Length", strconv.Itoa(len(png)))
 	w.WriteHeader(http.StatusOK)
-	w.Write(png) // an error means that the client is gone
+	w.Write(png) // an error means that the client has disconnected
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"agentsite/templates"
 )
 
-// Publications returns how the agents of this portal stand in the network.
+// Publications returns the publication state of this portal's agents in the network.
 type Publications interface {
 	Published(a hub.Agent) federation.Published
 }
 
-// publicationView returns how an agent stands in the network, for its owner.
+// publicationView returns the publication state of an agent for its owner, empty without federation.
 func (d *Owner) publicationView(a hub.Agent) templates.PublicationView {
 	if d.publications == nil {
 		return templates.PublicationView{}

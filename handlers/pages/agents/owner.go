@@ -16,7 +16,7 @@ import (
 	"agentsite/templates"
 )
 
-// ownerDone are the confirmations of the owner's view after a form, by ?done=.
+// ownerDone maps ?done= to the confirmation that the owner's page shows after a form.
 var ownerDone = map[string]string{
 	"shared":   "It is shared.",
 	"unshared": "It is no longer shared with them.",
@@ -28,7 +28,7 @@ var ownerDone = map[string]string{
 	"yours":    "It is yours now. Check its settings.",
 }
 
-// manageable returns the agent if the actor may see its owner's view.
+// manageable returns the agent in the path if the actor may see the owner's page, otherwise an error.
 func (d *Owner) manageable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -47,7 +47,7 @@ func (d *Owner) ownerPage(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.showOwner(w, r, actor, http.StatusOK, templates.OwnerView{})
 }
 
-// showOwner renders the owner's view with the typed values and their errors.
+// showOwner renders the owner's page. v holds rejected values of a form and their errors.
 func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int,
 	v templates.OwnerView) error {
 	a, err := d.manageable(r, actor)
@@ -91,7 +91,8 @@ func (d *Owner) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, code, templates.Owner(p, v))
 }
 
-// proofView shows how the owner proves to be allowed to list the agent.
+// proofView returns how the owner can prove control of the agent's address. Only the main owner gets the
+// token.
 func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 	v := templates.ProofView{State: a.Proof.State, Text: proofText(a), Card: a.Kind == hub.A2A,
 		Checked: pages.FormatMoment(a.Proof.At)}
@@ -102,10 +103,11 @@ func (d *Owner) proofView(actor ident.Actor, a hub.Agent) templates.ProofView {
 	return v
 }
 
-// ownerAgain shows the owner's view with the error of a form. field is the view's name of the service's field.
+// ownerAgain shows the owner's page again with the error of a form. field is the form field that shows
+// the message.
 func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.OwnerView,
 	field string, err error) error {
-	// A missing permission is not an error of the form.
+	// Without the permission the page itself cannot be shown, so the error is returned.
 	if _, merr := d.manageable(r, actor); merr != nil {
 		return err
 	}
@@ -118,7 +120,9 @@ func (d *Owner) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showOwner(w, r, actor, code, v)
 }
 
-// ownerChange reads a form, makes the change and shows the owner's view.
+// ownerChange returns a handler that reads a form and calls change, then redirects to the address that
+// change returns, by default the owner's page with ?done=. After an error it shows the page again with
+// the view that typed returns.
 func (d *Owner) ownerChange(field, done string, typed func(in map[string]string) templates.OwnerView,
 	change func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string,
 		error)) request.Handler {
@@ -143,7 +147,7 @@ func (d *Owner) ownerChange(field, done string, typed func(in map[string]string)
 	}
 }
 
-// declareRoutes declares the routes of the pages of an agent for its owners.
+// declareRoutes declares the routes of the pages of an agent that only its owners see.
 func (d *Owner) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}/owner", d.site.Page(d.ownerPage))
 	r.Get("/agents/{name}/owner/calls/{task}", d.site.Page(d.wireLog))

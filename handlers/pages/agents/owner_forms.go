@@ -13,7 +13,7 @@ import (
 
 func nothingTyped(map[string]string) templates.OwnerView { return templates.OwnerView{} }
 
-// shareAgent adds a co-owner.
+// shareAgent returns the handler that adds a co-owner.
 func (d *Owner) shareAgent() request.Handler {
 	return d.ownerChange("who", "shared#people",
 		func(in map[string]string) templates.OwnerView { return templates.OwnerView{Who: in["who"]} },
@@ -22,14 +22,15 @@ func (d *Owner) shareAgent() request.Handler {
 		})
 }
 
-// unshareAgent removes a co-owner, who may be the actor.
+// unshareAgent returns the handler that removes a co-owner, who may be the actor.
 func (d *Owner) unshareAgent() request.Handler {
 	return d.ownerChange("who", "unshared#people", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {
 			if err := d.hub.RemoveCoOwner(r.Context(), actor, name, in["who"]); err != nil {
 				return "", err
 			}
-			// An actor who gave up the ownership may not see the agent any more.
+			// An actor who removed itself may not be able to see the agent any more, so the target page
+			// differs.
 			if a, err := d.hub.Get(r.Context(), actor, name); err != nil {
 				return "/account", nil
 			} else if !a.MayEdit(actor) {
@@ -39,7 +40,8 @@ func (d *Owner) unshareAgent() request.Handler {
 		})
 }
 
-// offerAgent offers the agent to another account. A form without a name withdraws the offer.
+// offerAgent returns the handler that offers the agent to another account. An empty name withdraws the
+// offer.
 func (d *Owner) offerAgent() request.Handler {
 	return d.ownerChange("to", "kept#people",
 		func(in map[string]string) templates.OwnerView { return templates.OwnerView{To: in["to"]} },
@@ -62,7 +64,7 @@ func (d *Owner) offerAgent() request.Handler {
 		})
 }
 
-// answerOffer accepts or declines an offer to the actor.
+// answerOffer accepts or declines an agent that was offered to the actor.
 func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -78,7 +80,7 @@ func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.
 	return respond.SeeOther(w, r, "/account?done=declined")
 }
 
-// proveAgent checks the proof now.
+// proveAgent returns the handler that checks the proof of the agent's address at once.
 func (d *Owner) proveAgent() request.Handler {
 	return d.ownerChange("proof", "proved#proof", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, _ map[string]string) (string, error) {
@@ -87,7 +89,7 @@ func (d *Owner) proveAgent() request.Handler {
 		})
 }
 
-// setStatus publishes, deprecates, withdraws or restores the agent.
+// setStatus returns the handler that publishes, deprecates, withdraws or restores the agent.
 func (d *Owner) setStatus() request.Handler {
 	return d.ownerChange("state", "status#status",
 		func(in map[string]string) templates.OwnerView {
@@ -110,7 +112,7 @@ func (d *Owner) setStatus() request.Handler {
 		})
 }
 
-// deleteAgent removes an agent after its name was typed as confirmation.
+// deleteAgent returns the handler that deletes the agent if its name was typed as confirmation.
 func (d *Owner) deleteAgent() request.Handler {
 	return d.ownerChange("confirm", "", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {

@@ -19,20 +19,20 @@ import (
 	"agentsite/templates"
 )
 
-// profileDone are the confirmations of a profile after a form, by ?done=.
+// profileDone maps ?done= to the confirmation that the profile shows after a form.
 var profileDone = map[string]string{
 	"published": "It is published: everyone you allow can find it now.",
 	"left":      "You no longer share this agent.",
 }
 
-// agent shows the profile of an agent.
+// agent shows the profile of an agent, of this portal or of another one.
 func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	name := request.PathName(r)
 	a, err := d.hub.Anywhere(r.Context(), actor, name)
 	if err != nil {
 		return err
 	}
-	if a.Elsewhere() && !strings.Contains(name, "@") { // its id in the network
+	if a.Elsewhere() && !strings.Contains(name, "@") { // the path contains the agent's network id
 		http.Redirect(w, r, "/agents/"+a.Handle(), http.StatusFound)
 		return nil
 	}
@@ -40,7 +40,7 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return d.showElsewhere(w, r, actor, a, http.StatusOK, HandedOver(r), "")
 	}
 	if pages.Anonymous(actor) && r.URL.RawQuery == "" {
-		// The page that all guests share is cached for a minute, because it contains ages.
+		// The page that guests share is cached for a minute only, because it shows ages of times.
 		key := fmt.Sprintf("agent %s %d %d %s %s %s", a.ID, a.Version, a.Liveness.CheckedAt.UnixMilli(), a.OwnerName,
 			a.Proof.State, clock.Now().Format("15:04"))
 		if d.site.RenderKept(w, key) {
@@ -51,20 +51,21 @@ func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.ShowAgent(w, r, actor, a, http.StatusOK, HandedOver(r), "")
 }
 
-// keepKey is the context key of the cache key of a guest's profile page.
+// keepKey is the context key under which the cache key of a shared profile is passed to ShowAgent.
 type keepKey struct{}
 
-// maxHandedOver is the longest text that a link may put into the form, in characters.
+// maxHandedOver bounds the text that a link may put into the message form, in runes.
 const maxHandedOver = 2000
 
-// HandedOver returns the text of a link, such as the guide's. It only fills the form; the reader decides to send
-// it.
+// HandedOver returns the message text that a link contains in ?text=. The text is only filled in, because
+// following a link must not send anything.
 func HandedOver(r *http.Request) string {
 	text := []rune(strings.ToValidUTF8(request.NormalizeLines(r.URL.Query().Get("text")), ""))
 	return string(text[:min(len(text), maxHandedOver)])
 }
 
-// ShowAgent renders a profile with the typed message and its error.
+// ShowAgent renders the profile of an agent. text is filled into the message form, wrong is the error
+// about it.
 func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text,
 	wrong string) error {
 	if a.Elsewhere() {
@@ -138,7 +139,7 @@ func (d *Profile) ShowAgent(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.site.Render(w, r, code, templates.Agent(p, v))
 }
 
-// health summarizes the contacts with an agent.
+// health returns the summary of the last exchanges with an agent: state, latency, history and uptime.
 func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (templates.Health, error) {
 	h := templates.Health{Provenance: d.site.Provenance(a)}
 	if a.Kind == hub.Builtin {
@@ -152,7 +153,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	case hub.Alive:
 		h.Reason = ""
 	case hub.Unreachable:
-		h.Latency = "" // it would be the timeout
+		h.Latency = "" // the latency of a failed check is only the timeout
 	}
 	list, err := d.hub.HistoryOf(ctx, a)
 	if err != nil {
@@ -160,7 +161,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	}
 	h.Line, h.Since = sinceText(list, a.Liveness)
 	if strings.TrimSuffix(h.Reason, ".") == h.Line {
-		h.Reason = "" // shown once already
+		h.Reason = "" // the reason repeats the line above it
 	}
 	if remote := a.Kind != hub.Link && a.Kind != hub.Prompt; remote && a.Liveness.State == hub.Unreachable &&
 		a.MayEdit(actor) {
@@ -172,7 +173,7 @@ func (d *Profile) health(ctx context.Context, actor ident.Actor, a hub.Agent) (t
 	return h, nil
 }
 
-// offeredTo reports whether the agent is offered to the actor.
+// offeredTo reports whether the owner has offered the agent to the actor.
 func (d *Profile) offeredTo(ctx context.Context, actor ident.Actor, a hub.Agent) bool {
 	if !actor.IsPerson() || a.OwnerID == actor.ID || a.Kind == hub.Builtin {
 		return false
@@ -189,7 +190,7 @@ func (d *Profile) checkAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/agents/"+a.Name+"#alive")
 }
 
-// declareRoutes declares the routes of the pages of one agent.
+// declareRoutes declares the routes of the pages of one agent that everyone with access sees.
 func (d *Profile) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}", d.site.Page(d.agent))
 	r.Get("/agents/{name}/icon", d.site.Page(d.agentIcon))

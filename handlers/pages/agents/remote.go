@@ -14,25 +14,25 @@ import (
 	"agentsite/templates"
 )
 
-// Other portals answer later than this one. A client that accepts server-sent events gets each answer when it
-// arrives: programs as results, the page as cards. Other clients get one answer when all portals have answered or
-// the time is up.
+// Streaming search: other portals answer later than this one. A client that accepts server-sent events
+// gets each portal's results as they arrive: programs as JSON, the page's script as HTML cards. Other
+// clients get one answer when all portals have answered or the time is up.
 
-// lateJSON is an event with cards of other portals.
+// lateJSON is an event of the streaming search for the page's script.
 type lateJSON struct {
-	// HTML holds cards, Count states how many there are so far, in words.
+	// HTML holds cards of agents. Count says in words how many cards arrived so far.
 	HTML  string `json:"html,omitempty"`
 	Count string `json:"count"`
-	// Coverage is that of the whole search, in the last event.
+	// Coverage describes the whole search; it is set in the last event only.
 	Coverage string `json:"coverage,omitempty"`
 }
 
-// browseEach streams the cards of other portals' agents to a page.
+// browseEach streams the cards of agents on other portals to the page's script.
 func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
 	var e *respond.Events
 	first, n := true, 0
 	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
-		if first { // the page has the first part already
+		if first { // the first call has the local results, which the page contains already
 			first = false
 			e, err = respond.OpenEvents(w)
 			return err
@@ -66,7 +66,7 @@ func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.IgnoreGone(e, err)
 }
 
-// cards returns the cards of results.
+// cards returns the cards of search results.
 func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	out := make([]templates.AgentCard, len(list))
 	for i, res := range list {
@@ -76,8 +76,8 @@ func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	return out
 }
 
-// lateView describes how a page asks the other portals: with scripts it does so by itself, without them by a link
-// whose page waits for the answers.
+// lateView returns the part of the page that asks the other portals: a script does so at once, and
+// without scripts a link leads to a page that waits for the answers.
 func lateView(f search.Filters, asking int) *templates.LateView {
 	v := f.Values()
 	at := search.BrowseAddress(v)
@@ -86,5 +86,5 @@ func lateView(f search.Filters, asking int) *templates.LateView {
 		WaitHref: "/agents?" + v.Encode()}
 }
 
-// waits reports whether a page has to wait for other portals.
+// waits reports whether the request asks for a page that waits for other portals.
 func waits(v url.Values) bool { return v.Get("wait") != "" }

@@ -12,7 +12,8 @@ import (
 	"agentsite/templates"
 )
 
-// reportable returns an agent that the visitor may report to the operator.
+// reportable returns the agent in the path if the actor may report it to the operator, otherwise an
+// error.
 func (d *Profile) reportable(r *http.Request, actor ident.Actor) (hub.Agent, error) {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err == nil && actor.ID == "" && !d.accounts.Guests() {

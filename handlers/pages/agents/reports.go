@@ -8,8 +8,8 @@ import (
 	"agentsite/templates"
 )
 
-// fillReports puts the liveness reports on a profile. For an own agent they are shown only if another portal reported,
-// because the profile shows this portal's own contacts already.
+// fillReports adds the liveness reports to a profile. For an agent of this portal they are shown only if
+// another portal reported too, because the profile already shows this portal's own checks.
 func (d *Profile) fillReports(v *templates.AgentView, a hub.Agent, now time.Time) {
 	l, list := d.hub.Voices(a)
 	own := a.Portal == ""
@@ -21,13 +21,15 @@ func (d *Profile) fillReports(v *templates.AgentView, a hub.Agent, now time.Time
 			Live: string(s.State), What: reachText(s.State),
 			Ago: agoWords(s.At, now), At: pages.FormatMoment(s.At), Called: s.Called, Counts: s.Role != ""})
 	}
-	if !own && l.State != a.Liveness.State { // the state changed after the list was read
+	// the state changed between reading the agent and reading the reports
+	if !own && l.State != a.Liveness.State {
 		v.Health.Live, v.Health.Line, v.Health.Reason = string(l.State), liveElsewhere(l), l.Reason
 		v.Health.Checked, v.Health.CheckedAgo = pages.FormatMoment(l.CheckedAt), agoWords(l.CheckedAt, now)
 	}
 }
 
-// reporterLabel names the author of a liveness report.
+// reporterLabel returns a label for the portal that made a liveness report. own is true for an agent of
+// this portal.
 func reporterLabel(role string, own bool) string {
 	switch {
 	case role == hub.RoleHere:
@@ -40,7 +42,7 @@ func reporterLabel(role string, own bool) string {
 	return ""
 }
 
-// reachText describes a reported liveness in words.
+// reachText returns a reported liveness in words.
 func reachText(s hub.Live) string {
 	switch s {
 	case hub.Alive:

@@ -20,7 +20,8 @@ import (
 	"agentsite/templates"
 )
 
-// askPath returns the path of a new chat with the agent, with a text filled in but not sent.
+// askPath returns the path of a new chat with the agent with the text filled in. Opening it sends
+// nothing.
 func askPath(a hub.Agent, text string) string {
 	q := "agent=" + url.QueryEscape(a.Handle())
 	if text != "" {
@@ -29,8 +30,8 @@ func askPath(a hub.Agent, text string) string {
 	return "/chat/new?" + q
 }
 
-// newChat shows a new chat with the agent and the text of a link. The text is sent only after the reader submits
-// it.
+// newChat shows a new chat with the agent and the text of the link. The message is sent only when the
+// reader submits the form.
 func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	name := r.URL.Query().Get("agent")
 	if len(request.SplitValues([]string{name})) != 1 {
@@ -58,7 +59,8 @@ func (d *Profile) newChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.site.Render(w, r, http.StatusOK, templates.NewChat(p, v))
 }
 
-// preview describes the link to an agent for other programs, from public facts only.
+// preview returns the description of a profile for programs that preview links. It contains public facts
+// only, and is nil for an agent that is not listed publicly.
 func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	if !a.Listable() {
 		return nil
@@ -71,14 +73,14 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	return p
 }
 
-// shareView fills in the "Share" section of a profile.
+// shareView returns the content of the section "Share" of a profile.
 func (d *Profile) shareView(a hub.Agent) templates.ShareView {
 	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(),
 		AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
 }
 
-// agentQR draws the address of an agent's page as a QR code, or with ?text= the address of the link that fills in
-// the text.
+// agentQR answers with the QR code of the address of an agent's page, or with ?text= of the link that
+// fills in the text.
 func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -98,10 +100,11 @@ func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if !a.Listable() {
 		who = "private"
 	}
-	sum := sha256.Sum256([]byte(address)) // the same address always gives the same code
+	// the tag depends on the address alone, because the same address always yields the same code
+	sum := sha256.Sum256([]byte(address))
 	tag := `"1-` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
-	keep := func() { // not an error
+	keep := func() { // called only for answers without an error, which may be cached
 		h.Set("ETag", tag)
 		h.Set("Cache-Control", who+", max-age=86400")
 	}
@@ -125,6 +128,6 @@ func (d *Profile) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	h.Set("Content-Type", "image/svg+xml")
 	h.Set("Content-Length", strconv.Itoa(len(svg)))
 	w.WriteHeader(http.StatusOK)
-	w.Write(svg) // an error means that the client is gone
+	w.Write(svg) // an error means that the client has disconnected
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"agentsite/templates"
 )
 
-// tokenHint explains the AGENTSITE_TOKEN of the commands.
+// tokenHint returns the explanation of AGENTSITE_TOKEN in the commands.
 func (d *Profile) tokenHint(a hub.Agent) string {
 	if d.accounts.Guests() && a.Visibility == hub.Public && a.Limits.Callers == hub.AnyCaller {
 		return "AGENTSITE_TOKEN stands for a token of yours. It may be left out, with its header: then you are a visitor, and bound by a visitor's limits."
@@ -66,7 +66,8 @@ func (d *Profile) uses(a hub.Agent, server string) []templates.Use {
 	return uses
 }
 
-// curlPost returns a command that sends JSON with the token of its user. The JSON contains no single quote.
+// curlPost returns a curl command that posts JSON with the user's token. body must not contain a single
+// quote, because it is quoted so in the shell.
 func curlPost(address, body string) string {
 	return "curl -s " + address + ` \
   -H "Authorization: Bearer $AGENTSITE_TOKEN" -H 'Content-Type: application/json' \
@@ -107,7 +108,7 @@ const task = await client.sendMessage(SendMessageRequest.fromJSON({ message }));
 console.log(task.artifacts[0].parts[0].content.value);`
 }
 
-// mcpSettings returns the configuration that most MCP clients read.
+// mcpSettings returns the JSON configuration of a server in the form that most MCP clients read.
 func mcpSettings(name, address string) string {
 	return `{
   "mcpServers": {

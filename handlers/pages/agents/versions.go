@@ -62,10 +62,10 @@ func (d *Profile) versionRow(now, at hub.Agent) templates.VersionRow {
 	return row
 }
 
-// fieldsNamed is the number of changed fields that a list of versions names.
+// fieldsNamed is the number of changed fields that a row of the list of versions names.
 const fieldsNamed = 4
 
-// changedWords lists the changes of a version without a changelog text.
+// changedWords lists the changed fields of a version, for versions without a note.
 func changedWords(list []hub.Change) string {
 	if len(list) == 0 {
 		return ""
@@ -85,7 +85,7 @@ func versionHref(name string, version int) string {
 	return "/agents/" + name + "/versions/" + strconv.Itoa(version)
 }
 
-// agentVersion shows a version of an agent and its changes.
+// agentVersion shows a version of an agent and its differences from the version before.
 func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	now, err := d.hub.Get(r.Context(), actor, request.PathName(r))
 	if err != nil {
@@ -102,7 +102,8 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 	v := templates.VersionView{Ref: now.Handle(), VersionRow: d.versionRow(now, at),
 		Kind: agentkind.Of(at.Kind).Label, Body: d.markup.Message(at.Description),
 		Languages: languageNames(at.Languages), Takes: modeTexts(at.InputModes), Gives: modeTexts(at.OutputModes)}
-	if at.Publisher == now.Publisher { // else it was the domain of the owner at that time
+	// an older publisher may have been verified for another owner, so it is not shown
+	if at.Publisher == now.Publisher {
 		v.Publisher = at.Publisher
 	}
 	for _, s := range at.Skills {
@@ -124,7 +125,7 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 		templates.Version(d.site.Frame(r, actor, "Version "+v.Number+" of "+now.Title), v))
 }
 
-// rollbackAgent makes an earlier version the latest.
+// rollbackAgent publishes an earlier version again as the newest one.
 func (d *Profile) rollbackAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -132,7 +133,7 @@ func (d *Profile) rollbackAgent(w http.ResponseWriter, r *http.Request, actor id
 	}
 	version, err := strconv.Atoi(in.Get("version"))
 	if err != nil {
-		version = -1 // no version has that number
+		version = -1 // an invalid number, which matches no version
 	}
 	base, err := strconv.Atoi(in.Get("base"))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// roomAction handles a small form of a conversation: do performs it and returns the next page, by default the
-// conversation.
+// roomAction handles a small form of a conversation: do performs the action and returns the path of the
+// next page, "" for the conversation itself. An error is shown on the conversation's page.
 func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Actor,
 	do func(id string, in url.Values) (next string, err error)) error {
 	in, err := request.Form(w, r)
@@ -31,7 +31,7 @@ func (d *Room) roomAction(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.roomForm(w, r, actor, err, next)
 }
 
-// stopChat stops one task, or all running tasks of the conversation.
+// stopChat cancels the task in the form, or without one all running tasks of the conversation.
 func (d *Room) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
 		if t := in.Get("task"); t != "" {
@@ -42,7 +42,7 @@ func (d *Room) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	})
 }
 
-// stopTask stops one task of a conversation. A task that has ended counts as stopped.
+// stopTask cancels one task of a conversation. A task that has ended already is not an error.
 func (d *Room) stopTask(r *http.Request, actor ident.Actor, id, taskID string) error {
 	if _, err := d.chat.Get(r.Context(), actor, id); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *Room) removeMember(w http.ResponseWriter, r *http.Request, actor ident.
 	})
 }
 
-// setMemberRole sets the role of a member: owner, member or reader.
+// setMemberRole changes the role of a member: owner, member or reader.
 func (d *Room) setMemberRole(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {
 		return "", d.chat.SetRole(r.Context(), actor, id, in.Get("member"), in.Get("role"))
@@ -91,7 +91,8 @@ func (d *Room) deleteChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return d.leaveChat(w, r, actor)
 }
 
-// The reader's own settings: pinned=true|false, archived=true|false, notify=.
+// The following three handlers change the actor's own settings of a conversation: pinned=true|false,
+// archived=true|false, notify=.
 
 func (d *Room) pinChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.roomAction(w, r, actor, func(id string, in url.Values) (string, error) {

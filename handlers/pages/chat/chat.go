@@ -40,8 +40,8 @@ type Pages struct {
 	room  *Room
 }
 
-// Lists is the list of conversations, the form that begins one, and the pages
-// behind links to conversations.
+// Lists has the list of conversations, the form that begins one, and the pages behind links to
+// conversations.
 type Lists struct {
 	accounts *account.Service
 	hub      *hub.Service
@@ -54,7 +54,7 @@ type Lists struct {
 	log      *slog.Logger
 }
 
-// Room is the pages of one conversation.
+// Room has the pages of one conversation.
 type Room struct {
 	portal   address.Portal
 	hub      *hub.Service
@@ -65,7 +65,7 @@ type Room struct {
 	log      *slog.Logger
 }
 
-// New returns the pages of conversations over the services of a portal.
+// New returns the pages of conversations. Their routes are declared by Routes.
 func New(cfg Config) *Pages {
 	return &Pages{
 		lists: &Lists{accounts: cfg.Accounts, hub: cfg.Hub, chat: cfg.Chat, sessions: cfg.Sessions, site: cfg.Site,

@@ -20,7 +20,7 @@ import (
 	"agentsite/templates"
 )
 
-// join shows the page of a join link.
+// join shows the page of a join link, on which the reader decides to join.
 func (d *Lists) join(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showJoin(w, r, actor, http.StatusOK, "")
 }
@@ -48,7 +48,8 @@ func (d *Lists) showJoin(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.site.Render(w, r, code, templates.Join(p, v))
 }
 
-// joinChat makes the actor a member.
+// joinChat makes the actor a member of the conversation of a join link. A refusal is shown on the page of
+// the link.
 func (d *Lists) joinChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	respond.SetUnlisted(w)
 	c, err := d.chat.JoinByLink(r.Context(), actor, chi.URLParam(r, "secret"))
@@ -62,10 +63,11 @@ func (d *Lists) joinChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showJoin(w, r, actor, code, pages.FirstError(messages, ""))
 }
 
-// SharedPage is how many messages a page of a read link shows.
+// SharedPage is the number of messages on one page of a read link.
 const SharedPage = 50
 
-// sharedChat shows the messages of a read link. The link alone gives access.
+// sharedChat shows the messages of a read link. The secret in the address gives access, so no session is
+// needed.
 func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	before, err := request.QueryInt(r, "before", 0)
 	if err != nil {
@@ -85,7 +87,7 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 	if before > 0 {
 		v.LaterHref = path
 	}
-	// The speakers are loaded for a guest, so that every reader of the link sees the same page.
+	// Speakers are looked up as a guest, so that every reader of the link sees the same page.
 	who := d.messages.Speakers(r.Context(), ident.Actor{Kind: ident.Guest})
 	for i, m := range s.Messages {
 		x := d.sharedMessage(secret, m, who)
@@ -108,8 +110,8 @@ func (d *Lists) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.Shared(p, v))
 }
 
-// sharedMessage returns the view of a message on a read link: it has no actions, and its files are served by the
-// link.
+// sharedMessage returns a message as a read link shows it: without actions, and with files that the
+// link's secret opens.
 func (d *Lists) sharedMessage(secret string, m chat.Message, who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
 	v.ChatID, v.TaskID, v.FormHref, v.YesNo, v.Reactions = "", "", "", false, nil

@@ -28,8 +28,8 @@ const (
 	agentsOffered = 30
 )
 
-// chats lists the actor's conversations, the pinned ones first. ?archived=1 lists the archived ones, ?q= searches
-// the messages.
+// chats shows the actor's conversations, the pinned ones first. ?archived=1 shows the archived ones
+// instead, ?q= searches messages.
 func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" && !d.accounts.Guests() {
 		return fault.New(fault.Unauthenticated, "Log in to see your conversations.")
@@ -43,7 +43,7 @@ func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return d.showChats(w, r, actor, http.StatusOK, v)
 }
 
-// showFound lists the messages in the actor's conversations that contain the words.
+// showFound shows the messages in the actor's conversations that contain the search words.
 func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.ChatsView) error {
 	before, err := request.ParseCursor(r.URL.Query().Get("cursor"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.Conver
 	return row
 }
 
-// startChat opens a conversation with the named agents and posts the first message.
+// startChat creates a conversation with the named agents and posts the first message.
 func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -162,8 +162,8 @@ func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return respond.SeeOther(w, r, "/chat/"+c.ID)
 }
 
-// freshGuest marks the first page view of a visitor who just got a session. If the session cookie is missing in
-// this request, the browser keeps no cookies.
+// freshGuest is in the query of the first page that a guest with a new session opens. If that request has
+// no session cookie, the browser keeps no cookies.
 const freshGuest = "first=1"
 
 func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, agents []string,
@@ -173,7 +173,8 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 		return c, err
 	}
 	if _, err = d.chat.Post(ctx, actor, c.ID, first); err != nil {
-		// Without a message an empty conversation would only be in the way.
+		// The conversation is deleted again, because the first message was refused and an empty one is
+		// useless.
 		if gone := d.chat.DeleteConversation(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
 			d.log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
 		}
@@ -181,8 +182,9 @@ func (d *Lists) openChat(ctx context.Context, actor ident.Actor, title string, a
 	return c, err
 }
 
-// startAgain shows the typed text again after an error: on the agent's profile or on the list of conversations.
-// These pages also show the disclosure about texts that leave the portal.
+// startAgain shows the typed text again after an error, on the agent's profile or on the list of
+// conversations. These pages also show the disclosure about texts that leave the portal, which may be the
+// error.
 func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string,
 	text string, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)

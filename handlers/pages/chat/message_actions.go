@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// unsayMessage deletes a message for good.
+// unsayMessage deletes a message. The deletion cannot be undone.
 func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
-// reactMessage sets a reaction, or removes one that is set.
+// reactMessage sets the actor's reaction, or removes it if it is set.
 func (d *Room) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *Room) againMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.ChatPath(id))
 }
 
-// branchMessage continues from a message in a new conversation of the actor.
+// branchMessage copies the conversation up to a message into a new one of the actor.
 func (d *Room) branchMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -76,7 +76,8 @@ func (d *Room) branchMessage(w http.ResponseWriter, r *http.Request, actor ident
 	return d.roomForm(w, r, actor, err, address.ChatPath(c.ID))
 }
 
-// messagePage shows one message with its earlier versions and all actions on it.
+// messagePage shows one message with its earlier versions and every action on it, for browsers without
+// scripts.
 func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -123,14 +124,15 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 		}
 		v.Forms = append(v.Forms, row)
 	}
-	// Only the actor who asked for the work sees the artifacts of the task.
+	// The task service returns a task only to the actor who asked for it, so other readers see no
+	// artifacts.
 	if t, err := d.tasks.Get(ctx, actor, m.TaskID); err == nil && m.Sender.Kind == "agent" {
 		v.Artifacts = d.artifacts(t.Artifacts, m.Parts)
 	}
 	return d.site.Render(w, r, http.StatusOK, templates.MessagePage(d.site.Frame(r, actor, "Message"), v))
 }
 
-// artifacts returns the artifacts of a task that its message does not show already.
+// artifacts returns the artifacts of a task without those whose content its message shows already.
 func (d *Room) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
 	var out []templates.ArtifactView
 	for _, a := range task.WithoutAnswer(list, shown) {

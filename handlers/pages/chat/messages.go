@@ -12,7 +12,7 @@ import (
 	"agentsite/templates"
 )
 
-// messageViews returns messages as one reader sees them.
+// messageViews returns messages as the actor sees them. Unlike rowViews it caches nothing.
 func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message,
 	who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
@@ -22,7 +22,8 @@ func (d *Room) messageViews(ctx context.Context, actor ident.Actor, list []chat.
 	return out
 }
 
-// readerView returns one message as the reader sees it.
+// readerView returns one message as the actor sees it; list holds the messages around it, to save reads
+// of quoted ones.
 func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message,
 	who message.Speakers) templates.MessageView {
 	v := d.messages.MessageView(m, who)
@@ -37,11 +38,13 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 	return v
 }
 
-// rowViews does the same for a transcript. A row is rendered once for all readers who see the message alike.
+// rowViews returns the rows of a transcript. A row that is the same for several readers is rendered once
+// and cached.
 func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message,
 	who message.Speakers) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
-	today := clock.Now().UTC().Format(time.DateOnly) // times in the rows are relative to this day
+	// part of the cache key, because rows show times relative to this day
+	today := clock.Now().UTC().Format(time.DateOnly)
 	for i := range list {
 		m := &list[i]
 		var quote templates.QuoteView
@@ -61,19 +64,20 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 	return out
 }
 
-// own reports whether the view of a message depends on the reader, so that it cannot be shared with other readers.
+// own reports whether a message looks different for this actor, so that its row must not be cached for
+// others.
 func own(actor ident.Actor, m chat.Message) bool {
 	if slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) }) {
 		return true
 	}
 	switch message.Mark(m) {
 	case "failed", "interrupted", "canceled":
-		return true // the reader can try again
+		return true // the author of the question gets a button to retry
 	}
 	return false
 }
 
-// answers reports whether a message shows a quote of the message it replies to.
+// answers reports whether a message is shown with a quote of the message that it replies to.
 func answers(m chat.Message) bool {
 	return m.Target > 0 && m.Kind == chat.Text && m.Sender.Kind != "agent" && m.Now.UnsaidAt.IsZero()
 }
@@ -87,7 +91,8 @@ func reacted(actor ident.Actor, x chat.Reaction) bool {
 	return false
 }
 
-// quote fills in the message that m replies to, as far as the reader may see it.
+// quote fills in the quote of the message that m replies to. It stays empty if the actor may not read
+// that message.
 func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message,
 	q *templates.QuoteView, who message.Speakers) {
 	var quoted *chat.Message
@@ -99,7 +104,7 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	if quoted == nil {
 		x, err := d.chat.Message(ctx, actor, m.ConversationID, m.Target)
 		if err != nil {
-			return // the reader may not see it
+			return // the actor may not read the quoted message
 		}
 		quoted = &x
 	}
@@ -109,8 +114,8 @@ func (d *Room) quote(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	}
 }
 
-// retry returns the text that asked for work that failed, was interrupted or was canceled. It is empty unless the
-// actor wrote that text.
+// retry returns the text that asked for a task which failed, was interrupted or was canceled, to be sent
+// again; "" unless the actor wrote that text.
 func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message) string {
 	switch message.Mark(m) {
 	case "failed", "interrupted", "canceled":
@@ -127,7 +132,7 @@ func (d *Room) retry(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	return ""
 }
 
-// asking returns the text of a message that consists of one text.
+// asking returns the text of a message that consists of one text part, "" for other messages.
 func asking(m chat.Message) string {
 	if len(m.Parts) != 1 {
 		return ""

@@ -23,17 +23,17 @@ import (
 	"agentsite/templates"
 )
 
-// again holds a rejected form for the conversation's page.
+// again holds a rejected form to show on the conversation's page.
 type again struct {
 	code  int
-	draft *writing // of the composer
-	wrong string   // the error of draft
-	flash string   // the error of any other form
+	draft *writing // content of the composer
+	wrong string   // error about draft
+	flash string   // error of any other form
 	tool  toolForm
 }
 
-// conversation shows the newest messages, those before ?before=SEQ or around ?at=SEQ, and stores that the reader
-// has seen them.
+// conversation shows the newest messages of a conversation, those before ?before=SEQ or those around
+// ?at=SEQ. If it shows the newest ones, they count as read afterwards.
 func (d *Room) conversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showConversation(w, r, actor, again{code: http.StatusOK})
 }
@@ -68,7 +68,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 		NewestSeq: max(c.LastSeq, part.last),
 		Messages:  d.rowViews(ctx, actor, part.list, who)}
 	if part.end {
-		// Messages that arrive after the list was read come over the stream.
+		// Later messages arrive over the live stream, which starts after this seq.
 		v.NewestSeq = part.last
 	}
 	arrange(v.Messages, part.list, c.ReadSeq, at.at)
@@ -107,7 +107,8 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	return d.site.Render(w, r, a.code, templates.Conversation(p, v))
 }
 
-// inTheMaking returns the running tasks whose answer is not among the messages.
+// inTheMaking returns the running tasks whose answer is not among the messages yet, to show their
+// progress.
 func inTheMaking(running []chat.Running, list []chat.Message, who message.Speakers) []templates.TaskView {
 	answered := make(map[string]bool)
 	for _, m := range list {
@@ -127,7 +128,7 @@ func inTheMaking(running []chat.Running, list []chat.Message, who message.Speake
 	return out
 }
 
-// memberKind returns the member kind that corresponds to the actor.
+// memberKind returns the kind of member that an actor is in a conversation: guest or person.
 func memberKind(actor ident.Actor) string {
 	if actor.Kind == ident.Guest {
 		return "guest"
@@ -135,7 +136,7 @@ func memberKind(actor ident.Actor) string {
 	return "person"
 }
 
-// members fills in the members of the conversation and the reader's own role.
+// members fills in the members of the conversation and the actor's own role.
 func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.Conversation, who message.Speakers) {
 	v.Role = api.RoleIn(actor, c)
 	owner := v.Role == chat.RoleOwner
@@ -161,7 +162,7 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 	}
 }
 
-// answeringText returns a sentence that names the agent that answers a message without an address.
+// answeringText returns a sentence about which agent answers a message that addresses none.
 func answeringText(c chat.Conversation) string {
 	agents := c.Agents()
 	if len(agents) == 0 {
@@ -185,7 +186,8 @@ func answeringText(c chat.Conversation) string {
 	return ""
 }
 
-// disclosures fills in the agents whose messages leave the portal and the disclosure that the reader has confirmed.
+// disclosures fills in, for each agent that sends messages to another host, the host and whether the
+// actor has confirmed it.
 func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation,
 	who message.Speakers) error {
 	if !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Remote != "" }) {
@@ -203,8 +205,8 @@ func (d *Room) disclosures(ctx context.Context, actor ident.Actor, v *templates.
 	return nil
 }
 
-// conversationAgain shows the conversation with the error of a form. It returns err if the actor cannot see the
-// conversation.
+// conversationAgain shows the conversation with the error of a form. If the actor can no longer see the
+// conversation, it returns an error instead.
 func (d *Room) conversationAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, a again, err error) error {
 	if _, gone := d.chat.Get(r.Context(), actor, chi.URLParam(r, "id")); gone != nil {
 		return gone
@@ -212,8 +214,8 @@ func (d *Room) conversationAgain(w http.ResponseWriter, r *http.Request, actor i
 	return d.showConversation(w, r, actor, a)
 }
 
-// roomForm answers a small form of a conversation: it redirects to next on success, else it shows the conversation
-// with the error.
+// roomForm answers a small form of a conversation: it redirects to next if err is nil, and otherwise
+// shows the conversation with the error.
 func (d *Room) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error, next string) error {
 	if err == nil {
 		return respond.SeeOther(w, r, next)
@@ -225,7 +227,8 @@ func (d *Room) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.conversationAgain(w, r, actor, again{code: code, flash: pages.FirstError(messages, "")}, err)
 }
 
-// asked returns the message that a task answers, if the reader may see it.
+// asked returns the message that started a task. ok is false if the actor may not read it. list is
+// searched before the database.
 func (d *Room) asked(ctx context.Context, actor ident.Actor, t task.Task, list []chat.Message) (chat.Message, bool) {
 	for _, m := range list {
 		if m.Seq == t.MessageSeq {

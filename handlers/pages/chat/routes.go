@@ -2,7 +2,7 @@ package chat
 
 import "github.com/go-chi/chi/v5"
 
-// declareRoutes declares the routes of one conversation's pages.
+// declareRoutes declares the routes of the pages of one conversation.
 func (d *Room) declareRoutes(r chi.Router) {
 	r.Get("/chat/{id}", d.site.Page(d.conversation))
 	r.Get("/chat/{id}/rows", d.site.Page(d.rows))

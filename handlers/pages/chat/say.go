@@ -29,20 +29,20 @@ import (
 	"agentsite/templates"
 )
 
-// writing holds the content of the composer.
+// writing is the submitted content of the composer.
 type writing struct {
 	client string
 	text   string
-	mode   string // "", reply or edit
-	seq    int64  // of the message that is answered or changed
+	mode   string // "" for a new message, reply or edit
+	seq    int64  // seq of the message to reply to or to edit
 	kept   []task.Part
 	told   []string
 	share  chat.Share
 	to     string
-	look   bool // show the conversation without sending
+	look   bool // only show the page again, for example after a file was removed
 }
 
-// The modes of the composer.
+// Modes of the composer besides a new message.
 const (
 	modeReply = "reply"
 	modeEdit  = "edit"
@@ -62,7 +62,8 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	if err == nil {
 		text := in.text
 		if in.to != "" && len(c.Agents()) > 1 {
-			// In a conversation of several agents a reply has to name its addressee.
+			// A reply in a conversation of several agents must address one, so the agent that is replied
+			// to is added.
 			text = "@" + in.to + " " + text
 		}
 		_, err = d.chat.Post(r.Context(), actor, id,
@@ -76,8 +77,8 @@ func (d *Room) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return d.sayAgain(w, r, actor, in, err)
 }
 
-// noteDisclosed stores that the form showed the disclosures of agents that the message did not address, so that they are
-// not shown again with every message.
+// noteDisclosed records that the form showed the disclosures of agents that the message did not address,
+// so that the next form need not show them again.
 func (d *Room) noteDisclosed(ctx context.Context, actor ident.Actor, c chat.Conversation, in writing) {
 	for _, m := range c.Agents() {
 		if m.Remote == "" || !slices.Contains(in.told, m.Handle) {
@@ -89,7 +90,7 @@ func (d *Room) noteDisclosed(ctx context.Context, actor ident.Actor, c chat.Conv
 	}
 }
 
-// sayAgain shows the conversation with the typed text and its errors.
+// sayAgain shows the conversation with the composer's content and its errors.
 func (d *Room) sayAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in writing, err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
 	if !ok {
@@ -109,7 +110,7 @@ func (in writing) quotes() int64 {
 	return 0
 }
 
-// parts returns the parts of the message: its text, then its files.
+// parts returns the parts of the message: the text, then the files.
 func (in writing) parts(text string) []task.Part {
 	var out []task.Part
 	if strings.TrimSpace(text) != "" || len(in.kept) == 0 {
@@ -118,8 +119,8 @@ func (in writing) parts(text string) []task.Part {
 	return append(out, in.kept...)
 }
 
-// written reads the composer's form. Files are stored while they are received. After an error in one the rest of
-// the form is still read, so that no typed text is lost.
+// written parses the composer's form. Files are stored while they are received. If one is refused, the
+// rest of the form is still read, so that typed text is not lost.
 func (d *Room) written(w http.ResponseWriter, r *http.Request, actor ident.Actor) (writing, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" {
@@ -154,7 +155,7 @@ func (d *Room) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 			}
 			if err != nil {
 				wrong, err = files.ReadError(err), nil
-				_, _ = io.Copy(io.Discard, part) // the error is returned again with the next part
+				_, _ = io.Copy(io.Discard, part) // a read error is returned again by the next read
 			}
 			continue
 		}
@@ -180,7 +181,7 @@ func (d *Room) written(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return out, wrong
 }
 
-// sentFile stores a file of the form.
+// sentFile stores a file of the form and returns the part that refers to it.
 func (d *Room) sentFile(ctx context.Context, actor ident.Actor, part *multipart.Part, before int) (task.Part, error) {
 	if before >= chat.MaxParts-1 {
 		return task.Part{}, fault.New(fault.Invalid, "Send at most %d files at once.", chat.MaxParts-1)
@@ -193,7 +194,7 @@ func (d *Room) sentFile(ctx context.Context, actor ident.Actor, part *multipart.
 	return keptPart(f.Hash, part.FileName(), f.MediaType, f.Size), nil
 }
 
-// keptPart returns a part that refers to a stored file. The size is included for display.
+// keptPart returns a part that refers to a stored file. size is only for display.
 func keptPart(hash, name, mediaType string, size int64) task.Part {
 	p := task.Part{URL: chat.FileURL(hash), Filename: chat.FileName(name), MediaType: mediaType}
 	if size > 0 {
@@ -202,7 +203,8 @@ func keptPart(hash, name, mediaType string, size int64) task.Part {
 	return p
 }
 
-// keptValue encodes a stored file as a value of the form; keptOf decodes it.
+// keptValue encodes a stored file as the value of a hidden form field, so that the file need not be sent
+// again after an error. keptOf decodes it.
 func keptValue(p task.Part) string {
 	hash, _ := message.OwnFile(p.URL)
 	v := url.Values{"hash": {hash}, "name": {p.Filename}, "type": {p.MediaType}}
@@ -241,7 +243,7 @@ func writingOf(in url.Values) writing {
 	return out
 }
 
-// compose fills in the composer: empty, for a reply, for a change of a message, or with the rejected input.
+// compose fills in the composer: empty, for a reply, for an edit, or with the content that was rejected.
 func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, a again,
 	who message.Speakers) error {
 	in := a.draft
@@ -286,8 +288,8 @@ func (d *Room) compose(r *http.Request, actor ident.Actor, v *templates.Conversa
 	return nil
 }
 
-// editable returns the parts of a message that its author can change: the text, and the files, which can be left
-// out.
+// editable returns the parts of a message that its author can change in the composer: the text, and the
+// files, which can be removed.
 func editable(m chat.Message) (text string, files []task.Part) {
 	var words []string
 	for _, p := range m.Parts {
@@ -300,7 +302,7 @@ func editable(m chat.Message) (text string, files []task.Part) {
 	return strings.Join(words, "\n\n"), files
 }
 
-// editMessage changes the text of the actor's own message.
+// editMessage replaces the content of the actor's own message.
 func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -318,7 +320,7 @@ func (d *Room) editMessage(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	if err == nil {
 		parts := in.parts(in.text)
-		// Parts that the form does not show are kept.
+		// Parts that the composer cannot show, such as data, are kept unchanged.
 		parts = append(parts, slices.DeleteFunc(slices.Clone(m.Parts), func(p task.Part) bool {
 			_, ours := message.OwnFile(p.URL)
 			return ours || p.Text != ""

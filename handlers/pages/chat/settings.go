@@ -22,17 +22,18 @@ import (
 	"agentsite/templates"
 )
 
-// settingsAgain holds the result of a form for the settings page: its errors, or the link it made.
+// settingsAgain holds the result of a form to show on the settings page: its errors, or the link that it
+// created.
 type settingsAgain struct {
 	code   int
 	errs   templates.FieldErrors
-	in     url.Values // as typed
-	link   string     // shown once
+	in     url.Values // submitted values, to show them again
+	link   string     // address with the secret of the new link, which only this page shows
 	linkIs chat.LinkKind
 	saved  bool
 }
 
-// chatSettings shows the settings of a conversation.
+// chatSettings shows the settings page of a conversation.
 func (d *Room) chatSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusOK, saved: r.URL.Query().Has("saved")})
 }
@@ -101,7 +102,7 @@ func linkView(l chat.Link) templates.ChatLink {
 	return v
 }
 
-// linkLives are the lifetimes of links, in days.
+// linkLives are the lifetimes that the form offers for links, in days.
 var linkLives = []templates.Option{
 	{Value: "1", Label: "in a day"},
 	{Value: "7", Label: "in 7 days", Selected: true},
@@ -109,7 +110,7 @@ var linkLives = []templates.Option{
 	{Value: "365", Label: "in a year"},
 }
 
-// setChat stores the settings of the conversation, or the data shared with its agents.
+// setChat stores the settings of the conversation, or how much its agents receive.
 func (d *Room) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -130,8 +131,8 @@ func (d *Room) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.settingsAgain(w, r, actor, in, err)
 }
 
-// settingsAgain shows the settings with the errors of a form. It returns err if the actor cannot see the
-// conversation.
+// settingsAgain shows the settings with the errors of a form. If the actor can no longer see the
+// conversation, it returns an error instead.
 func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in url.Values,
 	err error) error {
 	messages, code, ok := pages.FieldErrors(w, err)
@@ -149,10 +150,11 @@ func (d *Room) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident
 	return d.showSettings(w, r, actor, settingsAgain{code: code, errs: messages, in: in})
 }
 
-// settingsFields lists the fields that show their error beside them.
+// settingsFields are the form fields that show their error beside them; other errors are shown at the
+// top.
 var settingsFields = []string{"speaks", "speaker", "past", "hops", "turns", "budget", "role", "uses"}
 
-// shareField is the prefix of an agent's handle in the names of fields.
+// shareField precedes an agent's handle in the name of the form field about data shared with it.
 const shareField = "share."
 
 func (d *Room) setShares(r *http.Request, actor ident.Actor, id string, in url.Values) error {
@@ -172,7 +174,7 @@ func (d *Room) setShares(r *http.Request, actor ident.Actor, id string, in url.V
 	return nil
 }
 
-// changeOf reads the form of the conversation's settings. Missing fields stay unchanged.
+// changeOf parses the form of the conversation's settings. A missing field leaves the setting unchanged.
 func changeOf(in url.Values) (c chat.Change, err error) {
 	var check fault.Check
 	if in.Has("speaks") {
@@ -196,7 +198,8 @@ func changeOf(in url.Values) (c chat.Change, err error) {
 	return c, check.Err()
 }
 
-// makeLink makes a link and shows it only once.
+// makeLink creates a link to the conversation and shows its address, which contains a secret and cannot
+// be shown again.
 func (d *Room) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {
@@ -229,7 +232,7 @@ func (d *Room) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		linkIs: draft.Kind})
 }
 
-// endLink ends a link at once.
+// endLink revokes a link at once.
 func (d *Room) endLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

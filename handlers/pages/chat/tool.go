@@ -26,25 +26,25 @@ import (
 	"agentsite/templates"
 )
 
-// toolForm is the form of a tool, as typed.
+// toolForm is the submitted form of a tool.
 type toolForm struct {
 	agent, tool string
-	seq         int64             // of the message that asks to fill it in, 0 for none
-	in          url.Values        // nil for an empty form
-	wrong       map[string]string // by path
+	seq         int64             // seq of the agent's message that contains the form, 0 for a tool chosen by the user
+	in          url.Values        // submitted values, nil for an empty form
+	wrong       map[string]string // errors by the argument's path in the schema
 }
 
-// maxHint is the longest text of a server that is shown for a tool or argument, in characters. Invisible characters
-// are removed before it is shown.
+// maxHint bounds a text of an MCP server that is shown for a tool or argument, in runes. The texts are
+// untrusted, so invisible characters are removed first.
 const (
 	maxHint = 2000
 )
 
-// argPrefix is the prefix of an argument's path in the names of fields.
+// argPrefix precedes the path of an argument in the names of form fields.
 const argPrefix = "arg."
 
-// tools lists the tools of the mcp agents of a conversation. It adds the form of the chosen tool, or of the tool
-// that an agent asks to fill in.
+// tools fills in the tools of the MCP agents of a conversation, and the form of the chosen tool or of the
+// message that contains a form.
 func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation,
 	chosen toolForm) {
 	if chosen.seq > 0 {
@@ -70,7 +70,7 @@ func (d *Room) tools(ctx context.Context, actor ident.Actor, v *templates.Conver
 	}
 }
 
-// askedTool returns the form that a message asks to fill in, or nil if there is no such message.
+// askedTool returns the form in an agent's message that waits for input, nil if there is no such message.
 func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversation,
 	f toolForm) *templates.ToolFormView {
 	handle, ask, ok := d.askedBy(ctx, actor, c.ID, f.seq)
@@ -99,7 +99,7 @@ func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversa
 	return toolView(handle, t, f)
 }
 
-// askedBy returns the form that a message of an agent asks to fill in.
+// askedBy returns the handle of the agent whose message seq contains a form, and the form.
 func (d *Room) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f message.ToolAsk,
 	ok bool) {
 	m, err := d.chat.Message(ctx, actor, id, seq)
@@ -122,7 +122,7 @@ func mcpTools(a hub.Agent) []hub.Tool {
 	return conf.Tools
 }
 
-// toolView builds a form from a tool's schema.
+// toolView returns the form for the input schema of a tool.
 func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name,
 		Title: a2a.Line(cmp.Or(t.Title, t.Name), message.MaxLabel), Description: a2a.Text(t.Description, maxHint),
@@ -161,7 +161,7 @@ func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 	return v
 }
 
-// useTool asks an mcp agent of the conversation to run one of its tools.
+// useTool sends an MCP agent of the conversation the message that runs one of its tools.
 func (d *Room) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"agentsite/templates"
 )
 
-// TranscriptPage is how many messages a page shows.
+// TranscriptPage is the number of messages on one page of a transcript.
 const TranscriptPage = 50
 
-// maxWindow is the most messages a script may ask for, and windowReads the most reads of the store that fill one
-// window. Several reads may be needed because amendments take a seq without being a line.
+// maxWindow bounds the messages that a script may request at once, and windowReads the database reads for
+// one window. Several reads may be needed, because edits, deletions and reactions have a seq but no row.
 const (
 	maxWindow   = 100
 	windowReads = 4
 )
 
-// place is the wanted part of a transcript: around at, else after after, else the last messages before before, 0
-// being the end.
+// place selects a part of a transcript: the messages around at, or those after after if forward is true,
+// or else the last ones before before, where 0 means the end.
 type place struct {
 	at, after, before int64
 	forward           bool
@@ -48,12 +48,12 @@ func placeOf(r *http.Request) (p place, err error) {
 	return p, nil
 }
 
-// window is a part of a transcript: the messages that are lines of their own, and the range of seqs in which they
-// were found.
+// window is a part of a transcript: the messages that have rows, and the range of seqs that was read for
+// them.
 type window struct {
 	list        []chat.Message
 	first, last int64
-	begin, end  bool // no message before, none after
+	begin, end  bool // there is no message before the window, or none after it
 }
 
 func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
@@ -82,7 +82,7 @@ func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place
 	}
 }
 
-// stretch reads in one direction until it has enough lines.
+// stretch reads messages in one direction until there are p.limit rows or no more messages.
 func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
 	after, before := p.after, p.before
 	for range windowReads {
@@ -129,7 +129,7 @@ func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p plac
 	return w, nil
 }
 
-// rows answers a script with a part of the transcript, as the reader sees it.
+// rows answers the page's script with the rows of a part of the transcript.
 func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	p, err := placeOf(r)
 	if err != nil {
@@ -153,11 +153,13 @@ func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return d.site.Render(w, r, http.StatusOK, templates.Rows(v))
 }
 
-// sameBreath is the longest pause after which the next message of a sender is shown under the same head.
+// sameBreath is the longest pause after which the next message of the same sender is shown without a
+// header of its own.
 const sameBreath = 5 * time.Minute
 
-// arrange sets the properties that depend on a message's position: the start of a day, the start of the unread
-// messages, and whether it continues under the head of the message before it.
+// arrange sets the properties of rows that depend on their neighbours: the first row of a day, the first
+// unread row, and rows without a header of their own. read is the last seq that the actor has read, at
+// the row to scroll to.
 func arrange(views []templates.MessageView, list []chat.Message, read, at int64) {
 	fresh := false
 	for i := range views {
@@ -174,8 +176,8 @@ func arrange(views []templates.MessageView, list []chat.Message, read, at int64)
 	}
 }
 
-// continues reports whether a message continues the one before it: same sender, within sameBreath, and neither a
-// reply nor edited nor deleted.
+// continues reports whether a message is shown without a header below the one before: same sender, within
+// sameBreath, and no reply, edit or deletion.
 func continues(before, m chat.Message) bool {
 	return before.Kind == chat.Text && m.Kind == chat.Text &&
 		before.Sender.Kind == m.Sender.Kind && before.Sender.ID == m.Sender.ID &&
@@ -185,11 +187,11 @@ func continues(before, m chat.Message) bool {
 }
 
 func sameDay(a, b time.Time) bool {
-	const day = 24 * 60 * 60 // of UTC
+	const day = 24 * 60 * 60 // seconds of a day in UTC
 	return a.Unix()/day == b.Unix()/day
 }
 
-// dayText returns the name of a day for people.
+// dayText returns the name of a day, such as "Today", for people.
 func dayText(t time.Time) string {
 	now := clock.Now().UTC()
 	switch t = t.UTC(); {

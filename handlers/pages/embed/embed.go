@@ -1,4 +1,4 @@
-// Package embed contains the chat with an agent that other sites show in a frame.
+// Package embed serves the chat with an agent that other sites show in a frame.
 package embed
 
 import (
@@ -27,8 +27,7 @@ import (
 	"agentsite/templates"
 )
 
-// Embed is the chat with an agent in a frame of another site. Create it with
-// New.
+// Embed serves the chat in a frame. Create it with New.
 type Embed struct {
 	portal   address.Portal
 	accounts *account.Service
@@ -40,7 +39,7 @@ type Embed struct {
 	log      *slog.Logger
 }
 
-// New returns the chat in a frame over the services of a portal.
+// New returns the chat in a frame. Its routes are declared by Routes.
 func New(portal address.Portal, accounts *account.Service, agents *hub.Service, chats *chat.Service,
 	streams *live.Streams,
 	messages *message.Renderer, site *pages.Site, log *slog.Logger) *Embed {
@@ -53,10 +52,11 @@ func New(portal address.Portal, accounts *account.Service, agents *hub.Service, 
 // and the browser sends the cookie along. The frame keeps the secret of its visitor itself and sends it in a
 // header. No page of another origin can do that, and it needs no third-party cookies.
 
-// visitorHeader holds the secret of a frame's visitor: in requests, and in the answer that creates the visitor.
+// visitorHeader is the header with the secret of the frame's guest. Requests contain it, and so does the
+// answer that creates the guest.
 const visitorHeader = "Agentsite-Visitor"
 
-// Routes declares the routes of the chat in a frame.
+// Routes declares the routes of the chat in a frame, which read no cookies.
 func (d *Embed) Routes(r chi.Router) {
 	r.Get("/agents/{name}/embed", d.embedPage)
 	r.Post("/agents/{name}/embed/messages", d.embedded(d.embedSay))
@@ -64,20 +64,21 @@ func (d *Embed) Routes(r chi.Router) {
 	r.Get("/agents/{name}/embed/live", d.embedded(d.embedLive))
 }
 
-// newVisitor is the actor of a frame without a visitor's secret.
+// newVisitor returns the actor for a frame that has no secret yet: a guest with an empty id.
 func newVisitor(r *http.Request) ident.Actor {
 	return ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
 }
 
-// embedPolicy is the policy of the page in the frame: the policy of all pages with other frame ancestors. The
-// origins were checked when they were stored, and cannot begin another directive.
+// embedPolicy returns the content security policy of the page in the frame: PagePolicy with the given
+// origins as frame ancestors. The origins were validated when they were stored, so they cannot add a
+// directive.
 func embedPolicy(nonce string, origins []string) string {
 	return strings.Replace(respond.PagePolicy(nonce), "frame-ancestors 'none'",
 		"frame-ancestors "+strings.Join(origins, " "), 1)
 }
 
-// embedPage shows the chat with an agent for a frame on the sites named by its owner. A browser shows it on no
-// other site.
+// embedPage shows the chat page for a frame. Browsers show it only on the sites that the agent's owner
+// named.
 func (d *Embed) embedPage(w http.ResponseWriter, r *http.Request) {
 	if err := d.showEmbed(w, r); err != nil {
 		d.site.PageError(w, r, newVisitor(r), err)
@@ -103,12 +104,13 @@ func (d *Embed) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	if err := templates.Embed(v).Render(templ.WithNonce(r.Context(), nonce), buf); err != nil {
 		return err
 	}
-	w.Header().Del("X-Frame-Options") // it has no list of origins; the policy replaces it
+	w.Header().Del("X-Frame-Options") // X-Frame-Options cannot list origins, and the policy replaces it
 	respond.WritePageWith(w, http.StatusOK, embedPolicy(nonce, a.EmbedOrigins), buf)
 	return nil
 }
 
-// embedded adapts a handler of the frame's requests. Its errors are those of the API.
+// embedded adapts a handler of the frame's script: it finds the agent, and sends errors in the API's
+// form.
 func (d *Embed) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Agent) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := d.hub.Embeddable(r.Context(), request.PathName(r))
@@ -125,7 +127,8 @@ func (d *Embed) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Ag
 	}
 }
 
-// frameVisitor returns the visitor of the frame.
+// frameVisitor returns the guest whose secret is in the header visitorHeader. A missing or unknown secret
+// is an error.
 func (d *Embed) frameVisitor(r *http.Request) (ident.Actor, error) {
 	return d.accounts.AuthenticateGuest(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))
 }
@@ -141,7 +144,8 @@ type embedSaidJSON struct {
 	Seq          int64  `json:"seq"`
 }
 
-// embedSay sends a message to the agent. The first message creates the visitor, within the limits of the address.
+// embedSay sends a message to the agent. The first message creates the guest, within the limits of the
+// client's address.
 func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) error {
 	var in embedSayBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -151,7 +155,8 @@ func (d *Embed) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) er
 	if in.Conversation == "" && r.Header.Get(visitorHeader) == "" {
 		var secret string
 		if secret, actor, err = d.accounts.StartGuest(r.Context(), newVisitor(r)); err == nil {
-			w.Header().Set(visitorHeader, secret) // also if the request is refused below
+			// set before the message is sent, so that a refusal does not lose the new guest
+			w.Header().Set(visitorHeader, secret)
 		}
 	}
 	if err != nil {
@@ -171,7 +176,7 @@ type embedStopBody struct {
 	Task string `json:"task"`
 }
 
-// embedStop stops an answer.
+// embedStop cancels the running answer in the frame's conversation.
 func (d *Embed) embedStop(w http.ResponseWriter, r *http.Request, _ hub.Agent) error {
 	var in embedStopBody
 	if err := request.DecodeBody(w, r, &in); err != nil {
@@ -211,7 +216,7 @@ func (d *Embed) embedLive(w http.ResponseWriter, r *http.Request, a hub.Agent) e
 	defer sub.Close()
 	events, err := respond.OpenEvents(w)
 	if err != nil {
-		return nil // the client is gone
+		return nil // the client has disconnected
 	}
 	events.Run(ctx, func(ctx context.Context) ([]byte, error) {
 		u, err := sub.Next(ctx)
@@ -223,7 +228,7 @@ func (d *Embed) embedLive(w http.ResponseWriter, r *http.Request, a hub.Agent) e
 	return nil
 }
 
-// embedEvent returns an update for the frame, or nothing if the frame does not show it.
+// embedEvent encodes an update for the frame, or returns nil if the frame does not show it.
 func (d *Embed) embedEvent(ctx context.Context, actor ident.Actor, a hub.Agent, u chat.Update) ([]byte, error) {
 	var v any
 	switch {
@@ -271,11 +276,11 @@ func (d *Embed) embedEvent(ctx context.Context, actor ident.Actor, a hub.Agent, 
 	return append(append([]byte("data: "), b...), "\n\n"...), nil
 }
 
-// stillQuiet is a comment, which readers skip.
+// stillQuiet is a comment line, which clients ignore; it keeps a silent stream open.
 var stillQuiet = []byte(":\n\n")
 
-// embedMessage renders a message for the frame. Links to the pages of the conversation are left out, because the
-// visitor of the frame may not open them.
+// embedMessage renders a message for the frame. It has no links to pages of the conversation, because the
+// frame's guest has no session there.
 func (d *Embed) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent, m chat.Message) (string, error) {
 	who := func(s chat.Sender) templates.Sender {
 		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind,

@@ -1,5 +1,5 @@
-// Package manual has the pages of the manual and about the portal, and the files
-// that crawlers and browsers ask for.
+// Package manual has the pages of the manual, the page about the portal, and files for crawlers and
+// browsers such as robots.txt.
 package manual
 
 import (
@@ -20,8 +20,8 @@ import (
 	"agentsite/templates"
 )
 
-// Pages are the manual, the page about the portal, and the files that crawlers
-// and browsers ask for. Create them with New.
+// Pages has the manual, the page about the portal, and files for crawlers and browsers. Create it with
+// New.
 type Pages struct {
 	portal   address.Portal
 	accounts *account.Service
@@ -30,13 +30,13 @@ type Pages struct {
 	markup   *markup.Renderer
 }
 
-// New returns the pages over the services of a portal.
+// New returns the pages of the manual. Their routes are declared by Routes.
 func New(portal address.Portal, accounts *account.Service, agents *hub.Service, site *pages.Site,
 	renderer *markup.Renderer) *Pages {
 	return &Pages{portal: portal, accounts: accounts, hub: agents, site: site, markup: renderer}
 }
 
-// showManual shows a page of the manual; /docs is its first.
+// showManual shows a page of the manual; /docs shows the first one. An unknown page is NotFound.
 func (d *Pages) showManual(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	stem := chi.URLParam(r, "page")
 	if stem == "" {
@@ -75,7 +75,7 @@ func (d *Pages) showManual(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.Docs(p, v))
 }
 
-// afterTitle is a page's source below its first line.
+// afterTitle returns the source of a page without its first line, which is the title.
 func afterTitle(source string) string {
 	for i := range len(source) {
 		if source[i] == '\n' {
@@ -110,7 +110,8 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/favicon.ico", serveFavicon)
 }
 
-// serveRobots excludes crawlers from personal or endless pages, and points crawlers for agents to the catalog.
+// serveRobots answers with robots.txt: crawlers are excluded from personal and endless pages, and
+// crawlers for agents are referred to the catalog.
 func (d *Pages) serveRobots(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")

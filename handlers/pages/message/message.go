@@ -30,13 +30,13 @@ type Renderer struct {
 	log    *slog.Logger
 }
 
-// New returns a Renderer of the messages of a portal.
+// New returns a Renderer of messages.
 func New(agents *hub.Service, site *pages.Site, renderer *markup.Renderer, log *slog.Logger) *Renderer {
 	return &Renderer{hub: agents, site: site, markup: renderer, log: log}
 }
 
-// Speakers returns the sender of a message as pages show it. It caches the agents it has looked up, so it serves
-// one page only.
+// Speakers returns the sender of a message as pages show it. It caches the agents that it looked up, so
+// create one for each page.
 type Speakers func(chat.Sender) templates.Sender
 
 func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
@@ -55,7 +55,7 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown),
 				LiveReason: "This portal shows nothing of it now."}
 		}
-		// The handle is shown for an agent that was removed, or is private to another account.
+		// An agent that was removed, or that the actor may not see, is shown with its handle only.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
 			v.Title, v.Provenance = a.Title, d.site.Provenance(a)
 		}
@@ -64,7 +64,7 @@ func (d *Renderer) Speakers(ctx context.Context, actor ident.Actor) Speakers {
 	}
 }
 
-// MessageView returns the parts of a message that are the same for every reader.
+// MessageView returns the view of a message without anything that depends on the reader.
 func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageView {
 	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: pages.FormatMoment(m.CreatedAt), TaskID: m.TaskID,
 		ChatID: m.ConversationID}
@@ -101,7 +101,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 		v.Reason = m.Reason
 	}
 	if m.Kind == chat.Event {
-		return v // the text is the reason
+		return v // the text of an event with a mark is its reason, which is set already
 	}
 	asks := m.TaskState == task.InputRequired && m.Sender.Kind == "agent"
 	for _, p := range m.Parts {
@@ -115,12 +115,12 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
 	if v.YesNo || v.FormHref != "" {
-		v.Reason = "" // the message states it already
+		v.Reason = "" // the question itself says what is needed
 	}
 	return v
 }
 
-// yesAsked is the phrase by which an agent asks for a yes, in lower case.
+// yesAsked is the lower-case phrase by which an agent asks for a yes or no; the page then shows buttons.
 const yesAsked = "answer yes"
 
 func (d *Renderer) eventText(m chat.Message, who Speakers) string {
@@ -134,7 +134,8 @@ func (d *Renderer) eventText(m chat.Message, who Speakers) string {
 	return text
 }
 
-// RowHTML renders a message for readers that see its sender and the quoted message with the same names.
+// RowHTML returns a message as HTML and caches it. The cache key contains the names of its sender and
+// quote, which may differ between readers, and the day today.
 func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today string, who Speakers) templates.SafeHTML {
 	s := who(m.Sender)
 	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text}, "\x00")
@@ -148,15 +149,16 @@ func (d *Renderer) RowHTML(m chat.Message, quote templates.QuoteView, today stri
 	return templates.SafeHTML(d.renderFragment(key, m.ID, v))
 }
 
-// Said reports whether the actor is the sender.
+// Said reports whether the actor sent a message. An agent's message is never the actor's.
 func Said(actor ident.Actor, s chat.Sender) bool {
 	return s.Kind != "agent" && s.Kind != "system" && s.ID == actor.ID
 }
 
-// gistRunes is the longest gist of a message.
+// gistRunes bounds the result of Gist in runes.
 const gistRunes = 140
 
-// Gist returns one line that stands for a message.
+// Gist returns one line that stands for a message in quotes and lists: the beginning of its text, or the
+// name of its first file.
 func (d *Renderer) Gist(m chat.Message) string {
 	for _, p := range m.Parts {
 		if p.Text != "" {
@@ -176,7 +178,7 @@ func (d *Renderer) Gist(m chat.Message) string {
 	return ""
 }
 
-// Mark returns how the work of a message ended, if not well.
+// Mark returns a word for the state of a message's task if the task did not complete, otherwise "".
 func Mark(m chat.Message) string {
 	if m.Sender.Kind != "agent" {
 		return ""
@@ -184,7 +186,7 @@ func Mark(m chat.Message) string {
 	switch m.TaskState {
 	case task.Failed:
 		if m.Kind == chat.Text {
-			return "interrupted" // the partial answer is shown
+			return "interrupted" // failed after a part of the answer, which is shown
 		}
 		return "failed"
 	case task.Canceled, task.Rejected, task.InputRequired, task.AuthRequired:
@@ -193,7 +195,7 @@ func Mark(m chat.Message) string {
 	return ""
 }
 
-// fragmentKey returns the cache key of a message in its current state.
+// fragmentKey returns a cache key that changes with edits, reactions and deletion of a message.
 func fragmentKey(m chat.Message) string {
 	key := m.ConversationID + "/" + strconv.FormatInt(m.Seq, 10)
 	n := m.Now
@@ -203,21 +205,23 @@ func fragmentKey(m chat.Message) string {
 	return fmt.Sprintf("%s/%d/%d/%d/%v", key, n.EditSeq, n.UnsaidAt.UnixMilli(), n.NewerSeq, n.Reactions)
 }
 
-// MessageHTML renders a message for the live readers of a conversation, once for all of them.
+// MessageHTML returns a message as HTML for live delivery, the same for all readers, and caches it. It is
+// "" if rendering fails.
 func (d *Renderer) MessageHTML(m chat.Message) string {
 	key := fragmentKey(m)
 	if h, ok := d.markup.Fragments.Get(key); ok {
 		return h
 	}
-	// The message is rendered for a guest, so that no private detail of one reader is in it.
+	// Rendered as a guest sees it, so that nothing private to one reader reaches the others.
 	return d.renderFragment(key, m.ID, d.MessageView(m,
 		d.Speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
 }
 
-// renderFragment renders a message and caches it under key.
+// renderFragment renders a view and caches the HTML under key. It returns "" and logs the error if that
+// fails.
 func (d *Renderer) renderFragment(key, id string, v templates.MessageView) string {
 	var buf bytes.Buffer
-	// The result is shared, so it is rendered even if this client is gone.
+	// The result is shared by several clients, so no client's context is used.
 	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
 		d.log.Error("render message", "message", id, "error", err)
 		return ""

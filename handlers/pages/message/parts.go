@@ -18,7 +18,8 @@ import (
 	"agentsite/templates"
 )
 
-// Part adds one part to the shown content.
+// Part adds the content of one part to the view of a message: text to body, data to data, and links and
+// files to files.
 func (d *Renderer) Part(body *templates.SafeHTML, data *[]templates.DataPart, files *[]templates.FilePart,
 	p task.Part) {
 	switch {
@@ -44,7 +45,7 @@ func dataPart(p task.Part) templates.DataPart {
 		return call
 	}
 	var pretty bytes.Buffer
-	// Indenting deep data grows it by the square of its depth.
+	// Deep data stays unindented, because indentation grows it with the square of its depth.
 	if jsonDepth(p.Data) > maxDataDepth || json.Indent(&pretty, p.Data, "", "  ") != nil {
 		pretty.Reset()
 		pretty.Write(p.Data)
@@ -52,7 +53,7 @@ func dataPart(p task.Part) templates.DataPart {
 	return templates.DataPart{Label: cmp.Or(p.MediaType, "application/json"), Code: pretty.String()}
 }
 
-// OwnFile returns the hash of the portal's own file in a URL.
+// OwnFile returns the hash in the path of a file of this portal; ok is false for other URLs.
 func OwnFile(url string) (hash string, ok bool) {
 	hash, ok = strings.CutPrefix(url, chat.FileURL(""))
 	if b, err := hex.DecodeString(hash); !ok || err != nil || len(b) != 32 || strings.ToLower(hash) != hash {
@@ -61,7 +62,7 @@ func OwnFile(url string) (hash string, ok bool) {
 	return hash, true
 }
 
-// FilePart is a file of the portal as pages show it.
+// FilePart returns a file of this portal as pages show it.
 func FilePart(p task.Part) templates.FilePart {
 	f := templates.FilePart{Name: chat.FileName(p.Filename), Href: p.URL, Type: p.MediaType}
 	if n := PartSize(p); n > 0 {
@@ -74,7 +75,7 @@ func FilePart(p task.Part) templates.FilePart {
 	return f
 }
 
-// PartSize returns the stated size of a part's file, or 0 without one.
+// PartSize returns the size in bytes that a part states for its file, 0 without one.
 func PartSize(p task.Part) int64 {
 	var about struct {
 		Size int64 `json:"size"`
@@ -85,10 +86,11 @@ func PartSize(p task.Part) int64 {
 	return about.Size
 }
 
-// maxDataDepth is the deepest nesting of data that is shown indented.
+// maxDataDepth bounds the nesting of JSON data that is shown with indentation.
 const maxDataDepth = 32
 
-// jsonDepth returns an upper bound of the nesting of JSON. Brackets in texts count too.
+// jsonDepth returns an upper bound of the nesting of JSON data. Brackets in strings count too, which
+// saves parsing.
 func jsonDepth(b []byte) int {
 	at, most := 0, 0
 	for _, c := range b {
@@ -105,13 +107,13 @@ func jsonDepth(b []byte) int {
 
 const MaxLabel = 200
 
-// ToolCall is the data of a message that asks an agent to run a tool.
+// ToolCall is the data of a message that makes an MCP agent run a tool.
 type ToolCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// ToolAsk is the data of a message that asks to fill in a form.
+// ToolAsk is the data of an agent's message that asks for the missing arguments of a tool in a form.
 type ToolAsk struct {
 	Tool      string            `json:"tool"`
 	Ask       string            `json:"ask"`
@@ -127,7 +129,7 @@ func AskedForm(data json.RawMessage) (f ToolAsk, ok bool) {
 	return f, schema.Check(f.Schema) == nil
 }
 
-// ToolPart shows a message that asks for a tool in a form for people. ok is false for other data.
+// ToolPart returns a ToolCall as text for people; ok is false for other data.
 func ToolPart(data json.RawMessage) (templates.DataPart, bool) {
 	var call ToolCall
 	dec := json.NewDecoder(strings.NewReader(string(data)))
@@ -152,7 +154,8 @@ func ToolPart(data json.RawMessage) (templates.DataPart, bool) {
 		var text string
 		if json.Unmarshal(args[name], &text) == nil {
 			if value = text; strings.TrimSpace(text) != a2a.Text(text, len(text)+1) {
-				value = strconv.QuoteToGraphic(text) // invisible characters are escaped
+				// shows invisible characters as escapes, so that they cannot hide text
+				value = strconv.QuoteToGraphic(text)
 			}
 		}
 		b.WriteString(a2a.Line(name, MaxLabel) + ": " + value + "\n")
