@@ -74,7 +74,8 @@ type Routes struct {
 	log     *slog.Logger
 }
 
-// New builds the handlers of all pages and of the API over the services.
+// New builds the handlers of all pages and of the API over the services. Call API and Pages once each to
+// declare their routes.
 func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, stats admin.Stats,
 	cfg Config) *Routes {
 	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,

@@ -44,7 +44,7 @@ type Config struct {
 	// Name and URL are the portal's name and address; URL has no trailing slash. Host is the part of
 	// handles after the @.
 	Name, URL, Host string
-	// Guests allows callers without a credential.
+	// Guests is true if callers without a credential may use public agents.
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
@@ -70,7 +70,7 @@ func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg}
 }
 
-// endpointName names this endpoint in the origin of tasks.
+// endpointName names this endpoint in tasks, so that owners see by which protocol they are called.
 const endpointName = "a2a"
 
 // rootAgent is the name of the agent that answers at the portal's own base URL.

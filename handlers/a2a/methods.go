@@ -35,6 +35,7 @@ type methodCall struct {
 	// binding encodes the events of a stream.
 	binding binding
 	// proven is the actor that the credential proves, or a guest with an empty id.
+	// request.Callers.Identify turns such a guest into a known one.
 	proven ident.Actor
 	agent  hub.Agent
 	// extensions are the extensions that the caller requested and this request supports.
@@ -61,7 +62,8 @@ const maxWait = 10 * time.Minute
 func (q *methodCall) answerCall(tenant string) (any, error) {
 	name := agentName(q.r)
 	if tenant != "" {
-		// At the portal's base the tenant names the agent.
+		// A request to an agent's own base may name only that agent; at the portal's base the tenant
+		// selects the agent.
 		if name != tenant && chi.URLParam(q.r, "name") != "" {
 			return nil, a2a.Fail(a2a.CodeInvalidParams,
 				"This base is of one agent, which has no tenants. Leave tenant out.")

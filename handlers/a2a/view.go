@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxHistory bounds the messages in one answer of a task.
+// maxHistory bounds the messages in one answer of a task, whatever the client requests.
 const maxHistory = 100
 
 // answerID is the id of the artifact with a task's answer. A task may also have artifacts that its

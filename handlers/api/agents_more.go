@@ -163,7 +163,7 @@ type reportBody struct {
 	Text   string `json:"text"`
 }
 
-// apiReport reports a problem with an agent to the operator.
+// apiReport stores a user's report about an agent, which the operator reads on the admin pages.
 func (d *agentAPI) apiReport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in reportBody
 	if err := request.DecodeBody(w, r, &in); err != nil {

@@ -40,7 +40,7 @@ type API struct {
 	account    *accountAPI
 }
 
-// Config holds the parts of a portal that the API needs.
+// Config holds the services that the API calls; every field is required.
 type Config struct {
 	Portal     address.Portal
 	CookieName string // cookie of a session, named in the OpenAPI document
@@ -56,8 +56,8 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// New returns the API over the services of a portal. publications returns how an agent of this portal stands in the
-// network; it is nil without a network.
+// New returns the API over the services of a portal. publications returns the publication state of this
+// portal's agents in the network; nil without federation.
 func New(cfg Config, publications Publications) *API {
 	return &API{
 		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, sessions: cfg.Sessions,
@@ -146,7 +146,7 @@ func (d *API) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) e
 	return nil
 }
 
-// apiNotFound answers unknown routes of the API.
+// apiNotFound answers unknown routes of the API with a JSON error instead of a page.
 func (d *API) apiNotFound(http.ResponseWriter, *http.Request, ident.Actor) error {
 	return noRoute(d.portal.URL)
 }

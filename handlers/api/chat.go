@@ -152,7 +152,8 @@ type foundJSON struct {
 	Message        MessageJSON `json:"message"`
 }
 
-// apiSearchMessages finds messages in the actor's conversations.
+// apiSearchMessages answers with the messages in the actor's conversations that contain the words of ?q=,
+// newest first. A guest without a session gets Unauthenticated.
 func (d *chatAPI) apiSearchMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := request.QueryInt(r, "limit", Searched)
 	if err != nil {

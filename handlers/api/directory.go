@@ -96,7 +96,7 @@ type suggestionJSON struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// apiSuggest returns completions of a half-typed query.
+// apiSuggest answers with completions of the partial query in ?q=, for the search field of pages.
 func (d *agentAPI) apiSuggest(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Suggest(r.Context(), actor, r.URL.Query().Get("q"))
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// exportPage is how many messages are read from the database at a time.
+// exportPage is how many messages are read from the database at a time, so that memory does not bound an
+// export.
 const exportPage = 200
 
 // exporter writes a conversation in one format. writeStart comes first, writeEnd last, and no method is
@@ -86,7 +87,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 	return nil
 }
 
-// jsonExport writes messages as the objects of the API.
+// jsonExport writes a conversation as one JSON document with messages in the form of the API.
 type jsonExport struct {
 	w     io.Writer
 	comma string

@@ -195,7 +195,7 @@ func shownMessage(w http.ResponseWriter, m chat.Message, err error) error {
 	return err
 }
 
-// apiEdits lists the earlier versions of a message, oldest first.
+// apiEdits answers with the earlier versions of a message, oldest first.
 func (d *chatAPI) apiEdits(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

@@ -36,7 +36,7 @@ var loadTemplate = sync.OnceValues(func() (string, error) {
 	return string(b), err
 })
 
-// document is the OpenAPI document of a portal, with its entity tag.
+// document is the OpenAPI document with its entity tag, so that clients can ask whether it changed.
 type document struct {
 	json string
 	tag  string

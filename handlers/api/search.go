@@ -18,7 +18,7 @@ import (
 // Search results are the longest and most frequent answer. They are written field by field in a third of
 // the time that encoding/json takes; the bytes are the same.
 
-// writeSearch writes a page of search results as JSON.
+// writeSearch writes a page of search results as JSON, in the form that openapi.yaml describes.
 func (d *agentAPI) writeSearch(w http.ResponseWriter, page *hub.Page) error {
 	buf := respond.NewBuffer()
 	defer respond.FreeBuffer(buf)

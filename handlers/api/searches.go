@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// apiSearches lists the actor's saved searches.
+// apiSearches lists the actor's saved searches, each with its number of new results.
 func (d *agentAPI) apiSearches(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Searches.List(r.Context(), actor,
 		func(q string, since time.Time) int { return d.searches.CountNew(r, q, since) })

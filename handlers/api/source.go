@@ -104,7 +104,7 @@ func (d *agentAPI) networkOf(a hub.Agent) *publicationJSON {
 		At: respond.FormatTime(s.At), Listed: s.Listed, Cut: s.Cut}
 }
 
-// voiceJSON is the liveness report of one portal about an agent.
+// voiceJSON is the liveness report of one portal about an agent, in a form without the signature.
 type voiceJSON struct {
 	Portal string   `json:"portal"`
 	State  hub.Live `json:"state"`

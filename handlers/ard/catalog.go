@@ -102,7 +102,8 @@ func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	return ard, ai, nil
 }
 
-// catalogAgentsNow returns the agents of a catalog.
+// catalogAgentsNow returns the agents that a new catalog contains: live and newest first if there are
+// more than catalogAgents.
 func (d *Handler) catalogAgentsNow(ctx context.Context) ([]hub.Result, error) {
 	page, err := d.cfg.Directory.Search(ctx, publicActor,
 		hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})

@@ -21,7 +21,8 @@ var facetNames = map[string]string{
 	"metadata.liveness": "live", "metadata.proof": "proof", "metadata.publisher": "publisher",
 }
 
-// facetRequest asks for the most frequent values of one term.
+// facetRequest asks for the most frequent values of one term, at most limit of those with at least
+// minCount entries.
 type facetRequest struct {
 	field           string // name of the term as the request spells it
 	term            string

@@ -54,7 +54,8 @@ type query struct {
 	card string
 	// publishers are the requested publishers, nil for all.
 	publishers []string
-	// nothing is true if a constraint holds for no entry of this portal.
+	// nothing is true if a constraint holds for no entry of this portal. The result is empty then, and no
+	// error.
 	nothing bool
 }
 

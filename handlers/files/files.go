@@ -1,4 +1,5 @@
-// Package files serves the files of conversations, on pages and in the API.
+// Package files serves the files of conversations, on pages and in the API. Files are untrusted: browsers
+// may save them but never show or run them, except previews that the portal drew.
 package files
 
 import (
@@ -159,7 +160,8 @@ func MaxSize(actor ident.Actor) int64 {
 	return chat.MaxFileBytes
 }
 
-// UploadTime is how long the upload of a form with files may take in total.
+// UploadTime is how long the upload of a form with files may take in total; slower clients are
+// disconnected.
 const UploadTime = 15 * time.Minute
 
 // ReadError converts an error of reading an upload form to an error that its sender understands.

@@ -39,7 +39,7 @@ type Accounts interface {
 
 // Agents decides which agent an actor speaks for.
 type Agents interface {
-	// Claim finds or registers the agent that hello names, for the actor.
+	// Claim returns the actor's agent that hello names, and registers it if there is none.
 	Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error)
 	// Holds returns an error once the actor may no longer speak for the agent. It is called every
 	// RecheckEvery.
@@ -51,7 +51,7 @@ type Config struct {
 	Callers  Callers
 	Accounts Accounts
 	Agents   Agents
-	// Attach takes the connections.
+	// Attach receives each connection after its hello was accepted, and serves it until it ends.
 	Attach task.Attacher
 	// PerAccount is the maximum number of connections of one account, by default 1,100. PerAddress is the
 	// maximum of connections from one address that have not proved a token yet, by default 64.
@@ -75,7 +75,7 @@ type server struct {
 	once     sync.Once // registers stopAll with the HTTP server's shutdown at the first request
 }
 
-// New returns the handler of GET /link.
+// New returns the handler of GET /link, the WebSocket for connected programs.
 func New(cfg Config) http.Handler {
 	if cfg.PerAccount <= 0 {
 		cfg.PerAccount = 1100

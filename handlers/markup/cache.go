@@ -21,7 +21,8 @@ type cached[K comparable] struct {
 	html string
 }
 
-// entryBytes is the approximate memory of an entry without its HTML.
+// entryBytes is the approximate memory in bytes of an entry without its HTML, so that many small entries
+// count too.
 const entryBytes = 200
 
 // NewCache returns an empty cache for about maxBytes of HTML and keys.

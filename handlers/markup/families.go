@@ -181,7 +181,7 @@ func (s *scanner) takeInner(lang, name string) {
 	s.at = end
 }
 
-// scanSheet marks CSS and similar languages.
+// scanSheet marks selectors, properties, values and @ rules in CSS and similar languages.
 func (s *scanner) scanSheet() {
 	const selector, property, value = 0, 1, 2
 	state, known := selector, -1 // state holds up to the index known, the end of the current statement

@@ -48,7 +48,7 @@ type quote struct {
 	marks       []string // the list in into
 }
 
-// family selects the scan method of a language.
+// family selects the scan method of a language, see scanRange.
 type family byte
 
 const (

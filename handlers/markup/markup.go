@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	// cacheBytes bounds the HTML of messages that Renderer caches.
+	// cacheBytes bounds the HTML of messages that Renderer caches, in bytes. Rendering costs up to a few
+	// ms per message.
 	cacheBytes = 8 << 20
 	// maxOutput bounds the HTML of one text in bytes. A text that exceeds it is shown as plain text.
 	maxOutput = 256 << 10

@@ -13,7 +13,7 @@ import (
 // backslashes are no Markdown. Inside a line they have the form $…$, $$…$$, \(…\) or \[…\]; $$…$$ and
 // \[…\] may also fill a block of lines.
 
-// mathClass is the class of elements that contain a formula.
+// mathClass is the class of elements that contain a formula, which the style sheet renders like code.
 const mathClass = "math"
 
 // mathSpan parses formulas inside a paragraph.
@@ -48,7 +48,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	opening, closing := mathDelimiters(line)
-	// An amount such as US$5 begins no formula.
+	// A dollar after a letter or digit begins no formula, as in US$5.
 	if before := block.PrecendingCharacter(); opening == "" || closing == "$" &&
 		(before == '$' || before < 0x80 && wordByte(byte(before))) {
 		return nil

@@ -141,7 +141,7 @@ func writeBox(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// plainText returns the text below a node without markup.
+// plainText returns the text below a node without markup, for labels and headings.
 func plainText(node ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -32,7 +32,7 @@ const (
 	maxProgress = 200
 )
 
-// question is what a tool call asks an agent.
+// question is what a tool call asks an agent, and in which conversation.
 type question struct {
 	agent   string // handle of the agent
 	context string // conversation to continue, "" for a new one

@@ -30,7 +30,7 @@ const (
 	maxCardText = 100
 	// maxCatalog bounds the agents in the catalog; clients find others by search.
 	maxCatalog = 100
-	// cardAge is the time for which clients may cache cards, in seconds.
+	// cardAge is how long clients may cache cards, in seconds; an owner's change is visible after that.
 	cardAge = 300
 )
 

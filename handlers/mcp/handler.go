@@ -31,7 +31,7 @@ type Config struct {
 	Name, URL string
 	// Version is the version of the software, which servers report.
 	Version string
-	// Guests allows callers without a credential.
+	// Guests is true if callers without a credential may use public agents.
 	Guests bool
 	// Key is a secret of the portal for this endpoint only; it signs states and session ids.
 	Key []byte
@@ -58,7 +58,7 @@ func New(cfg Config) (*Handler, error) {
 	return d, err
 }
 
-// endpointName names this endpoint in the origin of tasks.
+// endpointName names this endpoint in tasks, so that owners see by which protocol they are called.
 const endpointName = "mcp"
 
 // keepLists is the time for which clients may cache the lists of an agent or the portal: an owner's

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxAsked bounds the agents that one call asks.
+// maxAsked bounds the agents that one call asks, because each gets a task of its own.
 const maxAsked = 8
 
 const askManyInput = `{"type":"object","properties":{

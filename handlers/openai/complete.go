@@ -45,7 +45,6 @@ type call struct {
 	over         bool // the task has ended or waits for input, so that it need not be canceled
 }
 
-// completeChat answers POST /chat/completions.
 func (d *server) completeChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	c := call{server: d, since: clock.Now().Unix()}
 	if err := request.DecodeJSON(w, r, maxBody, &c.in, false); err != nil {

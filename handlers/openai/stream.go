@@ -73,7 +73,8 @@ func goneError(err error) error {
 	return nil
 }
 
-// openStream starts the answer with the chunk that contains the role.
+// openStream starts the answer with the chunk that contains the role, which clients expect first. Later
+// calls do nothing.
 func (o *writer) openStream() (err error) {
 	if o.open != nil {
 		return nil

@@ -50,7 +50,6 @@ const minZipped = 4 << 10
 // zippers reuses gzip writers, because each allocates a megabyte.
 type zippers struct{ pool sync.Pool }
 
-// compress returns b in gzip format.
 func (p *zippers) compress(b []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(b) / 2)

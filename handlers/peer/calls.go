@@ -74,7 +74,8 @@ func NewCalls(cfg CallsConfig) *Calls {
 			string(federation.ReasonDenied))}
 }
 
-// count counts an accepted or refused request of another portal in the metrics.
+// count counts a request of another portal in the metrics: accepted if err is nil, otherwise refused with
+// the error's reason.
 func (c *Calls) count(err error) {
 	if err == nil {
 		c.allowed.Inc()

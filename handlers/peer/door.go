@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// Base is the path above the routes between portals.
+	// Base is the path prefix of all routes between portals. The version changes only with incompatible
+	// bodies.
 	Base = "/peering/v1"
 	// WellKnownPath is the path of the public description of a portal.
 	WellKnownPath = "/.well-known/agentsite"
@@ -58,7 +59,8 @@ type Counter interface {
 	Counts() (portals, agents int)
 }
 
-// Tiers returns the tier of this portal: how much it keeps of others.
+// Tiers returns the tier of this portal: whether it keeps all records of other portals, summaries or only
+// heads.
 type Tiers interface {
 	Tier() string
 }

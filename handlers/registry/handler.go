@@ -23,7 +23,7 @@ import (
 	"agentsite/internal/registry"
 )
 
-// Directory is the part of the hub that the endpoint uses.
+// Directory is the part of the hub that the endpoint uses. The hub checks the actor's permissions.
 type Directory interface {
 	Releases(ctx context.Context, actor ident.Actor, f registry.Filter) ([]registry.Release, bool, error)
 	ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]registry.Release, error)
@@ -31,7 +31,7 @@ type Directory interface {
 	PublishRelease(ctx context.Context, actor ident.Actor, r registry.Release) (registry.Release, error)
 	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string,
 		message *string) ([]registry.Release, error)
-	// Namespace returns the portal's own namespace.
+	// Namespace returns the namespace of this portal's own agents: its host in reverse order.
 	Namespace() string
 }
 
@@ -65,7 +65,8 @@ type Config struct {
 	Addresses AddressPolicy
 	// Open is true if a domain alone may publish, without an account.
 	Open bool
-	// Loopback is true if the portal is reachable from this machine only.
+	// Loopback is true if the portal is reachable from this machine only; then http addresses and local
+	// domains are allowed.
 	Loopback bool
 	URL      string // address of the portal, without a trailing slash
 	Version  string // version of the software

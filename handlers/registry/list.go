@@ -42,7 +42,7 @@ type officialJSON struct {
 	Latest        bool   `json:"isLatest"`
 }
 
-// agentJSON is the agent of this portal that calls the server.
+// agentJSON refers to the agent of this portal that calls the listed server.
 type agentJSON struct {
 	Page string   `json:"page"`
 	Live hub.Live `json:"liveness"`

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// maxDepth bounds the nesting of values in server.json.
+// maxDepth bounds the nesting of values in server.json, because decoding is recursive.
 const maxDepth = 32
 
 // readDocument returns the body of a request that contains a server.json, within the size limit.

@@ -9,7 +9,7 @@ import (
 
 // Portals verifies requests that other portals make on behalf of people.
 type Portals interface {
-	// Asks reports whether a request claims to be signed by a portal.
+	// Asks reports whether a request claims to be signed by a portal; Asking verifies the claim.
 	Asks(r *http.Request) bool
 	// Asking verifies such a request and returns the person on whose behalf it is made: an actor of kind Portal. It
 	// reads the body and restores it. It succeeds only once for a request, because a signature is not accepted

@@ -23,7 +23,7 @@ type Event struct {
 	Task *chat.TaskState
 	// Artifact is an artifact of the task. All artifacts come before the End.
 	Artifact *task.Artifact
-	// End is the last event.
+	// End is the last event; io.EOF follows.
 	End *End
 }
 

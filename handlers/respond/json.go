@@ -21,7 +21,7 @@ func JSON(w http.ResponseWriter, code int, v any) {
 	SendJSON(w, code, buf)
 }
 
-// SendJSON answers with the JSON in buf.
+// SendJSON answers with the JSON in buf and the status code. The caller may reuse buf afterwards.
 func SendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")

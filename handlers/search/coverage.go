@@ -9,7 +9,8 @@ import (
 	"agentsite/internal/federation"
 )
 
-// namedSilent is how many silent portals a page names; it counts the others.
+// namedSilent is how many silent portals a page names. It only counts the others, because a large network
+// may have hundreds.
 const namedSilent = 3
 
 // CoverageText describes in a sentence how many portals a search reached. It is "" if this portal knows

@@ -25,7 +25,8 @@ const (
 // Call is one request in the form that the functions of an Offer receive. It is valid only while such a
 // function runs.
 type Call struct {
-	// HTTP is the HTTP request of the call. Its context is not the call's.
+	// HTTP is the HTTP request of the call. Do not use its context: the call's context, which functions
+	// get, may outlive it.
 	HTTP *http.Request
 	// Actor is the actor that the credential proves, or a guest with an empty id.
 	Actor ident.Actor

@@ -8,7 +8,8 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// callMethod runs the method of a request and returns its result.
+// callMethod runs the method of a request and returns its result. An unknown method is a Problem with
+// CodeMethodNotFound.
 func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call,
 	x *exchange) (json.RawMessage, error) {
 	o := &s.offer

@@ -14,7 +14,7 @@ import (
 type Server struct {
 	offer Offer
 	tools map[string]*tool
-	// prompts maps names to prompts.
+	// prompts maps names to prompts of the Offer.
 	prompts map[string]*Prompt
 
 	serverMeta json.RawMessage // the _meta member with the name and version of the server

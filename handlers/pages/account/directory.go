@@ -78,7 +78,7 @@ func (d *Pages) removeDomain(w http.ResponseWriter, r *http.Request, actor ident
 	return respond.SeeOther(w, r, "/account?done=domain-removed#domains")
 }
 
-// notices shows the actor's notifications, newest first.
+// notices shows the actor's notifications, newest first, a page at a time.
 func (d *Pages) notices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Notices.List(r.Context(), actor)
 	if err != nil {

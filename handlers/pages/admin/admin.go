@@ -60,7 +60,6 @@ func New(cfg Config, examiner Examiner) *Pages {
 		examiner: examiner, site: cfg.Site}
 }
 
-// adminPage is the number of rows on a page of an operator's list.
 const adminPage = 100
 
 // operatorOnly refuses actors other than operators. It is for pages whose data needs no service call that

@@ -23,9 +23,7 @@ import (
 )
 
 const (
-	// tablePage is the number of portals on a page of the table.
-	tablePage = 100
-	// portalAgents is the number of agents that the page of a portal shows.
+	tablePage    = 100
 	portalAgents = 12
 )
 
@@ -189,7 +187,8 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// portalPage shows one portal, to every visitor.
+// portalPage shows one portal to every visitor. Only the operator sees what the portal's records do not
+// publish.
 func (d *Pages) portalPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
 	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), request.PathParam(r, "peer"))

@@ -26,7 +26,7 @@ func (d *Pages) peerPolicy(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "peers", Policy: &v})
 }
 
-// megabyte is the unit of sizes in the operator's forms, in bytes.
+// megabyte is the unit in which the operator's forms show and read sizes.
 const megabyte = 1 << 20
 
 func policyForm(p federation.Policy) templates.AdminPolicy {

@@ -124,7 +124,8 @@ func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	return row
 }
 
-// wireLog shows an owner the recorded requests and responses of one call.
+// wireLog shows an owner the recorded requests and responses of one call. An owner can see only calls
+// that it made itself.
 func (d *Owner) wireLog(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.manageable(r, actor)
 	if err != nil {

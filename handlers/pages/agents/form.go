@@ -117,7 +117,8 @@ func (d *Form) iconImage(r *http.Request, hash string) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// sheet is a submitted agent form.
+// sheet is a submitted agent form: the values as typed, for showing them again, and the draft made of
+// them.
 type sheet struct {
 	view  templates.AgentFormView
 	draft hub.Draft

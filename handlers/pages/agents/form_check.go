@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// checkJSON is the answer to the form's script.
+// checkJSON is the answer to the form's script, which shows the errors beside the fields.
 type checkJSON struct {
 	// Fields maps form fields to their errors.
 	Fields   map[string]string `json:"fields"`
@@ -34,7 +34,7 @@ func (d *Form) checkForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.answerCheck(w, r, actor, nil)
 }
 
-// checkEdit is checkForm for an existing agent.
+// checkEdit is checkForm for an edit of the agent in the path, so the agent's own name counts as free.
 func (d *Form) checkEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.editable(r, actor)
 	if err != nil {

@@ -38,7 +38,8 @@ func (d *Profile) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	return v
 }
 
-// connectLife is the lifetime of the API token of a connected program.
+// connectLife is the lifetime of the API token of a connected program. It is long, because no person is
+// there to renew it.
 const connectLife = 365 * 24 * time.Hour
 
 // connectAgent creates a token and shows the command that connects a program with it. The answer itself

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxRows bounds the skills in a form.
+	// maxRows bounds the skills in a form, so that a request cannot create any number of rows.
 	maxRows = 64
 	// maxExchangeRows bounds the examples of questions and answers in a form.
 	maxExchangeRows = 16

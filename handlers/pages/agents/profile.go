@@ -25,7 +25,8 @@ var profileDone = map[string]string{
 	"left":      "You no longer share this agent.",
 }
 
-// agent shows the profile of an agent, of this portal or of another one.
+// agent shows the profile of an agent. The path contains its name, or for an agent of another portal its
+// handle or network id.
 func (d *Profile) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	name := request.PathName(r)
 	a, err := d.hub.Anywhere(r.Context(), actor, name)

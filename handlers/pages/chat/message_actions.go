@@ -19,7 +19,8 @@ import (
 	"agentsite/templates"
 )
 
-// unsayMessage deletes a message. The deletion cannot be undone.
+// unsayMessage deletes a message of the actor, or as a moderator another one. The deletion cannot be
+// undone.
 func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {
@@ -55,7 +56,7 @@ func (d *Room) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
-// againMessage asks the agent to regenerate an answer.
+// againMessage regenerates an answer: the agent is asked to answer the same message again.
 func (d *Room) againMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

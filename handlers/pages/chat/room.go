@@ -23,7 +23,8 @@ import (
 	"agentsite/templates"
 )
 
-// again holds a rejected form to show on the conversation's page.
+// again is a rejected form and its error, to show both on the conversation's page; the zero value shows
+// the page alone.
 type again struct {
 	code  int
 	draft *writing // content of the composer
