@@ -51,7 +51,7 @@ type Config struct {
 	// federation.
 	Publications api.Publications
 	Peers        *federation.Peers
-	// Servers maps agents to names of the MCP registry.
+	// Servers returns the names that the portal's agents have in the MCP registry.
 	Servers *registry.Service
 	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner

@@ -20,7 +20,8 @@ import (
 	"agentsite/internal/ident/httpsig"
 )
 
-// CardType is the media type of A2A agent cards in catalogs.
+// CardType is the media type of A2A agent cards in catalogs. Cards themselves are served as plain JSON,
+// which every client accepts.
 const CardType = "application/a2a-agent-card+json"
 
 // cardAge is the time for which clients may cache a card, in seconds: an owner's change is visible

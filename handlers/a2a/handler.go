@@ -163,7 +163,6 @@ func setErrorHeaders(h http.Header, f *a2a.Failure) {
 	}
 }
 
-// sendJSON writes v as JSON with the given status and media type.
 func sendJSON(w http.ResponseWriter, code int, mediaType string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // answers hold only types that encode

@@ -347,7 +347,7 @@ func (q *methodCall) listTasks() (any, error) {
 // messages could be gigabytes.
 const maxListBytes = 4 << 20
 
-// taskSize returns the approximate size of a task in memory, in bytes.
+// taskSize returns the approximate size of a task in bytes, without encoding the task.
 func taskSize(t a2a.Task) int {
 	n := 0
 	add := func(parts []task.Part) {

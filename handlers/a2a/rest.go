@@ -102,7 +102,8 @@ type restBinding struct{}
 func (restBinding) wrapEvent(v any) any            { return v }
 func (restBinding) wrapFailure(f *a2a.Failure) any { return f.REST() }
 
-// restParams builds the parameters of a method from path, query and body.
+// restParams returns the JSON parameters of a method from path, query and body, as JSON-RPC would contain
+// them.
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
 	switch route.Method {
 	case a2a.SendMessage, a2a.StreamMessage:

@@ -10,7 +10,6 @@ import (
 	"agentsite/internal/a2a"
 )
 
-// envelope is a JSON-RPC 2.0 response.
 type envelope struct {
 	Version string `json:"jsonrpc"`
 	ID      any    `json:"id"`

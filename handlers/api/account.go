@@ -16,7 +16,8 @@ import (
 	"agentsite/internal/notify"
 )
 
-// accountAPI has the API's routes about the caller: tokens, notifications, domains, webhooks.
+// accountAPI has the API's routes about the caller: tokens, notifications, domains, webhooks. All of them
+// need an account.
 type accountAPI struct {
 	portal   address.Portal
 	accounts *account.Service

@@ -18,7 +18,8 @@ import (
 	"agentsite/internal/limit"
 )
 
-// agentAPI has the API's routes about agents, and about searches for them.
+// agentAPI has the API's routes about agents and searches. Its handlers only decode and encode; the
+// services check permissions.
 type agentAPI struct {
 	portal       address.Portal
 	hub          *hub.Service

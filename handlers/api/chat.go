@@ -19,7 +19,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// chatAPI has the API's routes about conversations, their files and tasks.
+// chatAPI has the API's routes about conversations, their files and tasks. Its handlers only decode and
+// encode; the services check permissions.
 type chatAPI struct {
 	portal   address.Portal
 	chat     *chat.Service

@@ -77,7 +77,8 @@ func unreadFile(err error) error {
 	return err
 }
 
-// formFile returns the first file of a multipart form, ready to be read.
+// formFile returns the first file of a multipart form. Its content must be read before the next part of
+// the request.
 func formFile(r *http.Request) (chat.FileDraft, error) {
 	reader, err := r.MultipartReader()
 	if err != nil {

@@ -104,7 +104,7 @@ type offerJSON struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// apiOffers lists the agents that are offered to the caller.
+// apiOffers lists the agents that other accounts have offered to the caller, to be accepted or declined.
 func (d *agentAPI) apiOffers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Offers(r.Context(), actor)
 	if err != nil {

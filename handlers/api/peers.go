@@ -402,7 +402,7 @@ func (p Peers) setPolicy(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
-// decisions lists the decisions of operators about portals, newest first.
+// decisions lists the operators' decisions about portals, newest first, for an audit.
 func (p Peers) decisions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := peerLimit(r, 50, 100)
 	if err != nil {

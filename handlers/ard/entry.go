@@ -67,7 +67,8 @@ const (
 	registrySpace = "registry"
 )
 
-// urn returns the identifier of a name in one of this portal's namespaces, Appendix C.
+// urn returns the identifier of a name in one of this portal's namespaces, Appendix C. The name is
+// unchanged, so equal names give equal identifiers.
 func (d *Handler) urn(space, name string) string {
 	return "urn:air:" + d.cfg.Publisher + ":" + space + ":" + name
 }
@@ -117,7 +118,7 @@ func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 	return e
 }
 
-// registryEntry returns the entry that refers to this registry.
+// registryEntry returns the entry that refers to this registry, the first one of every catalog.
 func (d *Handler) registryEntry() entry {
 	return entry{
 		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType,

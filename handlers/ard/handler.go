@@ -29,7 +29,7 @@ type Directory interface {
 	Listed(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
 	// State returns a number that changes whenever results of Search may change, for caches.
 	State() uint64
-	// Own returns the number of this portal's agents that Search may find.
+	// Own returns the number of this portal's public agents.
 	Own() int
 	// Source returns the portal that lists an agent. Portals returns the other portals that have agents
 	// which Search may find.

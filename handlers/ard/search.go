@@ -16,7 +16,7 @@ import (
 // portal holds; none searches this portal's agents only; referrals does the same and adds the registries
 // of other portals to the answer.
 
-// searchRequest is the body of POST /search, decoded.
+// searchRequest is the body of POST /search after validation.
 type searchRequest struct {
 	hub.Query
 	card      string // media type that all entries must have, "" for any; as in query

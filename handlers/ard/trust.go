@@ -24,7 +24,7 @@ type trustManifest struct {
 	Signature string `json:"signature,omitempty"`
 }
 
-// trustSubject is the document that an entry refers to, with its hash.
+// trustSubject is the document that an entry refers to, with the hash by which a client verifies it.
 type trustSubject struct {
 	Identifier string `json:"identifier"`
 	Type       string `json:"type"`

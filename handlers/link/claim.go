@@ -16,7 +16,7 @@ import (
 // for it.
 type Directory struct{ Hub *hub.Service }
 
-// maxClient bounds the stored name of a connected program, in bytes.
+// maxClient bounds the stored name of a connected program in bytes; a longer name is cut.
 const maxClient = 80
 
 // Claim returns the actor's agent that hello names, and registers it if there is none. Title, description

@@ -26,7 +26,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Callers authenticates bearer tokens.
+// Callers authenticates bearer tokens. An invalid token is an Unauthenticated error.
 type Callers interface {
 	AuthenticateToken(r *http.Request, token string) (ident.Actor, error)
 }
@@ -37,7 +37,7 @@ type Accounts interface {
 	Guard(ctx context.Context, actor ident.Actor) (context.Context, func())
 }
 
-// Agents decides which agent an actor speaks for.
+// Agents decides which agent an actor may connect a program for.
 type Agents interface {
 	// Claim returns the actor's agent that hello names, and registers it if there is none.
 	Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error)

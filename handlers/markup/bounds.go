@@ -98,7 +98,8 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
-// nestingDepth returns the depth of the deepest node below doc.
+// nestingDepth returns the depth of the deepest node below doc. It does not recurse, because hostile
+// texts nest deeply.
 func nestingDepth(doc ast.Node) int {
 	deepest, now := 0, 0
 	for n := doc.FirstChild(); n != nil; {

@@ -133,10 +133,8 @@ func (s *scanner) byteAt(i int) byte {
 	return s.code[i]
 }
 
-// hasPrefix reports whether the code at s.at begins with what.
 func (s *scanner) hasPrefix(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
 
-// lineEnd returns the index of the end of the line that contains i.
 func (s *scanner) lineEnd(i int) int {
 	if i >= len(s.code) {
 		return len(s.code)
@@ -163,7 +161,7 @@ func (s *scanner) indexAfter(i int, what string) int {
 	return end
 }
 
-// skipKind returns the index of the first byte from i on that is not of the kind.
+// skipKind returns the index of the first byte from i on that is not of the kind, or the end of the code.
 func (s *scanner) skipKind(i int, kind byteKind) int {
 	for i < len(s.code) && s.bytes[s.code[i]]&kind != 0 {
 		s.paint.steps++

@@ -16,7 +16,6 @@ import (
 // mathClass is the class of elements that contain a formula, which the style sheet renders like code.
 const mathClass = "math"
 
-// mathSpan parses formulas inside a paragraph.
 type mathSpan struct{}
 
 // unclosed is the context key of the closing delimiters that the current block has no more of. Without
@@ -98,7 +97,6 @@ func closingIndex(line []byte, from int, closing string) int {
 	return -1
 }
 
-// kindMath is the node kind of a block that is a formula.
 var kindMath = ast.NewNodeKind("Math")
 
 type mathBlock struct {
@@ -113,7 +111,6 @@ func (b *mathBlock) Dump(source []byte, level int) {
 	ast.DumpHelper(b, source, level, nil, nil)
 }
 
-// mathLines parses formulas that fill a block of lines.
 type mathLines struct{}
 
 // maxMathAhead bounds how far, in bytes, the end of a block formula is looked for.

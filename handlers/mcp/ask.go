@@ -28,8 +28,7 @@ const (
 	stopTimeout = 10 * time.Second
 	// progressEvery is the least interval between progress notifications about growing text.
 	progressEvery = 250 * time.Millisecond
-	// maxProgress bounds the text of a progress notification in runes.
-	maxProgress = 200
+	maxProgress   = 200
 )
 
 // question is what a tool call asks an agent, and in which conversation.

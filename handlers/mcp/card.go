@@ -53,7 +53,8 @@ type remote struct {
 	Versions []string      `json:"supportedProtocolVersions"`
 }
 
-// headerInput describes an HTTP header that the client has to send.
+// headerInput describes an HTTP header that the client has to send, so that it can ask its user for the
+// value.
 type headerInput struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

@@ -90,7 +90,6 @@ func fileAddress(ctx context.Context, files task.Files, at string) string {
 	return at
 }
 
-// artifactOf converts an artifact to its form in a structured result.
 func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifactJSON {
 	out := artifactJSON{Name: a.Name, Description: a.Description}
 	var words []task.Part

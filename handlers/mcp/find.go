@@ -40,7 +40,8 @@ const searchOutput = `{"type":"object","properties":{
 "total":{"type":"integer"},"next_cursor":{"type":"string"},"suggestions":{"type":"array","items":{"type":"string"}}
 },"required":["agents","total"]}`
 
-// foundJSON is one agent in the result of a search.
+// foundJSON is one agent in the structured result of a search; long texts are cut to save a model's
+// context.
 type foundJSON struct {
 	Agent       string   `json:"agent"`
 	Title       string   `json:"title,omitempty"`
@@ -227,5 +228,4 @@ func (s resources) Complete(ctx context.Context, c *endpoint.Call, a endpoint.Ar
 	return out, err
 }
 
-// maxProposed bounds the names in one completion.
 const maxProposed = 20

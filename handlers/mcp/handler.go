@@ -101,7 +101,6 @@ func (d *Handler) findAgent(ctx context.Context, r *http.Request, actor ident.Ac
 	return d.agents.getServer(a, d.agentOffer)
 }
 
-// agentURL returns the address of an agent's MCP server.
 func (d *Handler) agentURL(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/mcp"
 }
@@ -111,5 +110,4 @@ func (d *Handler) serverName(name string) string {
 	return registry.Namespace(d.cfg.Hub.Portal()) + "/" + name
 }
 
-// portalHost returns the part of handles after the @.
 func (d *Handler) portalHost() string { return d.cfg.Hub.Portal() }

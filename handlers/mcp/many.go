@@ -132,7 +132,7 @@ func (d *Handler) askOne(ctx context.Context, c *endpoint.Call, asker request.Ca
 }
 
 // combineResults returns one result with the answers of all agents, in the order in which they were
-// named.
+// named. It is failed if no task completed and none still runs.
 func combineResults(list []oneOf) endpoint.Result {
 	completed := 0
 	var r endpoint.Result

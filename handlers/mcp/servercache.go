@@ -60,7 +60,7 @@ func (s *serverCache) getServer(a hub.Agent, offer func(hub.Agent) endpoint.Offe
 	return server, nil
 }
 
-// removeServer removes an entry. The caller holds s.mu.
+// removeServer removes an entry and subtracts its size. The caller holds s.mu.
 func (s *serverCache) removeServer(e *list.Element) {
 	k := s.used.Remove(e).(*cachedServer)
 	delete(s.at, k.id)

@@ -191,7 +191,7 @@ func taskError(end respond.End) error {
 	return p
 }
 
-// sendWhole answers with one object after the task has ended.
+// sendWhole answers with one object after the task has ended, for clients that do not stream.
 func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
 	respond.LiftDeadlines(w)
 	end, err := s.Wait(ctx)
@@ -252,7 +252,6 @@ func (c *call) extraText(end respond.End) string {
 	return text
 }
 
-// linkLabel removes the characters that end the label of a Markdown link.
 func linkLabel(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("[]()*_<>`\\", r) {

@@ -71,7 +71,8 @@ func (in *completionRequest) check() error {
 	return nil
 }
 
-// questionParts returns the last message as parts: its text and its pictures.
+// questionParts returns the last message as parts: its text and its pictures. Content that agents do not
+// accept is an error.
 func (in *completionRequest) questionParts() ([]task.Part, error) {
 	at := len(in.Messages) - 1
 	var out []task.Part

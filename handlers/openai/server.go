@@ -34,7 +34,7 @@ type server struct {
 	waiting waiting
 }
 
-// New returns a router with the routes below /v1.
+// New returns a router with the routes below /v1. Mount it there.
 func New(cfg Config) chi.Router {
 	d := &server{Config: cfg}
 	r := chi.NewRouter()

@@ -84,7 +84,7 @@ func FormatLatency(t time.Duration) string {
 	return fmt.Sprintf("%.1f s", t.Seconds())
 }
 
-// FormatNumber formats a count with separators between thousands.
+// FormatNumber formats a count with separators between thousands, for people.
 func FormatNumber(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

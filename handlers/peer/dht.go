@@ -11,7 +11,8 @@ import (
 // dhtLimits are the limits of each portal on each route of the DHT.
 var dhtLimits = Limits{Every: time.Second / 50, Burst: 200, AtOnce: 64}
 
-// Binary is an answer with a body that is no text.
+// Binary is an answer whose bytes are sent unchanged, because messages of the DHT and of gossip are not
+// text.
 type Binary []byte
 
 // DHT answers the messages of other portals' DHT nodes. name is the last part of the route, which selects

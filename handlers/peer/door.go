@@ -220,7 +220,8 @@ func noRoute(http.ResponseWriter, *http.Request) error {
 // bodyTimeout bounds the time in which a portal must send the body of a request.
 const bodyTimeout = 15 * time.Second
 
-// readBody reads a body up to the limit of its route.
+// readBody reads a body up to the limit of its route within bodyTimeout. A larger body is refused before
+// it is read if its length is known.
 func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return []byte{}, nil

@@ -50,7 +50,7 @@ type Handles interface {
 	Handle(method, pattern string, h Handler, l Limits)
 }
 
-// Routes adds the routes for heads, logs and agents to a Door.
+// Routes adds the routes for heads, logs and agents to a Door, each with its limits.
 func (s *Records) Routes(d Handles) {
 	logs := Limits{AtOnce: maxLogs}
 	d.Handle(http.MethodPost, "/heads/diff", s.serveDiff, Limits{Every: diffEvery, Burst: diffBurst})

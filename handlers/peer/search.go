@@ -19,7 +19,8 @@ type Answers interface {
 	Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error)
 }
 
-// Search adds the route for remote searches of other portals.
+// Search adds the route for remote searches of other portals. Answers are sent uncompressed, because a
+// person waits for them.
 func Search(d Handles, answers Answers) {
 	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any,
 		error) {

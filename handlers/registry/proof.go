@@ -173,7 +173,7 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	return ecdsa.VerifyASN1(public, digest[:], sig), nil
 }
 
-// cutText shortens an untrusted text to most runes, for error messages.
+// cutText shortens an untrusted text to most runes, because error messages quote it.
 func cutText(s string, most int) string {
 	if r := []rune(strings.ToValidUTF8(s, "\uFFFD")); len(r) > most {
 		return string(r[:most]) + "…"

@@ -81,7 +81,7 @@ func (d *Handler) setOneStatus(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
 }
 
-// statusOfAll changes the status of every version of a server.
+// statusOfAll changes the status of every version of a server at once.
 func (d *Handler) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.setStatus(w, r, actor, "")
 	if err != nil {

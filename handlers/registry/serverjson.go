@@ -49,7 +49,7 @@ type serverPack struct {
 	EnvironmentVariables []argument `json:"environmentVariables"`
 }
 
-// transport describes the connection to a running server.
+// transport describes how to reach a running server: its type, its address and the headers to send.
 type transport struct {
 	Type      string           `json:"type"`
 	URL       string           `json:"url"`

@@ -17,7 +17,7 @@ type Portals interface {
 	Asking(w http.ResponseWriter, r *http.Request) (ident.Actor, error)
 	// May returns an error unless the portal with a network id may send requests now.
 	May(ctx context.Context, portal string) error
-	// Refuse answers a request that Asking refused, in the format for portals.
+	// Refuse answers a request that Asking refused, in the error format that portals understand.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 }
 

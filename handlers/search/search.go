@@ -19,12 +19,13 @@ type Searches struct {
 	hub    *hub.Service
 }
 
-// New returns Searches over the directory of a portal.
+// New returns Searches over the directory of a portal. portal supplies the host that filters may name it
+// by.
 func New(portal address.Portal, agents *hub.Service) *Searches {
 	return &Searches{portal: portal, hub: agents}
 }
 
-// FeedEntries is the number of agents in an Atom feed.
+// FeedEntries is the number of agents in an Atom feed, the newest ones.
 const FeedEntries = 50
 
 // CountNew returns how many results of a saved search were registered after since, at most FeedEntries. A

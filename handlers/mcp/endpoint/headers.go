@@ -137,7 +137,7 @@ func bindingsIn(s strictjson.Object, at []string, out []binding) []binding {
 	return out
 }
 
-// isToken reports whether s consists of characters that header names allow.
+// isToken reports whether s consists of characters that header names allow (RFC 9110 token).
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {

@@ -46,7 +46,7 @@ type Content struct {
 	Resource *ResourceContents `json:"resource,omitempty"`
 }
 
-// TextContent returns content of type text.
+// TextContent returns content of type text, the only type that every client shows.
 func TextContent(s string) Content { return Content{Type: "text", Text: s} }
 
 // LinkContent returns a link to a resource or a file, which the client can fetch.

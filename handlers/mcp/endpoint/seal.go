@@ -16,7 +16,7 @@ import (
 // stateAge is how long a client has to repeat a call with the user's answer.
 const stateAge = 24 * time.Hour
 
-// maxState bounds a sealed state in bytes.
+// maxState bounds a sealed state in bytes, because clients send it back with each repeated call.
 const maxState = 16 << 10
 
 // signData returns a MAC over data, which only this endpoint can make. purpose separates uses of the key.

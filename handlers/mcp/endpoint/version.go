@@ -18,7 +18,8 @@ var versions = []string{Modern, v2025Nov, v2025Jun, v2025Mar, v2024Nov}
 // Versions returns the supported versions of MCP, the newest first. The caller may change the list.
 func Versions() []string { return slices.Clone(versions) }
 
-// handshake are the versions that start with the method initialize.
+// handshake are the versions in which a client first calls initialize to agree on a version and
+// capabilities.
 var handshake = versions[1:]
 
 func isHandshake(version string) bool { return slices.Contains(handshake, version) }

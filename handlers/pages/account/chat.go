@@ -12,7 +12,6 @@ import (
 	"agentsite/templates"
 )
 
-// prefsView returns the notification settings in the form's fields.
 func prefsView(j api.PrefsJSON) templates.PrefsView {
 	return templates.PrefsView{Notify: string(j.Notify), QuietFrom: j.QuietFrom, QuietTo: j.QuietTo, Zone: j.Zone}
 }
@@ -23,7 +22,6 @@ func hasPrefs(errs templates.FieldErrors) bool {
 	return errs["notify"] != "" || errs["quiet_from"] != "" || errs["quiet_to"] != "" || errs["zone"] != ""
 }
 
-// setPrefs stores the actor's notification settings for messages.
 func (d *Pages) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

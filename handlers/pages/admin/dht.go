@@ -46,7 +46,7 @@ func (d *Pages) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return v, code, nil
 }
 
-// dhtLines describes the state of a portal in the DHT in sentences.
+// dhtLines describes the state of a portal in the DHT in sentences, for the operator.
 func dhtLines(s federation.DHTStanding) []string {
 	first := "This portal knows no other that takes part yet."
 	if s.Nodes > 0 {

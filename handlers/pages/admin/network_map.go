@@ -20,7 +20,8 @@ const (
 	mapMost = 42
 	// namedWhole is the largest number of portals for which the map shows full names and details.
 	namedWhole = 14
-	// maxVouches bounds the lines between portals that vouch for each other.
+	// maxVouches bounds the lines between portals that vouch for each other, so that the map stays
+	// readable.
 	maxVouches = 200
 )
 

@@ -213,7 +213,8 @@ func (d *Pages) advice(r *http.Request, list []federation.Peer) []templates.Advi
 	return out
 }
 
-// maxAdvice bounds the recommendations about single portals.
+// maxAdvice bounds the recommendations about single portals, so that a large outage does not fill the
+// page.
 const maxAdvice = 10
 
 func advise(out []templates.Advice, p federation.Peer, text, link string) []templates.Advice {

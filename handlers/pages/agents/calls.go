@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	// callsShown is the number of recent calls on the owner's page.
-	callsShown = 50
-	// chartDays is the number of days in the chart of calls.
+	callsShown  = 50
 	chartDays   = 30
 	chartStep   = 10
 	chartBar    = 7

@@ -12,7 +12,7 @@ const (
 	// diffCells bounds the table of a comparison by lines: the product of the line numbers. A larger pair
 	// of texts is shown as removed and added entirely.
 	diffCells = 1 << 20
-	// diffAround is the number of unchanged lines that are shown around a change.
+	// diffAround is the number of unchanged lines that are shown before and after a change.
 	diffAround = 2
 )
 

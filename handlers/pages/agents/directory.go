@@ -15,7 +15,8 @@ import (
 	"agentsite/templates"
 )
 
-// browse shows the list of agents for a search and its filters.
+// browse shows the list of agents for a search and its filters. Other portals are searched after the page
+// has arrived, see searchFirst.
 func (d *Directory) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, err := d.searches.Query(r)
 	if err != nil {

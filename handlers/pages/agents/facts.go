@@ -41,7 +41,6 @@ func proofText(a hub.Agent) string {
 	return "Unproven: nothing at its address says that this owner may list it."
 }
 
-// originName returns an origin without https://, for people.
 func originName(origin string) string { return strings.TrimPrefix(origin, "https://") }
 
 // limitTexts returns the limits of an agent as sentences: the permitted callers and their quotas.
@@ -77,7 +76,6 @@ func (d *Profile) limitTexts(a hub.Agent) []string {
 	return out
 }
 
-// usedText returns a sentence about the number of calls of an agent.
 func usedText(u hub.Usage) string {
 	switch {
 	case u.Calls == 0:
@@ -189,7 +187,6 @@ func (d *Profile) startCommand(a hub.Agent) string {
 	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
 }
 
-// languageNames returns the English names of languages, separated by commas.
 func languageNames(tags []string) string {
 	names := make([]string, len(tags))
 	for i, t := range tags {

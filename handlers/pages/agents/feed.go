@@ -18,7 +18,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// atomFeed is an Atom feed (RFC 4287).
+// atomFeed is an Atom feed (RFC 4287), with the elements that feed readers need.
 type atomFeed struct {
 	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
 	ID      string      `xml:"id"`

@@ -114,7 +114,6 @@ func unasked(d hub.Draft) hub.Draft {
 	return d
 }
 
-// maxFreeNames bounds the proposed names.
 const maxFreeNames = 3
 
 // freeNames returns up to maxFreeNames free names similar to a name that is taken.

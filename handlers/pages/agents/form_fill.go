@@ -22,7 +22,7 @@ import (
 	"agentsite/templates"
 )
 
-// formOf returns the form filled with an existing agent.
+// formOf returns the form filled with an existing agent. Stored credentials are left out.
 func formOf(a hub.Agent) templates.AgentFormView {
 	description, notes, _ := strings.Cut(a.Description, notesHeading)
 	v := templates.AgentFormView{Ref: a.Name, Base: strconv.Itoa(a.Version), Draft: a.Status.State == hub.StatusDraft,
@@ -236,7 +236,6 @@ func fromCard(r *http.Request, text []byte) (templates.AgentFormView, error) {
 	return v, nil
 }
 
-// draftForm returns the form filled with a registration.
 func draftForm(in hub.Draft) templates.AgentFormView {
 	a := hub.Agent{Name: value(in.Name), Title: value(in.Title), Description: value(in.Description),
 		Kind: value(in.Kind), Endpoint: value(in.Endpoint),

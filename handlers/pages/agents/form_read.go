@@ -20,8 +20,7 @@ import (
 
 const (
 	// maxRows bounds the skills in a form, so that a request cannot create any number of rows.
-	maxRows = 64
-	// maxExchangeRows bounds the examples of questions and answers in a form.
+	maxRows         = 64
 	maxExchangeRows = 16
 	// maxTries is how many test questions and answers a form keeps.
 	maxTries = 3

@@ -67,7 +67,6 @@ func contactWords(c hub.Contact) string {
 // stateWords returns the name of a liveness state for use in a sentence.
 func stateWords(s hub.Live) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// historyWords describes the chart in words for screen readers.
 func historyWords(list []hub.Contact) string {
 	n := make(map[hub.Live]int)
 	for _, c := range list {

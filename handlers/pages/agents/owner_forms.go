@@ -13,7 +13,6 @@ import (
 
 func nothingTyped(map[string]string) templates.OwnerView { return templates.OwnerView{} }
 
-// shareAgent returns the handler that adds a co-owner.
 func (d *Owner) shareAgent() request.Handler {
 	return d.ownerChange("who", "shared#people",
 		func(in map[string]string) templates.OwnerView { return templates.OwnerView{Who: in["who"]} },
@@ -64,7 +63,8 @@ func (d *Owner) offerAgent() request.Handler {
 		})
 }
 
-// answerOffer accepts or declines an agent that was offered to the actor.
+// answerOffer accepts or declines an agent that was offered to the actor. Accepting makes the actor its
+// main owner.
 func (d *Owner) answerOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

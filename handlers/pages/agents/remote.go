@@ -66,7 +66,6 @@ func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ide
 	return respond.IgnoreGone(e, err)
 }
 
-// cards returns the cards of search results.
 func (d *Directory) cards(list []hub.Result) []templates.AgentCard {
 	out := make([]templates.AgentCard, len(list))
 	for i, res := range list {

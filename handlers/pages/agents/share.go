@@ -73,7 +73,6 @@ func (d *Profile) preview(a hub.Agent, tagline string) *templates.Preview {
 	return p
 }
 
-// shareView returns the content of the section "Share" of a profile.
 func (d *Profile) shareView(a hub.Agent) templates.ShareView {
 	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(),
 		AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}

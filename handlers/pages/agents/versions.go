@@ -125,7 +125,7 @@ func (d *Profile) agentVersion(w http.ResponseWriter, r *http.Request, actor ide
 		templates.Version(d.site.Frame(r, actor, "Version "+v.Number+" of "+now.Title), v))
 }
 
-// rollbackAgent publishes an earlier version again as the newest one.
+// rollbackAgent publishes an earlier version again as the newest one, so that no version is lost.
 func (d *Profile) rollbackAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -63,7 +63,7 @@ func (d *Lists) joinChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return d.showJoin(w, r, actor, code, pages.FirstError(messages, ""))
 }
 
-// SharedPage is the number of messages on one page of a read link.
+// SharedPage is the number of messages on one page of a read link; older ones are on further pages.
 const SharedPage = 50
 
 // sharedChat shows the messages of a read link. The secret in the address gives access, so no session is

@@ -131,7 +131,8 @@ func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.Conver
 	return row
 }
 
-// startChat creates a conversation with the named agents and posts the first message.
+// startChat creates a conversation with the named agents, posts the first message and redirects to the
+// conversation. A guest gets a session first.
 func (d *Lists) startChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	in, err := request.Form(w, r)
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *Room) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.
 	return d.roomForm(w, r, actor, err, address.MessagePath(id, seq))
 }
 
-// reactMessage sets the actor's reaction, or removes it if it is set.
+// reactMessage sets the actor's reaction, or removes it if it is set, as one button serves both.
 func (d *Room) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := request.PathSeq(r)
 	if err != nil {

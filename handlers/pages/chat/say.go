@@ -110,7 +110,6 @@ func (in writing) quotes() int64 {
 	return 0
 }
 
-// parts returns the parts of the message: the text, then the files.
 func (in writing) parts(text string) []task.Part {
 	var out []task.Part
 	if strings.TrimSpace(text) != "" || len(in.kept) == 0 {

@@ -33,7 +33,6 @@ type settingsAgain struct {
 	saved  bool
 }
 
-// chatSettings shows the settings page of a conversation.
 func (d *Room) chatSettings(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusOK, saved: r.URL.Query().Has("saved")})
 }
@@ -102,7 +101,7 @@ func linkView(l chat.Link) templates.ChatLink {
 	return v
 }
 
-// linkLives are the lifetimes that the form offers for links, in days.
+// linkLives are the lifetimes that the form offers for links, in days; every link expires.
 var linkLives = []templates.Option{
 	{Value: "1", Label: "in a day"},
 	{Value: "7", Label: "in 7 days", Selected: true},

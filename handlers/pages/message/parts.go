@@ -62,7 +62,7 @@ func OwnFile(url string) (hash string, ok bool) {
 	return hash, true
 }
 
-// FilePart returns a file of this portal as pages show it.
+// FilePart returns a file of this portal as pages show it: with name, size and, for pictures, a preview.
 func FilePart(p task.Part) templates.FilePart {
 	f := templates.FilePart{Name: chat.FileName(p.Filename), Href: p.URL, Type: p.MediaType}
 	if n := PartSize(p); n > 0 {
