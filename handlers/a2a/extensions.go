@@ -108,7 +108,7 @@ func (q *methodCall) streamEnds(s task.State) bool {
 	return s.Terminal() || q.method != a2a.SubscribeTask && !s.Active()
 }
 
-// placedEvent encodes event n as a server-sent event whose id is the place for Last-Event-ID.
+// placedEvent encodes event n as a server-sent event with the place as its id for Last-Event-ID.
 func (q *methodCall) placedEvent(l *eventLog, n int64, e a2a.Event) []byte {
 	return append([]byte("id: "+l.placeOf(n)+"\n"), q.encodeEvent(q.hideSpeaker(e))...)
 }

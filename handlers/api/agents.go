@@ -31,7 +31,7 @@ type agentAPI struct {
 }
 
 // agentJSON is an agent in the API's form. Endpoint, config, has_secret, embed_origins and network are
-// set only for actors who may edit the agent.
+// set only for actors that may edit the agent.
 type agentJSON struct {
 	Handle       string           `json:"handle"`
 	Name         string           `json:"name"`

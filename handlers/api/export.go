@@ -126,7 +126,7 @@ type markdownExport struct {
 }
 
 const (
-	rememberSaid = 10_000 // number of messages whose beginning is kept
+	rememberSaid = 10_000 // number of messages with a kept beginning
 	quotedRunes  = 120
 )
 

@@ -187,7 +187,7 @@ func Origin(address string) string {
 }
 
 // VisibleChanges returns the differences between the version before and at that the actor may read; nil
-// if before is nil. Only actors who may edit the agent see changes of the address, the configuration, the
+// if before is nil. Only actors that may edit the agent see changes of the address, the configuration, the
 // limits and the pages that may embed it.
 func VisibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, before *hub.Agent) []hub.Change {
 	if before == nil {

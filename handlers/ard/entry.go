@@ -36,7 +36,7 @@ type entry struct {
 	Identifier  string `json:"identifier"`
 	DisplayName string `json:"displayName"`
 	Type        string `json:"type"`
-	// set only in an AI Catalog, whose drafts use this name for Type
+	// set only in an AI Catalog: its drafts use this name for Type
 	MediaType    string         `json:"mediaType,omitempty"`
 	URL          string         `json:"url"`
 	Description  string         `json:"description,omitempty"`

@@ -56,7 +56,7 @@ type Config struct {
 	// Started is the start time of this process. Entries count as changed at that time, because a new
 	// version may write cards differently.
 	Started time.Time
-	// OpenAccounts is true if anybody may create an account; NodeInfo reports it.
+	// OpenAccounts is true if every visitor may create an account; NodeInfo reports it.
 	OpenAccounts bool
 	// Usage returns the counts for NodeInfo; nil leaves the counts out.
 	Usage UsageCounter
@@ -110,7 +110,7 @@ func (d *Handler) Routes(r chi.Router) {
 	})
 }
 
-// servePublic adapts a handler whose answer is the same for all callers, so that no credential is read.
+// servePublic adapts a handler with the same answer for all callers, so that no credential is read.
 func (d *Handler) servePublic(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {

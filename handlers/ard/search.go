@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// The federation mode of a search: auto, the default, searches agents of all portals whose records this
+// The federation mode of a search: auto, the default, searches agents of all portals with records on this
 // portal holds; none searches this portal's agents only; referrals does the same and adds the registries
 // of other portals to the answer.
 

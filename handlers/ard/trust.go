@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// trustManifest states facts that a client can verify: the portal whose domain is in the identifier lists
+// trustManifest states facts that a client can verify: the portal of the domain in the identifier lists
 // a card with the given hash (AI Catalog 1.0, Trust Manifest). It contains no attestations, because no
 // authority issues any for agents.
 type trustManifest struct {

@@ -173,7 +173,7 @@ func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessag
 			Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
-		word = "busy: " // prefix of the close reason that tells programs to retry later
+		word = "busy: " // prefix of the close reason after which programs retry later
 	}
 	s.Close(word + f.Safe)
 }

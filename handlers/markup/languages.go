@@ -35,7 +35,7 @@ type grammar struct {
 	sigils, brackets, special string
 }
 
-// quote describes one form of string literal. The first form of a language whose open matches is used.
+// quote describes one form of string literal. The first form of a language with a matching open is used.
 type quote struct {
 	open, close string   // an empty close means the same as open
 	esc         byte     // escapes the next byte; 0 means no escapes

@@ -221,7 +221,7 @@ func (r *Renderer) Link(address, label string) templates.SafeHTML {
 
 var errTooLong = errors.New("the rendered text is too long")
 
-// limited is a buffer whose writes fail once it would exceed max bytes.
+// limited is a buffer; writes fail once it would exceed max bytes.
 type limited struct {
 	buf bytes.Buffer
 	max int

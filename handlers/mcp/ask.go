@@ -31,7 +31,7 @@ const (
 	maxProgress   = 200
 )
 
-// question is what a tool call asks an agent, and in which conversation.
+// question is a tool call's question to an agent, with its conversation.
 type question struct {
 	agent   string // handle of the agent
 	context string // conversation to continue, "" for a new one

@@ -34,7 +34,7 @@ const (
 	cardAge = 300
 )
 
-// serverCard tells clients how to connect to a server before they have connected.
+// serverCard describes how clients connect to a server before they have connected.
 type serverCard struct {
 	Schema      string          `json:"$schema"`
 	Name        string          `json:"name"`

@@ -40,7 +40,7 @@ const (
 // resources implements endpoint.Resources: the cards of agents, and the caller's conversations.
 type resources struct {
 	d *Handler
-	// agent is the name of the agent whose server this is, "" for the portal's server.
+	// agent is the name of the agent that this server belongs to, "" for the portal's server.
 	agent string
 }
 

@@ -20,7 +20,7 @@ const pollEvery = time.Second
 // tasks implements endpoint.Tasks: the tasks of a caller in the form of the tasks extension.
 type tasks struct {
 	d *Handler
-	// agent is the id of the agent whose server this is, "" for the portal's server, which shows the
+	// agent is the id of the agent that this server belongs to, "" for the portal's server, which shows the
 	// tasks of all agents.
 	agent string
 }
@@ -119,7 +119,7 @@ func (d *Handler) lastMessage(ctx context.Context, actor ident.Actor, t task.Tas
 		return chat.Message{}, nil
 	}
 	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, t.AnswerSeq)
-	if fault.Is(err, fault.NotFound) { // an actor who has left the conversation cannot read its messages
+	if fault.Is(err, fault.NotFound) { // an actor that has left the conversation cannot read its messages
 		return chat.Message{}, nil
 	}
 	return m, err

@@ -211,7 +211,7 @@ func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Req
 				FinishReason: wire.FinishStop}}})
 }
 
-// extraText returns what an answer has besides its text: artifacts as text, and links to files, which
+// extraText returns the parts of an answer besides its text: artifacts as text, and links to files, which
 // need a browser session with permission.
 func (c *call) extraText(end respond.End) string {
 	var out []string

@@ -92,7 +92,7 @@ func (d *Site) TextGoesTo(a hub.Agent) string {
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
 
-// NoAnswer is the reason that pages show for an agent whose portal does not answer.
+// NoAnswer is the reason that pages show for an agent on a portal that does not answer.
 const NoAnswer = "Its portal does not answer."
 
 // NoTalk returns the reason why the actor cannot send messages to an agent, "" if it can. logIn is true

@@ -213,7 +213,7 @@ const watchPause = 200 * time.Millisecond
 // Run ends tasks and streams with portals that have been blocked, within a second of the decision. It
 // returns when ctx ends.
 func (c *Calls) Run(ctx context.Context) error {
-	var gone map[string]bool // portals whose streams have been ended
+	var gone map[string]bool // portals with streams that have been ended
 	for {
 		// taken before the check, so that a change during the check causes another one
 		changed := c.cfg.Peers.Changed()

@@ -11,7 +11,7 @@ import (
 // dhtLimits are the limits of each portal on each route of the DHT.
 var dhtLimits = Limits{Every: time.Second / 50, Burst: 200, AtOnce: 64}
 
-// Binary is an answer whose bytes are sent unchanged, because messages of the DHT and of gossip are not
+// Binary is an answer that is sent unchanged, because messages of the DHT and of gossip are not
 // text.
 type Binary []byte
 

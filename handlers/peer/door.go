@@ -36,7 +36,7 @@ const (
 	// maxPromised bounds the buffer that is allocated in advance by the Content-Length of a request,
 	// which the caller may have made up.
 	maxPromised = 16 << 10
-	// maxCounted bounds the portals whose request rate is counted on one route, see limit.New.
+	// maxCounted bounds the portals with a counted request rate on one route, see limit.New.
 	maxCounted = 16 << 10
 )
 

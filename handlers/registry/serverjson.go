@@ -16,7 +16,7 @@ type serverJSON struct {
 	Meta        *serverMeta  `json:"_meta"`
 }
 
-// serverMeta holds the extensions of publishers, whose content is not checked.
+// serverMeta holds the extensions of publishers, which are not checked.
 type serverMeta struct {
 	Provided map[string]any `json:"io.modelcontextprotocol.registry/publisher-provided"`
 }
@@ -94,7 +94,7 @@ const (
 )
 
 // endpoint returns the address at which this portal can call the server: the first remote of type
-// streamable-http whose address has no variables; "" without one.
+// streamable-http without variables in its address; "" without one.
 func (s *serverJSON) endpoint() string {
 	for _, r := range s.Remotes {
 		if r.Type == streamable && len(templateNames(r.URL)) == 0 && len(r.URL) <= maxEndpoint {

@@ -82,7 +82,7 @@ func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor,
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
-// Identify returns the caller for an actor from Authenticate. A guest becomes the guest who owns the
+// Identify returns the caller for an actor from Authenticate. A guest becomes the guest that owns the
 // first non-empty id, of a conversation or a task. Without any id it becomes a new guest, within the
 // limits of its address. An id of another caller is a NotFound error.
 func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (Caller, error) {
@@ -128,7 +128,7 @@ func (c *Callers) Remember(a Caller, id string) {
 	}
 }
 
-// secret returns the secret of the guest who owns an id, "" without one. The address must be the one that
+// secret returns the secret of the guest that owns an id, "" without one. The address must be the one that
 // the guest used.
 func (c *Callers) secret(addr, id string) string {
 	now := clock.Now()

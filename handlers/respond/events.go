@@ -69,7 +69,7 @@ func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, er
 	}
 }
 
-// LiftDeadlines removes the HTTP server's deadlines from a request whose answer may take minutes. Call
+// LiftDeadlines removes the HTTP server's deadlines from a request with an answer that may take minutes. Call
 // SetWriteDeadline before writing the answer.
 func LiftDeadlines(w http.ResponseWriter) {
 	rc := http.NewResponseController(w)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// SetUnlisted sets headers for a page whose address contains a secret: search engines do not list it, and
+// SetUnlisted sets headers for a page with a secret in its address: search engines do not list it, and
 // browsers do not send it to other sites as Referer.
 func SetUnlisted(w http.ResponseWriter) {
 	w.Header().Set("X-Robots-Tag", "noindex, nofollow")

@@ -99,7 +99,7 @@ func nameOf(method string) string {
 	return ""
 }
 
-// binding is an argument whose value clients repeat in a header.
+// binding is an argument that clients repeat in a header.
 type binding struct {
 	path   []string
 	header string

@@ -22,8 +22,8 @@ type Result struct {
 // Text returns a result that consists of one text.
 func Text(s string) Result { return Result{Content: []Content{TextContent(s)}} }
 
-// Failure returns a result that describes an error. s is written for a model, so it should say what to
-// do.
+// Failure returns a result that describes an error. s is written for a model, so it should say how to
+// go on.
 func Failure(s string) Result {
 	r := Text(s)
 	r.Failed = true
@@ -42,7 +42,7 @@ type Content struct {
 	Name        string `json:"name,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Resource is set for a resource whose content is part of the result.
+	// Resource is set for a resource that is contained in the result.
 	Resource *ResourceContents `json:"resource,omitempty"`
 }
 

@@ -114,7 +114,7 @@ func (d *Pages) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return d.signIn(w, r, a, next)
 }
 
-// signIn starts a session for an account whose owner has just authenticated.
+// signIn starts a session for an account after its owner has authenticated.
 func (d *Pages) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
 	secret, err := d.accounts.StartSession(r.Context(), a)
 	if err != nil {

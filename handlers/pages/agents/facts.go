@@ -155,7 +155,7 @@ func toolInputs(schema json.RawMessage) []templates.ToolInput {
 	return out
 }
 
-// statusBanners returns the banners about an agent's status; mine is true for a reader who may edit the
+// statusBanners returns the banners about an agent's status; mine is true for a reader that may edit the
 // agent.
 func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 	switch a.Status.State {

@@ -49,7 +49,7 @@ type atomEntry struct {
 	Author    *atomAuthor `xml:"author,omitempty"`
 }
 
-// agentFeed answers a search as an Atom feed, newest agents first. It contains what a guest may see,
+// agentFeed answers a search as an Atom feed, newest agents first. It contains the agents that a guest may see,
 // because feed readers have no session.
 func (d *Directory) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	q, err := d.searches.Query(r)

@@ -19,7 +19,7 @@ import (
 	"agentsite/templates"
 )
 
-// newAgent shows the empty form to an actor who may register agents. ?kind= preselects the kind.
+// newAgent shows the empty form to an actor that may register agents. ?kind= preselects the kind.
 func (d *Form) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")

@@ -21,14 +21,14 @@ func (d *Owner) shareAgent() request.Handler {
 		})
 }
 
-// unshareAgent returns the handler that removes a co-owner, who may be the actor.
+// unshareAgent returns the handler that removes a co-owner, possibly the actor.
 func (d *Owner) unshareAgent() request.Handler {
 	return d.ownerChange("who", "unshared#people", nothingTyped,
 		func(r *http.Request, actor ident.Actor, name string, in map[string]string) (string, error) {
 			if err := d.hub.RemoveCoOwner(r.Context(), actor, name, in["who"]); err != nil {
 				return "", err
 			}
-			// An actor who removed itself may not be able to see the agent any more, so the target page
+			// An actor that removed itself may not be able to see the agent any more, so the target page
 			// differs.
 			if a, err := d.hub.Get(r.Context(), actor, name); err != nil {
 				return "/account", nil

@@ -125,7 +125,7 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 		}
 		v.Forms = append(v.Forms, row)
 	}
-	// The task service returns a task only to the actor who asked for it, so other readers see no
+	// The task service returns a task only to the actor that asked for it, so other readers see no
 	// artifacts.
 	if t, err := d.tasks.Get(ctx, actor, m.TaskID); err == nil && m.Sender.Kind == "agent" {
 		v.Artifacts = d.artifacts(t.Artifacts, m.Parts)
@@ -133,7 +133,7 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 	return d.site.Render(w, r, http.StatusOK, templates.MessagePage(d.site.Frame(r, actor, "Message"), v))
 }
 
-// artifacts returns the artifacts of a task without those whose content its message shows already.
+// artifacts returns the artifacts of a task without those that its message shows already.
 func (d *Room) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
 	var out []templates.ArtifactView
 	for _, a := range task.WithoutAnswer(list, shown) {

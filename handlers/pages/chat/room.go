@@ -108,7 +108,7 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	return d.site.Render(w, r, a.code, templates.Conversation(p, v))
 }
 
-// inTheMaking returns the running tasks whose answer is not among the messages yet, to show their
+// inTheMaking returns the running tasks without an answer among the messages, to show their
 // progress.
 func inTheMaking(running []chat.Running, list []chat.Message, who message.Speakers) []templates.TaskView {
 	answered := make(map[string]bool)

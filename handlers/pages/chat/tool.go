@@ -99,7 +99,7 @@ func (d *Room) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversa
 	return toolView(handle, t, f)
 }
 
-// askedBy returns the handle of the agent whose message seq contains a form, and the form.
+// askedBy returns the handle of the agent that sent the message seq with a form, and the form.
 func (d *Room) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f message.ToolAsk,
 	ok bool) {
 	m, err := d.chat.Message(ctx, actor, id, seq)

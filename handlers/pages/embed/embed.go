@@ -127,7 +127,7 @@ func (d *Embed) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Ag
 	}
 }
 
-// frameVisitor returns the guest whose secret is in the header visitorHeader. A missing or unknown secret
+// frameVisitor returns the guest that the secret in visitorHeader belongs to. A missing or unknown secret
 // is an error.
 func (d *Embed) frameVisitor(r *http.Request) (ident.Actor, error) {
 	return d.accounts.AuthenticateGuest(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))

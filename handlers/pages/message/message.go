@@ -115,7 +115,7 @@ func (d *Renderer) MessageView(m chat.Message, who Speakers) templates.MessageVi
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
 	if v.YesNo || v.FormHref != "" {
-		v.Reason = "" // the question itself says what is needed
+		v.Reason = "" // the question itself states the reason
 	}
 	return v
 }
