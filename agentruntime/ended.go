@@ -26,7 +26,8 @@ func (w *Worker) notifyAgent(ctx context.Context, t task.Task) {
 	switch {
 	case err == nil:
 		t = now
-	case !fault.Is(err, fault.NotFound): // NotFound: its conversation was deleted
+	// NotFound means that the conversation was deleted with its tasks: t as given is the newest state.
+	case !fault.Is(err, fault.NotFound):
 		w.log.Warn("read an ended task", "task", t.ID, "error", err)
 	}
 	if len(t.Checkpoint) == 0 {
@@ -34,7 +35,7 @@ func (w *Worker) notifyAgent(ctx context.Context, t task.Task) {
 	}
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if err != nil {
-		return // the agent no longer exists
+		return // The agent was deleted: no program is left to notify.
 	}
 	if s, ok := w.drivers[a.Kind].(task.Stopper); ok {
 		s.Stop(ctx, task.Call{TaskID: t.ID, ConversationID: t.ConversationID, Agent: agentTarget(a, secret),

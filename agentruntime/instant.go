@@ -36,10 +36,11 @@ func NewInstant(agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.
 	return &Instant{hub: agents, drivers: drivers, log: log, slots: make(chan struct{}, maxInstant)}
 }
 
-// Kind reports whether agents of a kind can be answered at once.
+// Kind reports whether agents of kind k can be answered at once, which means without the task queue.
 func (i *Instant) Kind(k hub.Kind) bool { return i.drivers[k] != nil }
 
-// AnswerNow implements chat.Instant.
+// AnswerNow implements chat.Instant. It gives up, with ok false, when all slots are taken or after
+// instantTimeout. The driver may then still run until its context ends; its answer is dropped.
 func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (task.Result, bool) {
 	a, secret, err := i.hub.Open(ctx, t.AgentID)
 	driver := i.drivers[a.Kind]
@@ -60,7 +61,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	defer cancel()
 	done := make(chan task.Result, 1)
 	sink := &instantSink{}
-	// A driver that does not return blocks only its slot.
+	// The driver runs in its own goroutine, so that one that does not return blocks only its slot.
 	go func() {
 		defer func() { <-i.slots }()
 		r, err := func() (r task.Result, err error) {
@@ -85,23 +86,26 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	}
 }
 
-// instantSink records whether an answer had more than its result.
+// instantSink records whether a driver produced an artifact or a checkpoint. Such an answer cannot be
+// given at once, so the task runs again through the queue.
 type instantSink struct {
 	trySink
 	more atomic.Bool
 }
 
-// Artifact implements task.Sink.
+// Artifact implements task.Sink. It makes the instant answer invalid, because only text is stored by
+// this path.
 func (s *instantSink) Artifact(task.Artifact) { s.more.Store(true) }
 
-// Checkpoint implements task.Sink.
+// Checkpoint implements task.Sink. It makes the instant answer invalid, because no task exists yet that
+// could hold the state.
 func (s *instantSink) Checkpoint(context.Context, json.RawMessage) error {
 	s.more.Store(true)
 	return nil
 }
 
-// knownClientID is a task.ClientID that is not stored yet.
+// knownClientID is a task.ClientID held in memory, for a message that is not stored yet.
 type knownClientID string
 
-// ReadClientID implements task.ClientID.
+// ReadClientID implements task.ClientID. It never fails; "" means that the message has no client id.
 func (c knownClientID) ReadClientID(context.Context) (string, error) { return string(c), nil }

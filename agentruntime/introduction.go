@@ -30,7 +30,8 @@ const (
 )
 
 const (
-	// signatureLabel is also the member of Signature-Agent that the signature covers.
+	// signatureLabel names the one signature in Signature and Signature-Input, and the member of
+	// Signature-Agent that this signature covers.
 	signatureLabel = "sig1"
 	signatureTag   = "web-bot-auth"
 	// signatureLife is how long a signature is valid. A request is sent at once after signing, but
@@ -54,16 +55,20 @@ type Identity interface {
 	SigningKey() (ed25519.PrivateKey, error)
 	// Mark computes a text from a purpose and a subject that only this portal can compute.
 	Mark(purpose, subject string) string
-	// Hop returns an agent's name in chains.
+	// Hop returns the entry of an agent in task.HopsField, the chain of agents that other portals check
+	// for loops.
 	Hop(agentID string) task.Hop
 }
 
-// NewIntroducer returns the Introducer of the portal at url.
+// NewIntroducer returns the Introducer of the portal at url, its public origin, which PortalField
+// carries.
 func NewIntroducer(url string, identity Identity) *Introducer {
 	return &Introducer{url: url, identity: identity}
 }
 
-// SignRequest signs a request that is about to be sent. It implements egress.Signer.
+// SignRequest implements egress.Signer. It first removes the header fields that it sets, so that no
+// driver can forge them, and signs only if the context has a caller (task.BehalfOf). It may replace
+// r.Body by a copy in memory.
 func (i *Introducer) SignRequest(r *http.Request) error {
 	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature",
 		"Signature-Input"} {
@@ -118,7 +123,8 @@ func (i *Introducer) callerValue(b task.Behalf) string {
 	return s
 }
 
-// bodyDigest returns the SHA-256 of a request's body, if it has one. The body can still be sent.
+// bodyDigest returns the SHA-256 of a request's body; there is false without a body. It leaves r.Body
+// readable from the start: a body without GetBody is read into memory, at most maxIntroduced bytes.
 func bodyDigest(r *http.Request) (sum [sha256.Size]byte, there bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return sum, false, nil

@@ -16,7 +16,7 @@ var _ task.Runner = (*Queue)(nil)
 // Queue connects the services and the worker: services signal that tasks wait, and it holds the tasks
 // that run in this process. The waiting tasks themselves are in the database.
 type Queue struct {
-	wake  chan struct{}  // capacity 1
+	wake  chan struct{}  // has capacity 1, because one wake-up stands for any number of waiting tasks
 	ended chan task.Task // tasks that were not running here when they ended
 
 	mu      sync.Mutex // guards running
@@ -27,13 +27,14 @@ type Queue struct {
 // notified, because a slow portal must not delay the others.
 const maxEnded = 1024
 
-// NewQueue returns an empty queue.
+// NewQueue returns an empty queue. It needs no Close: the tasks themselves are in the database.
 func NewQueue() *Queue {
 	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded),
 		running: make(map[string]context.CancelCauseFunc)}
 }
 
-// Wake implements task.Runner.
+// Wake implements task.Runner. It never blocks, because a wake-up that is already pending covers this
+// one.
 func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:
@@ -46,7 +47,8 @@ type errStopped struct{}
 
 func (errStopped) Error() string { return "stopped" }
 
-// Stop implements task.Runner.
+// Stop implements task.Runner. It cancels the task's context with errStopped and does not wait until the
+// task has ended.
 func (q *Queue) Stop(taskID string) bool {
 	q.mu.Lock()
 	cancel := q.running[taskID]
@@ -58,7 +60,8 @@ func (q *Queue) Stop(taskID string) bool {
 	return true
 }
 
-// Ended implements task.Runner.
+// Ended implements task.Runner. It never blocks: beyond maxEnded waiting tasks the notification is
+// dropped.
 func (q *Queue) Ended(t task.Task) {
 	select {
 	case q.ended <- t:

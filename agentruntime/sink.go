@@ -21,17 +21,17 @@ type sink struct {
 	// peer is set before the driver runs if the agent belongs to another portal.
 	peer *contact
 
-	mu         sync.Mutex // guards the rest
+	mu         sync.Mutex // guards the fields below
 	closed     bool
 	text       []byte
 	artifacts  []task.Artifact
-	checkpoint json.RawMessage // the last one that was stored
+	checkpoint json.RawMessage // the last stored state; nil before the first one of this attempt
 }
 
 // maxArtifacts bounds the artifacts of one task.
 const maxArtifacts = 100
 
-// Text implements task.Sink.
+// Text implements task.Sink. It ignores text after closeSink or beyond chat.MaxAnswerBytes.
 func (s *sink) Text(delta string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *sink) Text(delta string) {
 	s.w.chat.Stream(s.t.ConversationID, s.t.ID, delta)
 }
 
-// Replace implements task.Sink.
+// Replace implements task.Sink. It ignores a text longer than chat.MaxAnswerBytes.
 func (s *sink) Replace(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *sink) Replace(text string) {
 	s.w.chat.Restream(s.t.ConversationID, s.t.ID, text)
 }
 
-// Status implements task.Sink.
+// Status implements task.Sink. It ignores texts longer than 500 bytes, because statuses are a few words.
 func (s *sink) Status(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,8 @@ func (s *sink) Status(text string) {
 	}
 }
 
-// Artifact implements task.Sink.
+// Artifact implements task.Sink. It replaces an artifact of the same id and ignores new ones beyond
+// maxArtifacts.
 func (s *sink) Artifact(a task.Artifact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *sink) Artifact(a task.Artifact) {
 	}
 }
 
-// Checkpoint implements task.Sink.
+// Checkpoint implements task.Sink. It returns a Conflict fault if the task has ended.
 func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
 	if err := s.w.store.SaveCheckpoint(ctx, s.t.ID, state); err != nil {
 		return err
@@ -91,7 +92,8 @@ func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
 	return nil
 }
 
-// lastCheckpoint returns the state by which the remote side identifies the task, nil if it gave none.
+// lastCheckpoint returns the newest stored state of the task, that of an earlier attempt if this one
+// stored none; nil without any. It identifies the task to the remote side.
 func (s *sink) lastCheckpoint() json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +103,8 @@ func (s *sink) lastCheckpoint() json.RawMessage {
 	return s.t.Checkpoint
 }
 
-// closeSink ends the sink and returns the streamed text, as parts.
+// closeSink makes the sink ignore further output, and returns the streamed text as parts (nil if it is
+// empty) and the artifacts.
 func (s *sink) closeSink() ([]task.Part, []task.Artifact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

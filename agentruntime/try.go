@@ -18,10 +18,12 @@ import (
 // hub.Trier.
 type Trier struct{ drivers map[hub.Kind]task.Agent }
 
-// NewTrier returns a trier over the drivers of each kind.
+// NewTrier returns a trier over the drivers of each kind. An agent of a kind without a driver is an
+// Unavailable fault.
 func NewTrier(drivers map[hub.Kind]task.Agent) Trier { return Trier{drivers} }
 
-// Try implements hub.Trier.
+// Try implements hub.Trier. A driver's fault and the end of ctx are results of state failed with the
+// text so far; err is only for defects of the portal and kinds without a driver.
 func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (out hub.Tried,
 	err error) {
 	driver := t.drivers[a.Kind]
@@ -59,7 +61,8 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	return out, nil
 }
 
-// agentTarget returns the description of an agent for its driver.
+// agentTarget returns the description of an agent for its driver. secret is the credential in clear
+// text, "" for none.
 func agentTarget(a hub.Agent, secret string) task.Target {
 	return task.Target{ID: a.ID, Portal: a.PortalID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind),
 		Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
@@ -77,7 +80,7 @@ func (s *trySink) textSoFar() string {
 	return string(s.text)
 }
 
-// Text implements task.Sink.
+// Text implements task.Sink. It ignores text beyond chat.MaxAnswerBytes.
 func (s *trySink) Text(delta string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +89,7 @@ func (s *trySink) Text(delta string) {
 	}
 }
 
-// Replace implements task.Sink.
+// Replace implements task.Sink. It ignores a text longer than chat.MaxAnswerBytes.
 func (s *trySink) Replace(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +98,14 @@ func (s *trySink) Replace(text string) {
 	}
 }
 
-// Status implements task.Sink.
+// Status implements task.Sink. It ignores the status, because the result of a try has no field for it.
 func (s *trySink) Status(string) {}
 
-// Artifact implements task.Sink. A try shows only text.
+// Artifact implements task.Sink. It appends the artifact's text to the answer, because the page of a try
+// shows only text.
 func (s *trySink) Artifact(a task.Artifact) {
 	s.Text("\n\n" + task.PlainText(a.Parts))
 }
 
-// Checkpoint implements task.Sink. A try is never resumed.
+// Checkpoint implements task.Sink. It stores nothing, because a try is never resumed.
 func (s *trySink) Checkpoint(context.Context, json.RawMessage) error { return nil }

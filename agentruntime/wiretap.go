@@ -19,7 +19,8 @@ import (
 // all others untouched. The values of headers that carry credentials are hidden.
 type Wiretap struct{ Next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It reports each body once it has been read to its end or
+// closed, so that streams are not delayed.
 func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
 	trace := task.Trace(r.Context())
 	if trace == nil {
@@ -41,7 +42,8 @@ func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// formatHead formats a first line with headers, in their usual order.
+// formatHead formats a first line and headers, sorted by name, each on a line. Values of headers that
+// are not in ordinary are hidden.
 func formatHead(first string, h http.Header) string {
 	var b strings.Builder
 	b.WriteString(first)
@@ -89,13 +91,14 @@ type tap struct {
 	head  string
 	body  io.ReadCloser
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	kept bytes.Buffer
 	size int64
 	done bool
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It keeps at most task.MaxTraced bytes for the report and counts all of
+// them.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
 	t.mu.Lock()
@@ -110,7 +113,7 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. It reports what was read of a body that is closed early.
 func (t *tap) Close() error {
 	err := t.body.Close()
 	t.reportBody()
@@ -127,7 +130,7 @@ func (t *tap) reportBody() {
 	t.trace.AddTrace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clipText(t.kept.String()), Size: t.size})
 }
 
-// tracer collects the traces of one call.
+// tracer collects the traces of one call, at most task.MaxTraces. It is safe for concurrent use.
 type tracer struct {
 	secret string
 

@@ -32,7 +32,8 @@ const (
 	stopGrace = 500 * time.Millisecond
 )
 
-// Store is the worker's port to the database.
+// Store is the worker's port to the database. TaskByID returns a NotFound fault for a task whose
+// conversation was deleted.
 type Store interface {
 	task.Queue
 	TaskByID(ctx context.Context, id string) (task.Task, error)
@@ -52,12 +53,14 @@ type Worker struct {
 	finished chan string // ids of ended runs, for the dispatch loop
 }
 
-// CallObserver learns from calls whether agents can be reached.
+// CallObserver records the liveness of agents from the results of real calls, so that busy agents need
+// no probe. reason is empty if the agent was reached; took is the duration of the call.
 type CallObserver interface {
 	Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration)
 }
 
-// New returns a worker that runs agents of the kinds in drivers.
+// New returns a worker that runs agents of the kinds in drivers. A task of another kind fails as
+// Unavailable.
 func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, calls CallObserver,
 	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
 	return &Worker{queue: queue, store: store, chat: chats, hub: agents, calls: calls, drivers: drivers, log: log,
@@ -66,14 +69,14 @@ func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, ca
 		fence: time.Now().UnixNano(), finished: make(chan string, maxRunning)}
 }
 
-// mailbox identifies one agent in one conversation.
+// mailbox identifies one agent in one conversation. At most one task of a mailbox runs at a time.
 type mailbox struct{ conversation, agent string }
 
 // Run dispatches until ctx ends, then stops the running tasks, lets them record their state, and
 // returns when all have. Work interrupted by the end of ctx stays in the queue for the next start.
 func (w *Worker) Run(ctx context.Context) error {
 	if n, err := w.store.Release(ctx, w.fence); ctx.Err() != nil {
-		return nil // it stopped before it started
+		return nil // The portal stops before a task ran, which is no error.
 	} else if err != nil {
 		return fmt.Errorf("take over unfinished tasks: %w", err)
 	} else if n > 0 {
@@ -85,7 +88,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		waiting  []task.Task
 		busy     = make(map[mailbox]bool)
 		perAgent = make(map[string]int)
-		boxes    = make(map[string]task.Task) // running, by id
+		// running tasks by mailbox; an entry keeps further tasks of that mailbox waiting
+		boxes = make(map[string]task.Task)
 	)
 	start := func(t task.Task) {
 		box := mailbox{t.ConversationID, t.AgentID}
@@ -116,7 +120,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		waiting = rest
 	}
 	wg.Go(func() { w.notifyEnded(ctx) })
-	w.queue.Wake() // tasks that the last run left
+	w.queue.Wake() // The queue may hold tasks that the last run of the portal left.
 	var retry <-chan time.Time
 	for {
 		select {
@@ -150,7 +154,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 }
 
-// runTask runs one task to its outcome.
+// runTask runs one task until its outcome is stored, or leaves it in the queue if ctx ends because the
+// portal stops.
 func (w *Worker) runTask(ctx context.Context, t task.Task) {
 	tctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -159,7 +164,7 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 	}
 	s := &sink{w: w, t: t}
 	stopped := func() bool { return errors.Is(context.Cause(tctx), errStopped{}) }
-	heard := false // the stop was handled
+	heard := false // true once the stop has become the task's result; otherwise endStopped ends the task
 	defer func() {
 		w.queue.removeRunning(t.ID)
 		if stopped() && !heard {
@@ -299,7 +304,9 @@ func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Res
 	return task.Result{}, ctx.Err()
 }
 
-// buildCall collects the data that the driver may see. mine is true when the caller owns the agent.
+// buildCall collects the data that the driver may see. mine is true when the caller owns the agent,
+// which allows traces of the call. It returns a NotFound fault for a deleted agent and an Unavailable
+// one for a kind without a driver.
 func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, mine bool, err error) {
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if fault.Is(err, fault.NotFound) {
@@ -329,7 +336,9 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	if h.Ask.Sender.Kind != "agent" {
 		call.ClientID = storedClientID{w.chat, t}
 	}
-	if t.Replaces > 0 { // a new id, because some agents identify messages by it
+	// A new id for a regenerated answer, because some agents treat a repeated message id as the same
+	// request.
+	if t.Replaces > 0 {
 		call.MessageID = t.ID
 	}
 	if a.Kind == hub.Peer {
@@ -343,10 +352,11 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 			m.Sender.ID == t.CallerID,
 			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
 	}
-	// The previous checkpoint gives access to the agent's memory.
+	// The previous checkpoint gives access to the agent's memory of the conversation. whose limits it to
+	// tasks of one caller; "" means tasks of all callers.
 	whose := ""
 	if h.Asker.FromSeq > 0 {
-		whose = t.CallerID // it may contain messages of others that the caller may not see
+		whose = t.CallerID // The memory may contain messages from before the caller joined.
 	}
 	if chat.Share(t.Share) == chat.ShareNothing {
 		return call, driver, callerOwns(a, t), nil
@@ -357,12 +367,13 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	return call, driver, callerOwns(a, t), nil
 }
 
-// callerOwns reports whether the caller owns the agent.
+// callerOwns reports whether the caller is the owner or a co-owner of the agent; guests never are.
 func callerOwns(a hub.Agent, t task.Task) bool {
 	return t.CallerID != "" && (t.CallerID == a.OwnerID || slices.Contains(a.CoOwnerIDs, t.CallerID))
 }
 
-// checkResult makes any result of a driver valid for storage.
+// checkResult makes any result of a driver valid for storage: an unknown state and an answer over the
+// size limits become state failed, the latter with the parts that fit.
 func checkResult(r task.Result) task.Result {
 	switch r.State {
 	case task.Completed, task.Failed, task.Rejected, task.InputRequired, task.AuthRequired, task.Canceled:
@@ -370,7 +381,7 @@ func checkResult(r task.Result) task.Result {
 		r.State, r.Reason = task.Failed, "The agent ended without an outcome."
 	}
 	size := 0
-	for i, p := range r.Parts { // files are bounded where they are stored
+	for i, p := range r.Parts { // Files count by their URL only; their contents are bounded where they are stored.
 		size += len(p.Text) + len(p.Data) + len(p.URL)
 		if size > 8*chat.MaxAnswerBytes || i >= chat.MaxParts {
 			r.Parts = r.Parts[:i]
@@ -381,7 +392,8 @@ func checkResult(r task.Result) task.Result {
 	return r
 }
 
-// cutToBudget cuts an answer to the bytes that the budget allows.
+// cutToBudget cuts an answer to the bytes that the budget of the calling portal allows and marks it as
+// failed. A budget that is not set allows any size.
 func cutToBudget(b task.Budget, r task.Result) task.Result {
 	if !b.IsSet() {
 		return r
@@ -410,7 +422,7 @@ func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
 		case err == nil:
 			return
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-			return // it ended otherwise, or its conversation was deleted
+			return // The task has ended by another way, such as a stop, or its conversation was deleted.
 		case fault.Is(err, fault.Invalid):
 			// The store refuses the content: end the task without it.
 			r = task.Result{State: task.Failed, Reason: "The answer could not be stored: it is too large."}
@@ -424,13 +436,15 @@ func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
 	}
 }
 
-// storedClientID reads the id of the message that asked for a task. It implements task.ClientID.
+// storedClientID reads the id of the message that asked for a task from the transcript, only when a
+// driver needs it. It implements task.ClientID.
 type storedClientID struct {
 	chat *chat.Service
 	task task.Task
 }
 
-// ReadClientID implements task.ClientID.
+// ReadClientID implements task.ClientID. It costs a query of the database; "" means that the message has
+// no client id.
 func (c storedClientID) ReadClientID(ctx context.Context) (string, error) {
 	return c.chat.AskedAs(ctx, c.task)
 }

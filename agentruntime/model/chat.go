@@ -29,7 +29,7 @@ type Reply struct {
 	// Finish is the reason why the model stopped: stop, length, content_filter, or another word of the
 	// server; empty if the server gives none.
 	Finish string
-	// Model is the model that answered, as the server names it.
+	// Model is the model that answered, as the server names it; it may differ from the requested name.
 	Model string
 	Usage openai.Usage
 	// Calls are the tool calls of the model, at most MaxCalls, each with an id. There are none when the
@@ -56,7 +56,7 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 		}
 		if wait == withoutOptions {
 			req.StreamOptions = nil
-			attempt-- // the same attempt with other parameters
+			attempt-- // A retry with other parameters does not count as an attempt.
 			continue
 		}
 		if wait == withoutNames {
@@ -79,7 +79,8 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 	}
 }
 
-// Values of tryChat's wait that are no duration.
+// Values of the wait that tryChat returns. Positive values are pauses before one more attempt; these
+// name a retry at once with a changed request.
 const (
 	noRetry        = time.Duration(-1)
 	withoutOptions = time.Duration(0)  // at once, without stream_options
@@ -91,7 +92,8 @@ func hasNames(list []openai.Message) bool {
 	return slices.ContainsFunc(list, func(m openai.Message) bool { return m.Name != "" })
 }
 
-// removeNames removes the names from messages, because some servers refuse them.
+// removeNames returns a copy of messages without the speakers' names, because some servers refuse the
+// field.
 func removeNames(list []openai.Message) []openai.Message {
 	list = slices.Clone(list)
 	for i := range list {
@@ -100,7 +102,8 @@ func removeNames(list []openai.Message) []openai.Message {
 	return list
 }
 
-// tryChat makes one attempt. wait describes the next one, if any.
+// tryChat makes one attempt. The duration says how to retry: a pause, or one of noRetry, withoutOptions,
+// otherLimit and withoutNames.
 func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration,
 	error) {
 	body, err := json.Marshal(req)
@@ -151,12 +154,13 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 	return reply, noRetry, err
 }
 
-// answer collects text up to MaxText.
+// answer collects the text of one reply, at most MaxText bytes.
 type answer struct {
 	text strings.Builder
 }
 
-// addText adds text and passes it to onDelta, which may be nil.
+// addText appends s without NUL characters and passes the appended part to onDelta, which may be nil. It
+// returns an ErrTooLong fault once MaxText is reached.
 func (a *answer) addText(s string, onDelta func(string)) error {
 	s = strings.ReplaceAll(s, "\x00", "")
 	if s == "" {
@@ -224,12 +228,13 @@ func readStream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 		return reply, nil
 	case errors.Is(err, io.ErrUnexpectedEOF) && reply.Finish != "":
 		reply.Calls, reply.Reasoning = asked.finishCalls()
-		return reply, nil // the server finished without sending [DONE]
+		return reply, nil // The server closed the stream after a finish reason, without [DONE]: the reply is whole.
 	}
 	return reply, interruptedFault(err)
 }
 
-// interruptedFault returns a fault with the reason why a stream ended early.
+// interruptedFault returns an Unavailable fault that wraps ErrInterrupted and gives the reason why a
+// stream ended early.
 func interruptedFault(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -282,13 +287,14 @@ func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(strin
 
 var errBody = errors.New("body too large")
 
-// counted bounds the bytes of one answer, keep-alives included.
+// counted bounds the bytes read of one answer, including keep-alive lines, so that a server cannot send
+// for ever.
 type counted struct {
 	r    io.Reader
 	left int64
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It returns errBody once the bound is used up.
 func (c *counted) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errBody

@@ -62,7 +62,8 @@ func New(rt http.RoundTripper, base, key string) (*Client, error) {
 	}}, nil
 }
 
-// Models lists the ids of the server's models, at most 1,000. It never makes a model work.
+// Models lists the ids of the server's models, at most 1,000. It makes no model work, so it costs
+// nothing and serves as a probe.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	resp, err := c.sendRequest(ctx, http.MethodGet, "/models", nil, "application/json")
 	if err != nil {
@@ -108,7 +109,8 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// sendRequest sends one request. Errors of the connection are Unavailable faults.
+// sendRequest sends one request with the key. The caller closes the body of the response. Errors of the
+// connection are Unavailable faults.
 func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, accept string) (*http.Response,
 	error) {
 	u := *c.base

@@ -15,11 +15,12 @@ import (
 	"agentsite/internal/openai"
 )
 
-// maxRefusal bounds the part of an error's body that is read, in bytes.
+// maxRefusal bounds in bytes how much of an error response is read.
 const maxRefusal = 64 << 10
 
-// refusalFault makes a fault of an answer that is not 200. model is the requested model, if any; tools
-// is true when the request offered tools.
+// refusalFault returns the fault for a response other than 200: it wraps ErrKey, ErrProtocol or
+// ErrNoTools where these apply. model is the requested model, "" for none; tools is true when the
+// request offered tools.
 func (c *Client) refusalFault(resp *http.Response, model string, tools bool) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if c.key != "" {
@@ -61,7 +62,8 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 	return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d).", resp.StatusCode)
 }
 
-// RefusedPictures reports whether a question with pictures may have been refused because of them.
+// RefusedPictures reports whether a request with pictures may have been refused because of them, so that
+// the caller can repeat it without.
 func RefusedPictures(err error) bool {
 	if err == nil || errors.Is(err, ErrKey) {
 		return false
@@ -71,7 +73,8 @@ func RefusedPictures(err error) bool {
 		strings.Contains(said, "multimodal")
 }
 
-// errorMessage finds the sentence in an error's body, in the formats of known servers.
+// errorMessage returns the sentence in an error's body, in the JSON formats of known servers; "" if the
+// body has another format.
 func errorMessage(b []byte) string {
 	var w struct {
 		openai.ErrorBody
@@ -90,7 +93,8 @@ func errorMessage(b []byte) string {
 	return ""
 }
 
-// notOpenAIFault returns the fault for an answer that is not of this API.
+// notOpenAIFault returns an ErrProtocol fault for an answer that is not of this API. Its sentence names
+// the content that came instead, such as a web page, but quotes none of it.
 func notOpenAIFault(b []byte, resp *http.Response) error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
@@ -106,14 +110,15 @@ func notOpenAIFault(b []byte, resp *http.Response) error {
 		"The endpoint does not speak the OpenAI API: it answered with %s.", what)
 }
 
-// retryAfter reads the header in both forms; 0 means that it is absent.
+// retryAfter reads the Retry-After header as seconds or as a date (RFC 9110 §10.2.3); 0 means that it is
+// absent or unreadable. Negative seconds and more than a day count as a day, so that no caller retries.
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if v == "" {
 		return 0
 	}
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if !(s >= 0 && s <= 86400) { // also not a number
+		if !(s >= 0 && s <= 86400) { // This form is also false for NaN, which ParseFloat accepts.
 			return 24 * time.Hour
 		}
 		return time.Duration(s * float64(time.Second))

@@ -16,7 +16,7 @@ const (
 	MaxCalls     = 16
 	MaxArguments = 64 << 10
 	maxCallID    = 256
-	maxExtra     = 16 << 10 // of data that a server expects back with a call
+	maxExtra     = 16 << 10 // bytes of data that a server expects back with a call
 	maxThought   = 32 << 10
 )
 
@@ -37,11 +37,12 @@ type calls struct {
 
 type pending struct {
 	openai.ToolCall
-	index int // -1: the server gave none
+	index int // the server's number of the call in this answer; -1 if the server gave none
 	args  strings.Builder
 }
 
-// addPiece takes a piece; whole marks a call of its own.
+// addPiece adds a piece of a streamed call, or with whole set a complete call. It returns an ErrCalls
+// fault beyond the bounds.
 func (c *calls) addPiece(p openai.ToolCall, whole bool) error {
 	at := c.findCall(p)
 	if at == nil || whole {
@@ -73,7 +74,7 @@ func (c *calls) addPiece(p openai.ToolCall, whole bool) error {
 	return nil
 }
 
-// findCall returns the call that p continues, nil when p begins another.
+// findCall returns the call that piece p continues, nil when p begins another call.
 func (c *calls) findCall(p openai.ToolCall) *pending {
 	var at *pending
 	for i := len(c.list) - 1; i >= 0; i-- {
@@ -85,7 +86,7 @@ func (c *calls) findCall(p openai.ToolCall) *pending {
 			return q
 		}
 		if at == nil {
-			at = q // the newest: some servers number every call 0
+			at = q // the newest call with this index, because some servers number every call 0
 		}
 	}
 	switch {
@@ -94,12 +95,12 @@ func (c *calls) findCall(p openai.ToolCall) *pending {
 	case p.Function.Name == "":
 		return at
 	case p.Index == nil, p.Function.Arguments != "" && json.Valid([]byte(at.args.String())):
-		return nil // a name after a whole call begins the next call
+		return nil // The open call came whole, so a piece with a name begins the next call.
 	}
 	return at
 }
 
-// addThought appends the model's reasoning, up to maxThought.
+// addThought appends the model's reasoning. Text beyond maxThought bytes is dropped.
 func (c *calls) addThought(s string) {
 	c.thought.WriteString(s[:min(len(s), maxThought-c.thought.Len())])
 }
@@ -130,7 +131,8 @@ func (c *calls) finishCalls() ([]openai.ToolCall, string) {
 	return out, strings.ToValidUTF8(c.thought.String(), "")
 }
 
-// refusedTools reports whether a refusal is because of tools, by the error texts of known servers.
+// refusedTools reports whether a server refused a request because it offers tools, judged by the status
+// and the error texts of known servers.
 func refusedTools(status int, said string) bool {
 	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden ||
 		status == http.StatusTooManyRequests {

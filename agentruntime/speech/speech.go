@@ -27,16 +27,19 @@ func NewFrame(call task.Call) Frame {
 	return Frame{strings.ToLower(rand.Text()[:markLen])}
 }
 
-// FrameWithMark returns the frame with a stored mark.
+// FrameWithMark returns the frame with a mark from a checkpoint, so that a resumed call continues with
+// the same lines; "" adds nothing.
 func FrameWithMark(mark string) Frame { return Frame{mark} }
 
 // Mark returns the mark of the frame; empty if the frame adds nothing.
 func (f Frame) Mark() string { return f.mark }
 
-// HasSeveral reports whether there are several speakers.
+// HasSeveral reports whether there are several speakers beside the agent, which means that messages get
+// a line with their author.
 func (f Frame) HasSeveral() bool { return f.mark != "" }
 
-// ExplainRules returns the explanation of the frame for a model.
+// ExplainRules returns the explanation of the frame for the system message of a model; "" if the frame
+// adds nothing.
 func (f Frame) ExplainRules() string {
 	if !f.HasSeveral() {
 		return ""
@@ -47,7 +50,8 @@ func (f Frame) ExplainRules() string {
 		f.mark)
 }
 
-// FormatMessage returns a message with the line of its author.
+// FormatMessage returns a message after the line of its author, without the mark inside the text. It
+// returns text unchanged if the frame adds nothing.
 func (f Frame) FormatMessage(by task.Speaker, text string) string {
 	if !f.HasSeveral() {
 		return text
@@ -55,17 +59,18 @@ func (f Frame) FormatMessage(by task.Speaker, text string) string {
 	return f.HeadLine(by) + "\n" + f.RemoveMark(text)
 }
 
-// HeadLine returns the line before a message.
+// HeadLine returns the line before a message: the mark with the kind and handle of the author.
 func (f Frame) HeadLine(by task.Speaker) string {
 	return fmt.Sprintf("[#%s %s (%s)]", f.mark, speakerName(by), speakerKind(by.Kind))
 }
 
-// RemoveMark removes the mark from a text, in case a speaker learned it.
+// RemoveMark removes the mark from a text, so that a speaker who learned it from the agent cannot forge
+// a line.
 func (f Frame) RemoveMark(text string) string {
 	if !f.HasSeveral() {
 		return text
 	}
-	for strings.Contains(text, f.mark) { // the remaining parts may join to another mark
+	for strings.Contains(text, f.mark) { // Removal can join the remaining pieces to another mark.
 		text = strings.ReplaceAll(text, f.mark, "")
 	}
 	return text
@@ -88,7 +93,7 @@ func ListSpeakers(call task.Call) []task.Speaker {
 	return out
 }
 
-// SpeakerOf returns the speaker of a turn.
+// SpeakerOf returns the author of a message of the history, in the form that FormatMessage takes.
 func SpeakerOf(t task.Turn) task.Speaker { return task.Speaker{Kind: t.Kind, Handle: t.Speaker} }
 
 // MessageName returns a speaker as the name of a message in the OpenAI API; empty if the API does not
@@ -112,7 +117,8 @@ func speakerName(by task.Speaker) string {
 	return a2a.Line(by.Handle, 100)
 }
 
-// speakerKind returns the kind of a speaker for a model: operators count as persons.
+// speakerKind returns the kind of a speaker in words for a model: operators count as persons, because
+// their rights do not matter to the agent.
 func speakerKind(k string) string {
 	switch k {
 	case "guest", "agent":
