@@ -18,7 +18,7 @@ import (
 
 // Bounds of the files for a model in one call.
 const (
-	maxText         = 128 << 10 // of all text files
+	maxText         = 128 << 10 // bytes of all text files in one call
 	maxPictures     = 4
 	maxPictureBytes = 4 << 20
 )
@@ -41,7 +41,7 @@ func hasFiles(parts []task.Part) bool {
 	return false
 }
 
-// missingFile returns the text in place of a file that cannot be given.
+// missingFile returns the text in place of a file that cannot be given; why, such as ": not there any more", continues its sentence.
 func missingFile(p task.Part, why string) task.Part {
 	return task.TextPart(fmt.Sprintf("[file %s%s]", a2a.Line(p.Filename, 200), why))
 }

@@ -14,30 +14,30 @@ import (
 	"agentsite/internal/task"
 )
 
-// Limits of the data that an agent may send. Beyond them its messages wait, and so does their sender.
-// Every message counts as leastCost bytes at least.
+// Limits of the data that an agent may send. Beyond them the portal reads its next message later, which
+// slows the sender down. Every message counts as at least leastCost bytes.
 const (
 	bytesPerSecond = 4 << 20
 	burstBytes     = 2 * linkwire.MaxMessage
 	leastCost      = 4 << 10
 )
 
-// session is one connection of an agent. Its maps are guarded by agent.mu.
+// session is one connection of an agent. Its fields up to nextID that change are guarded by agent.mu.
 type session struct {
 	d      *Driver
 	agent  *agent
 	stream task.Stream
 	client string
-	max    int   // concurrent tasks
+	max    int   // largest number of tasks at a time, as the agent asked for in hello
 	turn   int64 // order of connections, from agent.welcomed
 
-	over    bool // it ended, or another one replaced it
+	over    bool // set once the connection ended or a newer one of the agent replaced it
 	runs    map[string]*run
 	offered map[string]int64 // leases that the agent holds and no run has resumed yet
-	calls   map[int64]*run   // our requests without an answer
+	calls   map[int64]*run   // requests to the agent without an answer yet, by request id
 	nextID  int64
 
-	outMu   sync.Mutex // guards out and sending; agent.mu is never taken under it
+	outMu   sync.Mutex // guards out and sending; agent.mu is never locked while outMu is held
 	out     [][]byte   // messages to be sent, oldest first
 	sending bool
 }
@@ -45,7 +45,8 @@ type session struct {
 // maxOut bounds the messages that wait for an agent that reads slowly.
 const maxOut = 256
 
-// sendMessage queues a message after earlier ones, without waiting until it is sent.
+// sendMessage queues a message after earlier ones, without waiting until it is sent. It closes the
+// connection when maxOut messages wait, because an agent that does not read would hold memory.
 func (s *session) sendMessage(message []byte) {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
@@ -59,7 +60,8 @@ func (s *session) sendMessage(message []byte) {
 	}
 }
 
-// drainOut sends the queued messages. If one is lost, so is the connection.
+// drainOut sends the queued messages. It ignores errors of Send, because the goroutine that reads the
+// stream gets the same end and removes the session.
 func (s *session) drainOut() {
 	for {
 		s.outMu.Lock()
@@ -71,7 +73,7 @@ func (s *session) drainOut() {
 		b := s.out[0]
 		s.out = s.out[1:]
 		s.outMu.Unlock()
-		_ = s.stream.Send(context.Background(), b) // the reader of the stream sees the end
+		_ = s.stream.Send(context.Background(), b) // an error also ends the stream for its reader
 	}
 }
 
@@ -80,7 +82,8 @@ type errProtocol struct{ text string }
 
 func (e errProtocol) Error() string { return e.text }
 
-// Attach implements task.Attacher. The first message of the stream is hello.
+// Attach implements task.Attacher. The first message of the stream must be hello. A stream that violates
+// the protocol is closed with the reason.
 func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stream) error {
 	d.mu.Lock()
 	if d.closed {
@@ -132,7 +135,7 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	return err
 }
 
-// readHello reads the first message.
+// readHello reads the first message. Its errors are sentences for the author of the agent's program.
 func (s *session) readHello(b []byte) (m linkwire.Message, h linkwire.Hello, err error) {
 	if m, err = linkwire.DecodeMessage(b); err != nil {
 		return m, h, errProtocol{err.Error()}
@@ -151,7 +154,8 @@ func (s *session) readHello(b []byte) (m linkwire.Message, h linkwire.Hello, err
 	return m, h, nil
 }
 
-// addSession makes s the agent's session, or returns the reason why it cannot be.
+// addSession makes s the session of its agent and ends the previous one. It returns the reason for
+// closing s instead, when the driver is closed or a newer connection was added first; "" otherwise.
 func (d *Driver) addSession(s *session, held []linkwire.Held) (why string) {
 	d.mu.Lock()
 	if d.closed {
@@ -162,7 +166,7 @@ func (d *Driver) addSession(s *session, held []linkwire.Held) (why string) {
 	a.mu.Lock()
 	d.mu.Unlock()
 	old := a.session
-	if old != nil && old.turn > s.turn { // the other connection is newer, but was added first
+	if old != nil && old.turn > s.turn { // The other connection was welcomed later, although it was added first.
 		a.mu.Unlock()
 		return linkwire.ReasonReplaced
 	}
@@ -188,7 +192,8 @@ func (d *Driver) addSession(s *session, held []linkwire.Held) (why string) {
 	return ""
 }
 
-// endRuns removes all active runs from the session; the caller holds agent.mu.
+// endRuns removes all active runs from the session; the caller holds agent.mu. The runs keep their
+// leases until the grace period ends.
 func (s *session) endRuns() {
 	s.over = true
 	for _, r := range s.runs {
@@ -199,7 +204,7 @@ func (s *session) endRuns() {
 	clear(s.offered)
 }
 
-// removeSession removes the session from its agent.
+// removeSession removes a session that ended from its agent, unless another one has replaced it.
 func (d *Driver) removeSession(s *session) {
 	a := s.agent
 	a.mu.Lock()
@@ -215,14 +220,15 @@ func (d *Driver) removeSession(s *session) {
 	}
 }
 
-// cancelUnclaimed sends a cancel for the tasks that no run resumed.
+// cancelUnclaimed cancels the leases that the agent offered to resume and no task has taken: their tasks
+// ended while the agent was away.
 func (s *session) cancelUnclaimed() {
 	a := s.agent
 	a.mu.Lock()
 	var out [][]byte
 	for id, lease := range s.offered {
 		if r := a.runs[id]; r != nil && r.held && r.at.Lease == lease {
-			continue // it is about to resume
+			continue // This run holds the lease and will resume it.
 		}
 		delete(s.offered, id)
 		out = append(out, linkwire.EncodeNotification(linkwire.MethodCancel,
@@ -260,7 +266,8 @@ func (s *session) readMessages(ctx context.Context) error {
 	}
 }
 
-// handleMessage handles one message and returns the immediate answer, or nil.
+// handleMessage handles one message and returns the immediate answer, or nil if there is none or it
+// follows later.
 func (s *session) handleMessage(m linkwire.Message, b []byte) []byte {
 	a := s.agent
 	a.mu.Lock()
@@ -323,8 +330,8 @@ func (s *session) handleMessage(m linkwire.Message, b []byte) []byte {
 	return nil
 }
 
-// activeRun returns the run of a task on this session; the caller holds agent.mu. Messages about other
-// tasks are late or invalid and ignored.
+// activeRun returns the run that holds this lease on this session, nil for late or invalid messages,
+// which are ignored; the caller holds agent.mu.
 func (s *session) activeRun(id string, lease int64) *run {
 	if r := s.runs[id]; r != nil && r.at.Lease == lease && r.asked {
 		return r
@@ -332,7 +339,8 @@ func (s *session) activeRun(id string, lease int64) *run {
 	return nil
 }
 
-// takeDone takes the end of a task. Its run answers once the end is stored.
+// takeDone takes the final message of a task. It returns an immediate answer only for a lease that is
+// not held; the run confirms an accepted one after its outcome is stored. The caller holds agent.mu.
 func (s *session) takeDone(m linkwire.Message, p linkwire.Done, b []byte) []byte {
 	r := s.activeRun(p.Task, p.Lease)
 	switch {
@@ -343,7 +351,7 @@ func (s *session) takeDone(m linkwire.Message, p linkwire.Done, b []byte) []byte
 		return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrLease,
 			Message: "The lease on this task is not held any more. Forget it."})
 	case r.done != nil:
-		r.doneID = m.ID // repeated before it was answered
+		r.doneID = m.ID // The agent repeated the message before it was answered: answer the newest id.
 		return nil
 	}
 	r.traceMessage(false, m.Method, b)
@@ -352,7 +360,8 @@ func (s *session) takeDone(m linkwire.Message, p linkwire.Done, b []byte) []byte
 	return nil
 }
 
-// takeAnswer takes the answer to a request of ours.
+// takeAnswer takes the agent's answer to a request of the portal. Answers without a waiting run are
+// ignored; the caller holds agent.mu.
 func (s *session) takeAnswer(m linkwire.Message, b []byte) {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	r := s.calls[id]

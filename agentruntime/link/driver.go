@@ -25,12 +25,13 @@ type Observer interface {
 
 // Config holds the dependencies of the driver; zero values mean the defaults named.
 type Config struct {
-	// Portal is the portal's part of handles.
+	// Portal is the host in handles, as in name@host; "" leaves it out of messages.
 	Portal string
 	// Observer, when set, follows the connections of agents.
 	Observer Observer
 	Log      *slog.Logger
-	// Grace is how long a lease outlives its connection. 60 s.
+	// Grace is how long a lease outlives its connection, so that an agent can reconnect and continue.
+	// Default 60 s.
 	Grace time.Duration
 	// ConnectWait is how long a new task waits for an agent that is not connected, 10 s. StartWait is
 	// the same for an agent that has not connected since the driver's start, because it may be about to
@@ -81,7 +82,7 @@ var (
 	_ task.Attacher = (*Driver)(nil)
 )
 
-// New returns a driver that runs until Close.
+// New returns a driver that runs until Close. Zero values of cfg get their defaults.
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg.withDefaults(), started: time.Now(), agents: make(map[string]*agent)}
 	d.watch = newWatch(d)
@@ -114,8 +115,9 @@ func (d *Driver) ExpectAgents(agentIDs ...string) {
 	}
 }
 
-// Drop ends the connection of an agent whose right to it may have ended. Its program reconnects and
-// authenticates, or is refused. Its tasks wait.
+// Drop ends the connection of an agent whose credential or permission was revoked. Its program
+// reconnects and authenticates anew, or is refused. Its tasks wait meanwhile, as after any lost
+// connection.
 func (d *Driver) Drop(agentID string) {
 	d.mu.Lock()
 	a := d.agents[agentID]
@@ -174,7 +176,8 @@ func (d *Driver) agentState(id string) *agent {
 	return a
 }
 
-// runBackground runs f unless the driver is closed; Close waits for it.
+// runBackground runs f in a goroutine that Close waits for. It returns false and does nothing after
+// Close.
 func (d *Driver) runBackground(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,18 +192,20 @@ func (d *Driver) runBackground(f func()) bool {
 type agent struct {
 	id string
 
-	mu      sync.Mutex // guards the rest, and the fields of sessions and runs that say so
+	mu      sync.Mutex // guards the fields below, and the fields of sessions and runs that name it
 	session *session   // nil while it is not connected
-	// away is the time since when it has not been connected, seen the last time it was.
+	// away is the time since which the agent has not been connected; seen is when a connection last
+	// began or ended, zero for none since the start.
 	away, seen time.Time
 	known      bool
 	welcomed   int64           // connections since the start
 	runs       map[string]*run // by task
 	queue      []*run          // waiting for a slot, first in first out
-	changed    chan struct{}   // closed when any of these changes
+	changed    chan struct{}   // closed and replaced when any field above changes; see notifyChange
 }
 
-// notifyChange wakes all waiters for a change; the caller holds mu.
+// notifyChange wakes all goroutines that wait for a change of the agent, by closing changed; the caller
+// holds mu.
 func (a *agent) notifyChange() {
 	close(a.changed)
 	a.changed = make(chan struct{})

@@ -24,32 +24,32 @@ type run struct {
 	out       task.Sink
 	trace     task.Tracer
 	traces    atomic.Int32
-	wake      chan struct{} // capacity 1: something below changed
+	wake      chan struct{} // has capacity 1: signals that the session changed a field below
 	continued bool
-	first     int64 // the last lease before this run
+	first     int64 // the lease at the start of this run; later ones are new
 	lostAt    time.Time
-	shown     strings.Builder // the text given to the sink
+	shown     strings.Builder // the text passed to the sink
 
-	// Guarded by agent.mu. Only Run's goroutine changes at.
+	// The fields below are guarded by agent.mu. Only Run's goroutine changes at.
 	at        checkpoint
 	held      bool     // the agent may still hold lease at.Lease
-	s         *session // the session it runs on now
-	asked     bool     // requested on s
+	s         *session // the session that the task runs on; nil while it waits
+	asked     bool     // start or resume was sent on s
 	accepted  bool
 	refused   *linkwire.Error
 	have      int // bytes of text received under this lease
-	total     int // the stored part of these bytes
+	total     int // bytes of accepted text in all, bounded by linkwire.MaxText
 	pending   []byte
 	status    string
 	artifacts []task.Artifact
 	produced  int
-	bulk      int // bytes of artifacts
+	bulk      int // bytes of artifacts, bounded by linkwire.MaxArtifactBytes
 	done      *linkwire.Done
 	doneID    json.RawMessage
 	broken    string // the reason why further messages are ignored
 }
 
-// agentName returns the agent's name for sentences.
+// agentName returns the agent's name as the subject of a sentence for users.
 func (r *run) agentName() string {
 	if r.call.Agent.Name != "" {
 		return r.call.Agent.Name
@@ -98,7 +98,8 @@ func (r *run) leaveAgent(reason string) {
 	}
 }
 
-// leaveSession removes the run from its session; the caller holds agent.mu.
+// leaveSession removes the run from its session and drops answers that the session still expects for it;
+// the caller holds agent.mu.
 func (r *run) leaveSession() {
 	if s := r.s; s != nil {
 		delete(s.runs, r.call.TaskID)
@@ -122,7 +123,7 @@ func (r *run) loseSession() {
 	r.wakeRun()
 }
 
-// releaseLease gives up a lease that the agent no longer holds.
+// releaseLease gives up a lease that the agent no longer holds, so that the task is given out anew.
 func (r *run) releaseLease() {
 	a := r.agent
 	a.mu.Lock()
@@ -132,7 +133,8 @@ func (r *run) releaseLease() {
 	a.notifyChange()
 }
 
-// takeDelta takes more text; the caller holds agent.mu.
+// takeDelta takes a piece of text at an offset in bytes. It ignores repeated bytes, and fails the task
+// for a gap or for more than linkwire.MaxText; the caller holds agent.mu.
 func (r *run) takeDelta(p linkwire.Delta) {
 	if r.done != nil || r.broken != "" {
 		return
@@ -144,7 +146,7 @@ func (r *run) takeDelta(p linkwire.Delta) {
 		r.broken = fmt.Sprintf("%s left out a part of its answer.", r.agentName())
 		return
 	case end <= r.have:
-		return // it was received already
+		return // These bytes were received before the connection was lost.
 	default:
 		text = text[r.have-p.Offset:]
 		if !utf8.RuneStart(text[0]) {
@@ -161,7 +163,7 @@ func (r *run) takeDelta(p linkwire.Delta) {
 	r.pending = append(r.pending, text...)
 }
 
-// takeArtifact takes an artifact; the caller holds agent.mu.
+// takeArtifact takes an artifact, or fails the task if it exceeds a limit; the caller holds agent.mu.
 func (r *run) takeArtifact(in linkwire.Artifact) {
 	if r.done != nil || r.broken != "" {
 		return
@@ -187,7 +189,8 @@ func (r *run) takeArtifact(in linkwire.Artifact) {
 	}
 }
 
-// news holds the changes since the last call of emitNews.
+// news holds the changes to a run since the last call of emitNews, copied so that they can be handled
+// without agent.mu.
 type news struct {
 	some, accepted, lost bool
 	refused              *linkwire.Error
@@ -195,7 +198,8 @@ type news struct {
 	broken               string
 }
 
-// emitNews gives the sink the received output and returns all changes.
+// emitNews passes the received text, status and artifacts to the sink, and returns all changes. The sink
+// is called without agent.mu, because it may block.
 func (r *run) emitNews() news {
 	a := r.agent
 	a.mu.Lock()
@@ -221,7 +225,7 @@ func (r *run) showText(text string) {
 	}
 }
 
-// shownParts returns the text shown so far.
+// shownParts returns the text shown so far as parts; nil if there is none.
 func (r *run) shownParts() []task.Part {
 	if r.shown.Len() == 0 {
 		return nil
@@ -277,8 +281,8 @@ func (r *run) finishTask(ctx context.Context, d linkwire.Done) (task.Result, err
 	return res, nil
 }
 
-// answerParts returns the parts of the final answer. Files that arrive as bytes go to the sink as an
-// artifact, which is stored by content.
+// answerParts returns the parts of the final answer, or in why the problem with them as a clause. Files
+// that arrive as bytes go to the sink as an artifact, which is stored by content.
 func (r *run) answerParts(d linkwire.Done) (parts []task.Part, why string) {
 	if len(d.Parts) == 0 {
 		if d.Text == "" {
@@ -314,7 +318,8 @@ func (r *run) answerParts(d linkwire.Done) (parts []task.Part, why string) {
 	return parts, ""
 }
 
-// checkParts converts received parts, or returns the problem with them.
+// checkParts converts received parts and adds up their bytes. why is the first problem with them as a
+// clause, "" if there is none.
 func checkParts(in []linkwire.Part) (out []task.Part, size int, why string) {
 	if len(in) > linkwire.MaxParts {
 		return nil, 0, fmt.Sprintf("it has more than %d parts", linkwire.MaxParts)

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// maxHands is how often a task is given to an agent that accepts it: once more after a lease was
-	// lost.
+	// maxHands is how often a task is given out to an agent that accepts it: twice, because a lease can
+	// be lost without any fault of the agent.
 	maxHands = 2
-	// maxTries also bounds attempts that were never answered.
+	// maxTries bounds all attempts, including those that the agent never answered.
 	maxTries = 6
-	// gatherTime is the pause that collects small pieces of text.
+	// gatherTime is the pause in which small pieces of text are collected, so that each does not cause
+	// its own event.
 	gatherTime = 30 * time.Millisecond
 )
 
@@ -44,10 +45,12 @@ type trouble struct{ text string }
 
 func (t *trouble) Error() string { return t.text }
 
-// errLost means that the connection ended during a lease.
+// errLost means that the connection ended during a lease. followTask then waits for the agent to
+// reconnect.
 var errLost = errors.New("the connection was lost")
 
-// Run implements task.Agent.
+// Run implements task.Agent. A call without a connected agent waits ConnectWait, and a lost connection
+// Grace, before the task fails. When the portal stops, the agent keeps its lease and continues.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	var at checkpoint
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &at) != nil {
@@ -56,10 +59,10 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: out, trace: task.Trace(ctx),
 		wake: make(chan struct{}, 1)}
 	switch {
-	case at.Message != call.MessageID: // another message of the task
+	case at.Message != call.MessageID: // The call is for another message, such as an answer to the agent's question.
 		r.continued = at.Done != nil
 		at = checkpoint{Lease: at.Lease, Message: call.MessageID}
-	case at.Done != nil: // the portal stopped after storing the outcome and before returning it
+	case at.Done != nil: // The portal stopped after it stored the outcome and before Run returned it.
 		return task.Result{State: at.Done.State, Parts: at.Done.Parts, Reason: at.Done.Reason}, nil
 	}
 	r.at, r.held, r.first = at, at.Hands > 0, at.Lease
@@ -70,7 +73,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	t, wrong := errors.AsType[*trouble](err)
 	switch {
 	case errors.Is(context.Cause(ctx), task.ErrShutdown):
-		r.leaveAgent("") // the agent works on and reconnects
+		r.leaveAgent("") // An empty reason sends no cancel: the agent continues and resumes after the restart.
 		return task.Result{}, context.Cause(ctx)
 	case ctx.Err() != nil:
 		r.leaveAgent("The task was stopped.")
@@ -86,10 +89,12 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return result, err
 }
 
-// ended is the reason in the cancel of a task that is over.
+// ended is the reason of a cancel for a task that is over. It is not sent to an agent whose final
+// message was accepted.
 const ended = "The task has ended here."
 
-// followTask takes the task to its outcome, over as many connections as it needs.
+// followTask runs the task until it has an outcome, over as many connections as that takes. Its errors
+// are *trouble for failures that users see, or errors of ctx or of storage.
 func (r *run) followTask(ctx context.Context) (task.Result, error) {
 	r.lostAt = time.Now()
 	for {
@@ -114,7 +119,8 @@ func (r *run) followTask(ctx context.Context) (task.Result, error) {
 }
 
 // waitForTurn waits until the agent can take the task: until it reconnects if it holds the lease, or
-// else until there is a slot.
+// else until there is a slot. resume is true if the agent offered that lease again. It fails with a
+// *trouble after the grace period, maxHands or maxTries.
 func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err error) {
 	d, a, began := r.d, r.agent, time.Now()
 	told := false
@@ -132,7 +138,7 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 					a.mu.Unlock()
 					return s, true, nil
 				}
-				r.held = false // it reconnected without the lease
+				r.held = false // The agent reconnected without offering the lease, so the lease is lost.
 			} else if !time.Now().Before(deadline) {
 				a.mu.Unlock()
 				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this and did "+
@@ -185,8 +191,8 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 	}
 }
 
-// waitForChange returns when changed is closed, at the deadline if counts is set, or with the error of
-// ctx.
+// waitForChange returns nil when changed is closed or, if counts is set, at the deadline; else the error
+// of ctx.
 func waitForChange(ctx context.Context, changed <-chan struct{}, counts bool, deadline time.Time) error {
 	var due <-chan time.Time
 	if counts {
@@ -203,7 +209,8 @@ func waitForChange(ctx context.Context, changed <-chan struct{}, counts bool, de
 	return nil
 }
 
-// handOut starts a new lease, which is stored before the agent gets the task.
+// handOut starts a new lease and stores it before the agent gets the task, so that a restart never gives
+// out the same lease twice. Text shown under an earlier lease is discarded.
 func (r *run) handOut(ctx context.Context) error {
 	a := r.agent
 	a.mu.Lock()
@@ -251,7 +258,7 @@ func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire
 			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.agentName(),
 				r.d.cfg.Idle)}
 		case <-ctx.Done():
-			r.emitNews() // received output is shown and kept
+			r.emitNews() // Received output is shown and kept even if the task fails.
 			return linkwire.Done{}, ctx.Err()
 		}
 		got := r.emitNews()
@@ -261,7 +268,7 @@ func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire
 		case got.done != nil:
 			return *got.done, nil
 		case got.refused != nil && resume:
-			r.releaseLease() // the agent dropped the task: the lease is lost
+			r.releaseLease() // The agent dropped the task, so the lease is lost.
 			return linkwire.Done{}, errLost
 		case got.refused != nil:
 			why := linkwire.Sentence(got.refused.Message, linkwire.MaxReason)
@@ -275,7 +282,7 @@ func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire
 		if accepted = accepted || got.accepted; accepted {
 			patience.Reset(r.d.cfg.Idle)
 		}
-		if got.some { // more arrives soon
+		if got.some { // Wait for more, because pieces of text often arrive close together.
 			select {
 			case <-time.After(gatherTime):
 			case <-ctx.Done():
@@ -284,7 +291,8 @@ func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire
 	}
 }
 
-// sendRequest sends the request to start or to resume.
+// sendRequest sends the request to start the task, or to resume its lease. It returns errLost if the
+// session ended meanwhile.
 func (r *run) sendRequest(ctx context.Context, s *session, resume bool) error {
 	a := r.agent
 	method, params := linkwire.MethodResume, any(nil)
@@ -299,7 +307,7 @@ func (r *run) sendRequest(ctx context.Context, s *session, resume bool) error {
 		method, params = linkwire.MethodTask, t
 	}
 	a.mu.Lock()
-	if r.s != s { // it ended in the meantime
+	if r.s != s { // The session ended while the message was built.
 		a.mu.Unlock()
 		return errLost
 	}

@@ -22,7 +22,8 @@ type watch struct {
 	closed bool
 }
 
-// atOnce is the number of concurrent reports, because they share commits.
+// atOnce is the number of concurrent reports. Several are quicker than one, because their writes share
+// commits.
 const atOnce = 16
 
 func newWatch(d *Driver) *watch {
@@ -44,7 +45,8 @@ func (w *watch) closeWatch() {
 	<-w.done
 }
 
-// reportSoon reports the agent now, and cancels a later report.
+// reportSoon queues a report of the agent, and cancels a pending later one. It does nothing after
+// closeWatch.
 func (w *watch) reportSoon(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +64,7 @@ func (w *watch) reportSoon(id string) {
 	}
 }
 
-// reportLater reports the agent after a while.
+// reportLater queues a report of the agent after wait, in place of a pending later one.
 func (w *watch) reportLater(id string, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

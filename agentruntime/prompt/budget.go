@@ -18,7 +18,7 @@ type Budget interface {
 	Reserve(ctx context.Context, caller task.Caller, tokens int) (settle func(used int), err error)
 }
 
-// Ledger stores the spent tokens over restarts.
+// Ledger stores the spent tokens so that they survive a restart. It is called without a lock held.
 type Ledger interface {
 	// Spent returns the tokens spent on a day (2006-01-02, UTC) by spender.
 	Spent(ctx context.Context, day string) (map[string]int64, error)
@@ -31,7 +31,7 @@ const (
 	guestsShare  = 10
 	accountShare = 4
 	guestShare   = 50
-	// openGuests is the share of all guests together if accounts have no ceiling.
+	// openGuests is the daily number of tokens for all guests together if accounts have no ceiling.
 	openGuests = 200_000
 	// maxSpenders bounds the separately counted spenders of a day; later ones share one entry.
 	maxSpenders = 20_000
@@ -45,12 +45,12 @@ type Daily struct {
 	now    clock.Clock
 	ledger Ledger
 
-	mu     sync.Mutex // guards all below; never held over the ledger
+	mu     sync.Mutex // guards all below; not held during calls of the ledger
 	day    string
-	spent  map[string]int64 // settled and set aside, by spender
+	spent  map[string]int64 // spent and reserved tokens of the day, by spender
 	all    int64
 	guests int64
-	owed   map[string]int64 // not written to the ledger yet
+	owed   map[string]int64 // tokens that the ledger has failed to store, by spender
 }
 
 // NewBudget returns a budget of daily tokens: guests together get a tenth, one account a quarter, one
@@ -85,10 +85,11 @@ func (b *Daily) Reserve(ctx context.Context, caller task.Caller, tokens int) (fu
 	}, nil
 }
 
-// openDay changes to day and reads the tokens that were spent on it before.
+// openDay starts the budget of a day (2006-01-02) with the tokens in the ledger. It does nothing if that
+// day, or a later one, has begun.
 func (b *Daily) openDay(ctx context.Context, day string) error {
 	b.mu.Lock()
-	same := b.day >= day // a clock that goes back must not open a second budget
+	same := b.day >= day // A clock that goes back must not open a second budget for the same day.
 	b.mu.Unlock()
 	if same {
 		return nil
@@ -126,7 +127,8 @@ func isGuest(c task.Caller) bool {
 	return true
 }
 
-// spenderKey returns the key under which a caller's tokens are counted; the caller holds mu.
+// spenderKey returns the key under which a caller's tokens are counted: the id, or a shared key for
+// callers without one and beyond maxSpenders. The caller holds mu.
 func (b *Daily) spenderKey(c task.Caller, guest bool) string {
 	key, id := accountKey, c.ID
 	if guest {
@@ -144,8 +146,8 @@ func (b *Daily) spenderKey(c task.Caller, guest bool) string {
 	return key + id
 }
 
-// refuseReason returns the reason why n more tokens are too many, "" when they are not; the caller
-// holds mu.
+// refuseReason returns the reason for users why n more tokens exceed a share, "" when they do not; the
+// caller holds mu.
 func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	const (
 		used  = "The portal's model has used up today's budget"
@@ -172,7 +174,8 @@ func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	return ""
 }
 
-// countTokens adds n tokens; the caller holds mu.
+// countTokens adds n tokens, negative to take some back, to the spender, the guests and the whole; the
+// caller holds mu.
 func (b *Daily) countTokens(who string, guest bool, n int64) {
 	b.spent[who] += n
 	b.all += n

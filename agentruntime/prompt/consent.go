@@ -63,7 +63,8 @@ func mayConsent(c task.Caller) bool {
 	return c.Kind == "person" || c.Kind == "operator" || c.Kind == "guest" || c.Kind == "portal"
 }
 
-// The words of consent. A yes comes first, fillers may follow; any other word makes it no plain yes.
+// The words of consent. An answer is a yes if a word or phrase of yes comes first and only fillers
+// follow, because a condition after a yes ("yes, but …") must not pass.
 var (
 	yesWords = strings.Fields(`yes y yeah yep yup yess sure ok okay k fine agreed approved confirm confirmed proceed
 		ja jo jawohl jap klar gerne okey einverstanden oui ouais daccord si sí sì vale claro sim da да ага ano tak evet
@@ -92,7 +93,9 @@ func splitWords(text string, self ...string) []string {
 	return out
 }
 
-// isYes reports whether text is a plain yes.
+// isYes reports whether text is a plain yes, at most eight words long. self holds the lower-case names
+// of the agent, whose mentions are ignored. In doubt it reports false, because a yes runs a tool with
+// effects.
 func isYes(text string, self ...string) bool {
 	w := splitWords(text, self...)
 	if len(w) == 0 || len(w) > 8 {
@@ -117,7 +120,8 @@ func isYes(text string, self ...string) bool {
 	return true
 }
 
-// isNo reports whether text is a plain no.
+// isNo reports whether text is a plain no: only words of no and fillers. Any other answer goes to the
+// model as text.
 func isNo(text string, self ...string) bool {
 	no := false
 	for _, x := range splitWords(text, self...) {

@@ -61,12 +61,14 @@ func (d *Driver) probeModel(ctx context.Context, t hub.Target) (hub.Live, string
 		}
 		return hub.Alive, fmt.Sprintf("%s does not list the model %q.", who, a2a.Line(a.name, 100))
 	case errors.Is(err, model.ErrKey) && a.portal:
-		return hub.Unreachable, a.failureReason(err) // the agent's owner cannot solve it
+		// The owner of the agent cannot renew the portal's key, so NeedsAuth would be a wrong request.
+		return hub.Unreachable, a.failureReason(err)
 	}
 	return state, redactSecret(reason, a.key)
 }
 
-// modelLiveness returns the liveness for the result of listing models.
+// modelLiveness returns the liveness and the reason as a sentence, for the result of listing models: a
+// refused key is NeedsAuth, an answer of another API WrongProtocol, no answer Unreachable.
 func modelLiveness(ctx context.Context, err error) (hub.Live, string) {
 	switch code := egress.CodeOf(err); {
 	case err == nil:
@@ -83,7 +85,8 @@ func modelLiveness(ctx context.Context, err error) (hub.Live, string) {
 	return hub.Unreachable, fault.As(err).Safe
 }
 
-// toSentence makes a sentence of a reason.
+// toSentence makes a sentence of a reason of package egress, which begins in lower case and has no full
+// stop.
 func toSentence(s string) string {
 	if s == "" {
 		return ""
@@ -129,7 +132,8 @@ func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, er
 	return out, nil
 }
 
-// listModels lists the models of a. The list of the portal's own server is cached for a while.
+// listModels lists the models of a's server. The list of the portal's own server is cached for listLife,
+// because the probes of all its agents need it.
 func (d *Driver) listModels(ctx context.Context, a chosenModel) ([]string, error) {
 	if !a.portal {
 		return a.client.Models(ctx)
@@ -137,7 +141,7 @@ func (d *Driver) listModels(ctx context.Context, a chosenModel) ([]string, error
 	return d.lists.getList(ctx, a.client.Models)
 }
 
-// listing caches one list or its error. Concurrent callers wait for one request.
+// listing caches one list, or its error, for listLife. Concurrent callers wait for one request.
 type listing struct {
 	mu   sync.Mutex    // guards all below
 	busy chan struct{} // closed when the running request ends; nil while there is none
@@ -183,6 +187,6 @@ func (l *listing) fillList(ctx context.Context, busy chan struct{},
 		close(busy)
 	}()
 	ids, err = ask(ctx)
-	keep = err == nil || ctx.Err() == nil // a canceled request is no result of the server
+	keep = err == nil || ctx.Err() == nil // A request that its own caller canceled says nothing about the server.
 	return ids, err
 }

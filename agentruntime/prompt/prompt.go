@@ -85,7 +85,8 @@ type Driver struct {
 	lists  listing
 }
 
-// New returns the driver of kind prompt.
+// New returns the driver of kind prompt. A portal model that cannot be used is logged and fails each
+// task that needs it, because other agents do not.
 func New(cfg Config) *Driver {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -115,7 +116,7 @@ const (
 	portalTokens = 4096
 )
 
-// chosenModel is the model that one agent uses.
+// chosenModel is the model that one agent uses, with the client of its server.
 type chosenModel struct {
 	client *model.Client
 	name   string
@@ -124,7 +125,8 @@ type chosenModel struct {
 	max    int // tokens of one answer; 0 leaves it to the model
 }
 
-// findModel returns the model of an agent.
+// findModel returns the model of an agent: at endpoint with the owner's key in secret or, if endpoint is
+// empty, the portal's own. The error is an Unavailable or Invalid fault with a sentence for the caller.
 func (d *Driver) findModel(endpoint, secret string, cfg hub.PromptConfig) (chosenModel, error) {
 	if endpoint != "" {
 		if cfg.Model == "" {

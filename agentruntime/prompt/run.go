@@ -19,11 +19,11 @@ import (
 
 // Bounds of the loop of one task.
 const (
-	maxRounds    = 8         // of answers that ask for tools
-	maxCalls     = 16        // in all
+	maxRounds    = 8         // answers of the model that ask for tools
+	maxCalls     = 16        // calls of tools in one task
 	maxSame      = 3         // the third request for the same call ends the task
 	maxAsked     = 128 << 10 // bytes of arguments in all
-	maxAside     = 16 << 10  // of the model's text beside its calls when it is sent back
+	maxAside     = 16 << 10  // bytes of text that the model wrote before its calls and that is sent back with them
 	maxToolNames = 8
 	// pictureTokens is the estimated cost of a picture, similar to that of providers.
 	pictureTokens = 1500
@@ -39,15 +39,17 @@ type run struct {
 	offer offer
 	out   task.Sink
 	st    *state
-	// pictures are sent with the conversation, whose text numbers them.
+	// pictures are data URLs that are sent with the last message; the text of the conversation refers to
+	// them by number.
 	pictures []string
-	over     bool // the answer is longer than model.MaxText
+	over     bool // the answer is longer than model.MaxText; the rest is dropped
 	// result is set once the task has ended.
 	result *task.Result
-	gap    bool // the next text starts a paragraph
+	gap    bool // the next text begins a paragraph, because a call of a tool came in between
 }
 
-// Run implements task.Agent.
+// Run implements task.Agent. It asks the model and runs tools in turn until the model answers without a
+// call, a limit is reached, or a person has to consent, which ends the run as input required.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	cfg, err := readSettings(call.Agent.Config)
 	if err != nil {
@@ -67,7 +69,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 			"Ask again."), nil
 	}
 	if r.st.Waiting != nil {
-		return r.waitingResult(), nil // asked before a restart, not answered yet
+		return r.waitingResult(), nil // The question was asked before a restart and is not answered yet.
 	}
 	if len(cfg.Tools) > 0 && d.cfg.Tools != nil {
 		list, err := d.cfg.Tools.Offer(ctx, call, cfg.Tools[:min(len(cfg.Tools), maxToolNames)])
@@ -93,7 +95,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return *r.result, nil
 }
 
-// loadState returns the state of the task. Stored steps are never repeated.
+// loadState returns the state of the task from its checkpoint, or a new one. Stored steps are never
+// repeated.
 func (r *run) loadState(ctx context.Context) (*state, error) {
 	c, pictures := attach.ForModel(ctx, r.call)
 	f := speech.NewFrame(c)
@@ -112,13 +115,13 @@ func (r *run) loadState(ctx context.Context) (*state, error) {
 	}
 	if c.MessageID != st.Message {
 		if st.Waiting == nil {
-			st = fresh // another question
+			st = fresh // The message is a new question, not an answer.
 		} else {
 			r.takeAnswer(st)
 		}
 	}
 	if c.Attempt > 1 {
-		r.out.Replace(st.Said) // repeat the text since the last checkpoint
+		r.out.Replace(st.Said) // Readers lost the live text in the restart, so show it again.
 	}
 	return st, nil
 }
@@ -232,12 +235,14 @@ func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, arg
 	return r.st.saveState(ctx, r.out)
 }
 
-// waitingResult is the result of a task that asked the person.
+// waitingResult is the result of a task that asked the person for consent: state input required, with
+// the short question as the reason.
 func (r *run) waitingResult() task.Result {
 	return task.Result{State: task.InputRequired, Parts: r.shownParts(), Reason: r.st.Waiting.Short}
 }
 
-// askModel asks the model once and takes its answer.
+// askModel asks the model once. An answer without calls ends the task; calls are added to the state, and
+// calls beyond the limits of the loop fail the task.
 func (r *run) askModel(ctx context.Context) error {
 	reply, err := r.chatWithModel(ctx)
 	if err != nil || r.result != nil {
@@ -301,7 +306,8 @@ func uniqueID(c openai.ToolCall, before, now []openai.ToolCall) openai.ToolCall 
 	return c
 }
 
-// endWithReply ends the task with the last answer of the model.
+// endWithReply ends the task with the last answer of the model: failed if a filter withheld it or it is
+// empty, otherwise completed.
 func (r *run) endWithReply(reply model.Reply) {
 	parts := r.shownParts()
 	switch {
@@ -341,7 +347,7 @@ func (r *run) showText(delta string) {
 	r.out.Text(delta)
 }
 
-// shownParts returns all shown text.
+// shownParts returns all text shown since the task's message, over all rounds; nil for none.
 func (r *run) shownParts() []task.Part {
 	if r.st.Said == "" {
 		return nil
@@ -384,7 +390,8 @@ func (r *run) chatWithModel(ctx context.Context) (model.Reply, error) {
 	r.gap = r.st.Said != ""
 	reply, err := r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.RefusedPictures(err) {
-		r.pictures, req.Messages[last].Pictures = nil, nil // the model reads only text, which names them
+		// The model reads only text, so send the pictures' names in the text without the pictures.
+		r.pictures, req.Messages[last].Pictures = nil, nil
 		reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	}
 	settle(tokensUsed(ctx, reply, err, in))

@@ -32,7 +32,7 @@ type state struct {
 	Granted *waiting `json:"-"`
 }
 
-// waiting is a call with the question about it.
+// waiting is a call of a tool with the question to the person about it.
 type waiting struct {
 	ID       string `json:"id"`
 	Agent    string `json:"agent"`
@@ -49,7 +49,8 @@ func (s *state) saveState(ctx context.Context, out task.Sink) error {
 	return out.Checkpoint(ctx, b)
 }
 
-// openCall returns the model's first call that has no result yet.
+// openCall returns the first call in the model's newest message that has no result yet; false if there
+// is none, so that the model can be asked again.
 func (s *state) openCall() (openai.ToolCall, bool) {
 	at := len(s.Turns) - 1
 	done := make(map[string]bool)
@@ -68,7 +69,8 @@ func (s *state) openCall() (openai.ToolCall, bool) {
 	return openai.ToolCall{}, false
 }
 
-// loseCall gives up a call that was started before the portal was interrupted.
+// loseCall ends a call that was started before a restart with an unknown result. The call is not
+// repeated, because it may have had its effect.
 func (s *state) loseCall() {
 	if s.Making == "" {
 		return
@@ -79,7 +81,8 @@ func (s *state) loseCall() {
 	s.Making = ""
 }
 
-// repeatsLost reports whether c is the same call as a lost one.
+// repeatsLost reports whether c has the same tool and arguments as a call whose result is unknown. Such
+// a call needs new consent.
 func (s *state) repeatsLost(c openai.ToolCall) bool {
 	_, calls := s.countRounds()
 	return slices.ContainsFunc(calls, func(o openai.ToolCall) bool {
@@ -87,12 +90,13 @@ func (s *state) repeatsLost(c openai.ToolCall) bool {
 	})
 }
 
-// addResult adds the result of a call.
+// addResult adds the result of the call with that id to the messages for the model.
 func (s *state) addResult(id, text string) {
 	s.Turns = append(s.Turns, openai.Message{Role: openai.ToolRole, ToolCallID: id, Content: openai.Content(text)})
 }
 
-// countRounds returns how often the model asked for tools, and all its calls.
+// countRounds returns how often the model asked for tools in this task, and all its calls, for the
+// limits of the loop.
 func (s *state) countRounds() (rounds int, calls []openai.ToolCall) {
 	for _, m := range s.Turns {
 		if len(m.ToolCalls) > 0 {
@@ -103,7 +107,7 @@ func (s *state) countRounds() (rounds int, calls []openai.ToolCall) {
 	return rounds, calls
 }
 
-// resultBytes returns the total size of the tools' results so far.
+// resultBytes returns the bytes of the tools' results so far, which maxResults bounds.
 func (s *state) resultBytes() int {
 	n := 0
 	for _, m := range s.Turns {

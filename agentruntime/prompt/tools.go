@@ -20,27 +20,29 @@ import (
 
 // Bounds of the tools of one task.
 const (
-	maxTools       = 64       // offered to the model
-	maxSchema      = 16 << 10 // of one tool; a larger one is not shown
-	maxSchemas     = 64 << 10 // of all tools
+	maxTools       = 64       // number of tools offered to the model
+	maxSchema      = 16 << 10 // bytes of one tool's schema; a larger one is replaced by anything
+	maxSchemas     = 64 << 10 // bytes of all schemas; further tools are not offered
 	maxToolName    = 64       // the maximum length of a function's name at known servers
-	maxAbout       = 1 << 10  // of a tool's description
+	maxAbout       = 1 << 10  // bytes of a tool's description
 	maxResult      = 16 << 10
-	maxResults     = 96 << 10 // of all results of one task
-	minResult      = 1 << 10  // left when maxResults is used up
+	maxResults     = 96 << 10 // bytes of all results of one task
+	minResult      = 1 << 10  // bytes of one result once maxResults is used up
 	toolTime       = 2 * time.Minute
 	maxNestedDepth = 64
 	anything       = `{"type":"object","properties":{}}`
 )
 
-// offer holds the tools that the model may use, by their function names.
+// offer holds the tools that the model may use: tools and names by function name, listed as they are
+// sent to the model.
 type offer struct {
 	tools  map[string]Tool
 	listed []openai.Tool
 	names  []string
 }
 
-// newOffer names the tools agent__tool and cuts their descriptions.
+// newOffer names the tools agent__tool and cuts their descriptions. It leaves out tools beyond maxTools
+// and maxSchemas.
 func newOffer(list []Tool) offer {
 	o := offer{tools: make(map[string]Tool)}
 	room := maxSchemas
@@ -68,7 +70,8 @@ func newOffer(list []Tool) offer {
 	return o
 }
 
-// functionName returns a name for a tool that servers accept and no other tool has.
+// functionName returns a name of at most maxToolName characters that servers accept; a name that is
+// taken gets a number.
 func functionName(agent, tool string, taken map[string]Tool) string {
 	base := safeName(agent + "__" + tool)
 	name := base
@@ -127,7 +130,8 @@ func parseArguments(c openai.ToolCall) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// nestsDeep reports whether JSON text nests beyond maxNestedDepth.
+// nestsDeep reports whether JSON text nests deeper than maxNestedDepth. It is called before decoding,
+// whose recursion a model could otherwise exhaust.
 func nestsDeep(s string) bool {
 	depth, in := 0, false
 	for i := 0; i < len(s); i++ {
@@ -161,7 +165,8 @@ func echoCall(c openai.ToolCall) (openai.ToolCall, error) {
 	return c, err
 }
 
-// useTool makes one call and returns the text for the model. The error is that of ctx.
+// useTool makes one call and returns the text for the model, which includes failures of the tool. The
+// error is only that of ctx.
 func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string, error) {
 	r.out.Status(fmt.Sprintf("Using %s of %s…", cleanName(t.Name), cleanName(t.Agent)))
 	r.traceMessage(true, "tool "+cleanName(t.Agent)+"/"+cleanName(t.Name), string(args))
@@ -196,7 +201,8 @@ func (r *run) useTool(ctx context.Context, t Tool, args json.RawMessage) (string
 	return preface + clipText(text, room), nil
 }
 
-// schemaProblem returns the problem of arguments with the tool's own schema.
+// schemaProblem returns the problem of arguments with the tool's own schema as a sentence for the model;
+// "" for none or without a schema.
 func schemaProblem(t Tool, args json.RawMessage) string {
 	if len(t.Schema) == 0 {
 		return ""
