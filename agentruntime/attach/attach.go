@@ -41,7 +41,8 @@ func hasFiles(parts []task.Part) bool {
 	return false
 }
 
-// missingFile returns the text in place of a file that cannot be given; why, such as ": not there any more", continues its sentence.
+// missingFile returns the text in place of a file that cannot be given. why, such as ": not there any
+// more", continues the text after the file's name; "" adds nothing.
 func missingFile(p task.Part, why string) task.Part {
 	return task.TextPart(fmt.Sprintf("[file %s%s]", a2a.Line(p.Filename, 200), why))
 }

@@ -20,19 +20,19 @@ const (
 	maxText  = 256 << 10
 	maxFile  = 4 << 20
 	maxParts = 100
-	// maxToolResult bounds an answer for another agent in bytes.
+	// maxToolResult bounds the text in bytes of an answer that goes to the model of another agent.
 	maxToolResult = 64 << 10
 )
 
 // answer is the converted result of a tool.
 type answer struct {
-	parts []task.Part // texts, data and links
+	parts []task.Part // texts, data and links; files are apart
 	files []task.Part
 	// note describes left-out content; "" for none.
 	note string
 }
 
-// answerOf converts a result within our bounds.
+// answerOf converts the result of a tool. Content beyond the bounds is left out and named in note.
 func answerOf(res *sdk.CallToolResult) answer {
 	var a answer
 	room := maxText
@@ -142,8 +142,8 @@ func (a *answer) addFile(b []byte, media, name string) {
 	a.files = append(a.files, task.Part{Raw: b, MediaType: mime.FormatMediaType(kind, params), Filename: name})
 }
 
-// fileExtension returns the extension for the media types of tools' answers. The system's own table
-// differs between machines.
+// fileExtension returns the extension for the media types of tools' answers, "" for others. The system's
+// own table is not used, because it differs between machines.
 func fileExtension(kind string) string {
 	switch kind {
 	case "image/png":
@@ -168,7 +168,8 @@ func fileExtension(kind string) string {
 	return ""
 }
 
-// addLink keeps web links and adds others as text.
+// addLink keeps web links as such and adds others as text, because a page cannot open them. It returns
+// the remaining room in bytes.
 func (a *answer) addLink(c *sdk.ResourceLink, room int) int {
 	u, err := url.Parse(c.URI)
 	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(c.URI) <= 2048 &&
@@ -184,7 +185,8 @@ func (a *answer) addLink(c *sdk.ResourceLink, room int) int {
 	return a.addText(strings.TrimSpace(a2a.Line(name, 100)+" ("+a2a.Line(c.URI, 300)+")"), room)
 }
 
-// shownParts returns the answer's parts. For an answer of files alone it returns their names.
+// shownParts returns the answer's parts. For an answer of files alone it returns their names, because an
+// answer must not be empty.
 func (a *answer) shownParts() []task.Part {
 	if len(a.parts) > 0 || len(a.files) == 0 {
 		return a.parts
@@ -196,7 +198,7 @@ func (a *answer) shownParts() []task.Part {
 	return []task.Part{task.TextPart(strings.Join(names, "\n"))}
 }
 
-// cutText cuts s to at most n bytes between runes.
+// cutText cuts s to at most n bytes at a character boundary.
 func cutText(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// request is a requested tool call.
+// request is a tool call that the parts of a message ask for.
 type request struct {
 	tool *offered
 	args json.RawMessage
@@ -22,7 +22,7 @@ type request struct {
 	// form is true for a request from a form or a program: a mistake in it fails the call instead of
 	// causing a question.
 	form bool
-	// unknown is a named tool that is not offered.
+	// unknown is the name of a requested tool that the server does not offer; tool is nil then.
 	unknown string
 }
 
@@ -108,7 +108,8 @@ func fromText(text string, tools []offered) *request {
 	return nil
 }
 
-// parseArguments reads the text after a tool's name.
+// parseArguments reads the text after a tool's name: JSON, pairs, or a text for the only argument.
+// Problems with it are in wrong.
 func parseArguments(t *offered, rest string) *request {
 	r := &request{tool: t, args: json.RawMessage("{}")}
 	switch given, ok := parsePairs(t, rest); {
@@ -199,7 +200,7 @@ func parsePairs(t *offered, text string) (map[string]string, bool) {
 	return out, len(out) > 0
 }
 
-// cutQuoted cuts a quoted value off the front of s.
+// cutQuoted cuts a quoted value off the front of s; ok is false if the quote does not end.
 func cutQuoted(s string) (value, rest string, ok bool) {
 	var b strings.Builder
 	quote := s[0]
@@ -217,7 +218,7 @@ func cutQuoted(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// quoteValue formats a value for parsePairs.
+// quoteValue formats a value so that parsePairs reads the same value.
 func quoteValue(v string) string {
 	v = strings.ReplaceAll(v, "\n", ",")
 	if v != "" && !strings.ContainsFunc(v, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\'' }) {
@@ -241,10 +242,10 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 		}
 	}
 	if given, ok := parsePairs(t, text); ok && !r.form {
-		// Check only the given fields; the others are there already.
+		// Check only the given fields, because earlier messages gave the others.
 		args, wrong, err := schema.FromForm(t.InputSchema, func(p string) (string, bool) { return given[p], true })
 		if err == nil {
-			_ = json.Unmarshal(args, &added) // FromForm wrote it
+			_ = json.Unmarshal(args, &added) // FromForm returned this JSON, so it can be decoded.
 			for name, say := range wrong {
 				if _, mine := given[name]; mine {
 					r.wrong = map[string]string{name: say}
@@ -268,7 +269,7 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 				return "", true
 			})
 			if err == nil {
-				_ = json.Unmarshal(args, &added) // FromForm wrote it
+				_ = json.Unmarshal(args, &added) // FromForm returned this JSON, so it can be decoded.
 				if say := wrong[asked[0].Path]; say != "" {
 					r.wrong = map[string]string{asked[0].Path: say}
 				}
@@ -279,7 +280,8 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 	return r
 }
 
-// mergeArguments overwrites the fields of before by those of added, one level deep.
+// mergeArguments returns before with its fields overwritten by those of added, one level deep. An
+// unreadable before counts as empty.
 func mergeArguments(before json.RawMessage, added map[string]json.RawMessage) json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	if len(before) > 0 && json.Unmarshal(before, &all) != nil {
@@ -302,7 +304,8 @@ func mergeArguments(before json.RawMessage, added map[string]json.RawMessage) js
 // maxHelp bounds the list of tools, in bytes.
 const maxHelp = 12 << 10
 
-// helpText lists the tools and the way to call them, as Markdown.
+// helpText lists the tools and the way to call them, as Markdown of about maxHelp bytes. It answers a
+// message that names no tool.
 func helpText(tools []offered) string {
 	if len(tools) == 0 {
 		return "This server offers no tools at the moment."
@@ -332,7 +335,7 @@ func helpText(tools []offered) string {
 	return b.String()
 }
 
-// requiredText lists the required arguments of a tool.
+// requiredText lists the required arguments of a tool for helpText; "" if there are none.
 func requiredText(raw json.RawMessage) string {
 	fields, err := schema.Fields(raw)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 const (
 	maxQuestions = 8
-	maxState     = 64 << 10 // bytes of state for the server's next call
-	maxQuestion  = 2000     // runes
+	maxState     = 64 << 10 // bytes of the opaque state that the server gets back with the answers
+	maxQuestion  = 2000     // runes of one question
 )
 
 // input is a tool call that waits for answers to the server's questions. Since 2026-07-28 a server asks
@@ -43,7 +43,8 @@ type answerTo struct {
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// serverAsks converts the server's questions.
+// serverAsks stores the questions of the server and asks the caller the first one. Questions that this
+// portal cannot show fail the task.
 func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolParams,
 	res *sdk.CallToolResult) (task.Result, error) {
 	args, _ := params.Arguments.(json.RawMessage)
@@ -73,7 +74,7 @@ func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolPa
 	return r.askQuestion(ctx, in, nil, nil)
 }
 
-// nextQuestion returns the first question without an answer, or nil.
+// nextQuestion returns the first question without an answer, or nil if all are answered.
 func (in *input) nextQuestion() *question {
 	for i := range in.Questions {
 		if _, ok := in.Answers[in.Questions[i].ID]; !ok {
@@ -83,7 +84,8 @@ func (in *input) nextQuestion() *question {
 	return nil
 }
 
-// askQuestion asks the caller the next question.
+// askQuestion asks the caller the next question. args and wrong are an earlier answer and the problems
+// with its fields, nil for none.
 func (r *run) askQuestion(ctx context.Context, in *input, args json.RawMessage, wrong map[string]string) (task.Result,
 	error) {
 	q := in.nextQuestion()
@@ -122,11 +124,11 @@ func (r *run) askQuestion(ctx context.Context, in *input, args json.RawMessage, 
 	}, nil
 }
 
-// continueInput continues a call after an answer to its question.
+// continueInput takes the caller's answer, and calls the tool again once no question is open.
 func (r *run) continueInput(ctx context.Context) (task.Result, error) {
 	in := r.at.Input
 	q := in.nextQuestion()
-	// After a restart all answers may be present: the call was sent with them.
+	// q is nil after a restart that interrupted the call with all answers: send it again.
 	if q != nil {
 		a, wrong := q.readAnswer(r.call.Parts)
 		if len(wrong) > 0 {
@@ -156,8 +158,8 @@ func (r *run) continueInput(ctx context.Context) (task.Result, error) {
 		RequestState: in.State}, in)
 }
 
-// readAnswer reads an answer from the message: a form's data, pairs, a no, or a text if one value was
-// asked for.
+// readAnswer reads an answer from the message: the data of a form, pairs, a no, or a plain text if the
+// question has one field. The map holds problems by field; the answer counts only if it is empty.
 func (q *question) readAnswer(parts []task.Part) (answerTo, map[string]string) {
 	for _, p := range parts {
 		var d struct {
@@ -189,7 +191,7 @@ func (q *question) readAnswer(parts []task.Part) (answerTo, map[string]string) {
 		return answerTo{Action: "accept", Content: json.RawMessage(text)},
 			schema.Validate(q.Schema, json.RawMessage(text))
 	}
-	// A no answers a yes-or-no question, and declines any other.
+	// A no is the value of a question with one boolean or listed field, and declines any other question.
 	if no := isRefusal(text); no && !(lone &&
 		(fields[0].Type == schema.Boolean || slices.Contains(fields[0].Options, text))) {
 		return answerTo{Action: "decline"}, nil

@@ -52,7 +52,7 @@ type Driver struct {
 	rt  http.RoundTripper
 	cfg Config
 
-	mu     sync.Mutex // guards closed against wg.Wait
+	mu     sync.Mutex // guards closed, and closed against wg.Wait
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -72,12 +72,13 @@ func (d *Driver) Close() {
 	d.wg.Wait()
 }
 
-// runBackground runs fn so that Close waits for it; after Close it runs alone.
+// runBackground runs fn in a goroutine that Close waits for. After Close fn still runs, but Close no
+// longer waits.
 func (d *Driver) runBackground(fn func()) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		go fn() // fn bounds its own time
+		go fn() // fn must bound its own time, because Close has returned.
 		return
 	}
 	d.wg.Go(fn)
@@ -125,7 +126,7 @@ func readConfig(b json.RawMessage) (hub.MCPConfig, error) {
 	return cfg, nil
 }
 
-// hubTarget converts a task's target to the type of probes and readers.
+// hubTarget converts a task's target to the type that probes and readers take.
 func hubTarget(t task.Target) hub.Target {
 	return hub.Target{Kind: hub.Kind(t.Kind), Endpoint: t.Endpoint, Config: t.Config, Secret: t.Secret}
 }
@@ -144,7 +145,8 @@ func failedResult(parts []task.Part, reason string) task.Result {
 	return task.Result{State: task.Failed, Parts: parts, Reason: reason}
 }
 
-// toSentence makes a sentence of a reason.
+// toSentence makes a sentence of a reason of package egress, which begins in lower case and has no full
+// stop.
 func toSentence(s string) string {
 	if s == "" {
 		return ""
@@ -152,7 +154,8 @@ func toSentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// canceledResult is the result of Run once its context has ended.
+// canceledResult is the result of Run once its context has ended: the cause as the error, which the
+// worker handles.
 func canceledResult(ctx context.Context) (task.Result, error) {
 	return task.Result{}, context.Cause(ctx)
 }

@@ -10,13 +10,13 @@ import (
 	"agentsite/internal/hub"
 )
 
-// probeTime is the deadline of a probe.
+// probeTime bounds all requests of one probe.
 const probeTime = 15 * time.Second
 
-// Prober implements liveness.Prober for the kind mcp.
+// Prober implements liveness.Prober for the kind mcp. It is safe for concurrent use.
 type Prober struct{ rt http.RoundTripper }
 
-// NewProber returns a Prober over rt.
+// NewProber returns a Prober over rt, which must bound time and restrict addresses.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
 // Probe implements liveness.Prober. It only opens a session; no tool is called or listed.
@@ -35,7 +35,8 @@ func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	return live
 }
 
-// beginSession opens a session, which may exist although the state is not Alive.
+// beginSession opens a session and returns the liveness with its reason. The session is not nil if the
+// server keeps one, whatever the state; the caller closes it.
 func (p *Prober) beginSession(ctx context.Context, t hub.Target) (*session, hub.Live, string) {
 	if t.Kind != hub.MCP {
 		return nil, hub.Unknown, "Agents of this kind are not probed."
@@ -45,7 +46,7 @@ func (p *Prober) beginSession(ctx context.Context, t hub.Target) (*session, hub.
 		return nil, hub.Unknown, "The agent's settings cannot be read."
 	}
 	s, err := openSession(ctx, p.rt, t, cfg)
-	// Before 2026-07-28 a server that initialized may still hang.
+	// Servers of versions before 2026-07-28 may answer initialize and hang afterwards, so ping them.
 	if err == nil && !s.isModern() {
 		err = s.runRequest(func(ctx context.Context) error { return s.Ping(ctx, nil) })
 		if err != nil {
@@ -59,7 +60,7 @@ func (p *Prober) beginSession(ctx context.Context, t hub.Target) (*session, hub.
 	case !ok:
 		return s, hub.Unreachable, "The server did not answer in time."
 	case pr.kind == troubleRefused && s != nil:
-		// Some servers do not know ping; they initialized properly.
+		// An error in answer to ping proves that the server works: some servers lack the method.
 		return s, hub.Alive, ""
 	}
 	state, reason := pr.asLiveness()

@@ -17,27 +17,27 @@ import (
 type trouble string
 
 const (
-	troubleAuth    trouble = "auth"    // it asks for credentials, or refuses them
-	troubleAway    trouble = "away"    // it cannot be reached, or it failed
+	troubleAuth    trouble = "auth"    // the server asks for credentials, or refuses them
+	troubleAway    trouble = "away"    // the server cannot be reached, or it failed
 	troubleShape   trouble = "shape"   // the answer is not from an MCP server
-	troubleRefused trouble = "refused" // it answered with an error
-	troubleLimit   trouble = "limit"   // it exceeded a bound of ours
+	troubleRefused trouble = "refused" // the server answered with an error of JSON-RPC
+	troubleLimit   trouble = "limit"   // the server exceeded a bound of this portal
 )
 
-// problem is the error of a request. Text is part of a sentence.
+// problem is the error of a request. text is the predicate of a sentence whose subject is the server.
 type problem struct {
 	kind trouble
 	text string
-	code int64 // of JSON-RPC, when refused
+	code int64 // error code of JSON-RPC, for troubleRefused
 	err  error
 	// sent is false when the request cannot have reached the server.
 	sent bool
 }
 
-// Error implements error, for logs.
+// Error implements error, for logs; userSentence is for users.
 func (p *problem) Error() string { return p.text }
 
-// Unwrap returns the cause.
+// Unwrap returns the error of the SDK or of the connection.
 func (p *problem) Unwrap() error { return p.err }
 
 // explainError makes a problem of an error of the SDK. It uses the recorded exchange rather than the
@@ -58,7 +58,7 @@ func (w *wire) explainError(err error) *problem {
 	if x.refusal != nil {
 		rpc, isRPC, x.err = x.refusal, true, nil
 	}
-	// The SDK's own mark of requests that were not sent has the same type.
+	// The SDK marks requests that were not sent with the same error type.
 	isRPC = isRPC && rpc.Message != rejected
 	strange, isStrange := errors.AsType[*errShape](x.err)
 	switch {
@@ -97,10 +97,10 @@ func (w *wire) explainError(err error) *problem {
 	return p
 }
 
-// rejected is the message of the SDK's mark.
+// rejected is the message of the error by which the SDK marks a request that was not sent.
 const rejected = "rejected by transport"
 
-// setNetworkError sets the problem of a request without an answer.
+// setNetworkError sets kind, text and sent for a request without an answer.
 func (p *problem) setNetworkError(err error) {
 	if e, ok := errors.AsType[*errLimit](err); ok {
 		p.kind, p.text = troubleLimit, e.text
@@ -115,7 +115,8 @@ func (p *problem) setNetworkError(err error) {
 	}
 }
 
-// isVersion recognizes the SDK's error about the version that a server chose, which has no type.
+// isVersion reports whether err says that the server chose an unsupported version. It compares the text,
+// because the SDK has no type for this error.
 func isVersion(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if len(e.Error()) < 200 && len(e.Error()) > 29 && e.Error()[:29] == "unsupported protocol version:" {
@@ -125,7 +126,7 @@ func isVersion(err error) bool {
 	return false
 }
 
-// asLiveness returns a problem as the result of a probe.
+// asLiveness returns a problem as the liveness and reason of a probe.
 func (p *problem) asLiveness() (hub.Live, string) {
 	switch p.kind {
 	case troubleAuth:
@@ -140,8 +141,8 @@ func (p *problem) asLiveness() (hub.Live, string) {
 	return hub.WrongProtocol, "This is not an MCP server: " + p.text + "."
 }
 
-// userSentence returns a problem for the caller. It refers to the owner, because the caller cannot
-// change the key.
+// userSentence returns a problem as a sentence for the caller. It refers to the owner, because the
+// caller cannot change the key.
 func (p *problem) userSentence() string {
 	switch {
 	case p.kind == troubleAuth:
@@ -154,7 +155,7 @@ func (p *problem) userSentence() string {
 	return "The server did not answer as it should: " + p.text + "."
 }
 
-// missingStop returns the full stop that a server's sentence lacks.
+// missingStop returns "." if a server's sentence has no punctuation at its end, "" otherwise.
 func missingStop(s string) string {
 	if s != "" && (s[len(s)-1] == '.' || s[len(s)-1] == '!' || s[len(s)-1] == '?') {
 		return ""

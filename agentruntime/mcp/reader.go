@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// readTime bounds reading a server's description.
+	// readTime bounds all requests for one address.
 	readTime  = 30 * time.Second
 	maxSkills = 32
-	// The directory's bounds of a skill.
+	// bytes of a skill's id in the directory
 	maxSkillID = 100
 	maxExample = 300
 )
@@ -32,7 +32,7 @@ var ErrNoServer = errors.New("no MCP server")
 // Reader implements hub.Reader for MCP servers.
 type Reader struct{ rt http.RoundTripper }
 
-// NewReader returns a Reader over rt.
+// NewReader returns a Reader over rt, which must bound time and restrict addresses.
 func NewReader(rt http.RoundTripper) *Reader { return &Reader{rt: rt} }
 
 // Read implements hub.Reader: it connects to the server at the address, or below it at /mcp, and lists
@@ -64,7 +64,8 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 		below.Endpoint = at.String()
 		d2, err2 := r.describeServer(ctx, below, cfg)
 		p2, ok2 := errors.AsType[*problem](err2)
-		// A server that asks for credentials is more likely the right one.
+		// A server that asks for credentials at /mcp is more likely the right one than the first
+		// address.
 		if err2 == nil || ok2 && p2.kind == troubleAuth {
 			d, err, p, ok = d2, err2, p2, ok2
 		}
@@ -104,7 +105,8 @@ func (r *Reader) describeServer(ctx context.Context, t hub.Target, cfg hub.MCPCo
 	return s.describeSelf(t.Endpoint, cfg, tools, more)
 }
 
-// describeSelf builds the description from the server's own data.
+// describeSelf builds the description from the server's own name, instructions and tools. more is the
+// number of tools that were left out.
 func (s *session) describeSelf(endpoint string, cfg hub.MCPConfig, tools []offered, more int) (hub.Described, error) {
 	res := s.InitializeResult()
 	name, title, host := "", "", s.wire.endpoint.Host
@@ -172,7 +174,7 @@ func describeTools(cfg hub.MCPConfig, host string, more int) string {
 	return b.String()
 }
 
-// toolSkill describes a tool as a skill of the agent.
+// toolSkill describes a tool as a skill of the agent, so that searches of the directory find it.
 func toolSkill(t hub.Tool) hub.Skill {
 	s := hub.Skill{ID: t.Name, Name: t.Title, Description: t.Description, Tags: []string{"tool"}}
 	if s.Name == "" {

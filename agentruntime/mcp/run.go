@@ -21,23 +21,24 @@ import (
 // statusEvery is the minimum time between two progress reports.
 const statusEvery = 250 * time.Millisecond
 
-// checkpoint is the stored state of a task.
+// checkpoint is the stored state of a task: the call that was made, or the one that waits for data.
 type checkpoint struct {
 	// Sent is the tool that was called. Again means that it may be called twice.
 	Sent  string `json:"sent,omitempty"`
 	Again bool   `json:"again,omitempty"`
-	// Ask is a call that lacks arguments, Input one for which the server asks for more data.
+	// Ask is a call that lacks arguments, Input a call for which the server asks for more data; nil for
+	// none.
 	Ask   *asked `json:"ask,omitempty"`
 	Input *input `json:"input,omitempty"`
 }
 
-// asked is a call with incomplete arguments.
+// asked is a call with incomplete arguments. Args is a JSON object with those known so far.
 type asked struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
 }
 
-// run is one call of the driver.
+// run is one call of the driver. Only the goroutine of Run uses it.
 type run struct {
 	d    *Driver
 	call task.Call
@@ -47,10 +48,11 @@ type run struct {
 	at    checkpoint
 	s     *session
 	tools []offered
-	live  bool // tools were listed in this run
+	live  bool // tools were listed from the server in this run, not read from the registration
 }
 
-// Run implements task.Agent.
+// Run implements task.Agent. An interrupted call of a tool is not repeated unless the server declared
+// that it may be.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	cfg, err := readConfig(call.Agent.Config)
 	if err != nil {
@@ -97,14 +99,15 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return res, nil
 }
 
-// handleRequest parses the request and executes it.
+// handleRequest parses the message and calls the tool that it asks for. A message that names no tool is
+// answered with the list of tools.
 func (r *run) handleRequest(ctx context.Context) (task.Result, error) {
 	if r.at.Input != nil {
 		return r.continueInput(ctx)
 	}
 	req := r.readRequest()
 	if req == nil || req.tool == nil || len(req.wrong) > 0 || len(schema.Validate(req.tool.InputSchema, req.args)) > 0 {
-		// The stored tools may be outdated or absent.
+		// The stored tools may be outdated or absent, so list the server's tools before refusing.
 		if req != nil || len(r.tools) == 0 {
 			if err := r.loadTools(ctx); err != nil {
 				return task.Result{}, err
@@ -131,7 +134,8 @@ func (r *run) handleRequest(ctx context.Context) (task.Result, error) {
 	return r.useTool(ctx, req.tool, &sdk.CallToolParams{Name: req.tool.Name, Arguments: req.args}, nil)
 }
 
-// readRequest parses the parts, as the rest of a waiting call if there is one.
+// readRequest parses the message as the missing arguments of a waiting call, if there is one and the
+// message names no other tool; else as a new request.
 func (r *run) readRequest() *request {
 	if a := r.at.Ask; a != nil {
 		if t := findTool(r.tools, a.Tool); t != nil {
@@ -190,8 +194,9 @@ func listProblems(wrong map[string]string) string {
 // Form is the data part of a question, with the data that a page needs to show a form. The answer is a
 // data part {"tool": …, "arguments": {…}}, with Ask if it was set.
 type Form struct {
-	Tool      string            `json:"tool"`
-	Ask       string            `json:"ask,omitempty"` // the id of the server's question
+	Tool string `json:"tool"`
+	// id of the server's question, "" when the portal asks for arguments
+	Ask       string            `json:"ask,omitempty"`
 	Schema    json.RawMessage   `json:"schema"`
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Wrong     map[string]string `json:"wrong,omitempty"`
@@ -217,7 +222,7 @@ func (r *run) saveCheckpoint(ctx context.Context, c checkpoint) error {
 	return nil
 }
 
-// ensureSession opens the session unless it is open.
+// ensureSession opens the session unless it is open. Run closes it.
 func (r *run) ensureSession(ctx context.Context) error {
 	if r.s != nil {
 		return nil
@@ -227,7 +232,7 @@ func (r *run) ensureSession(ctx context.Context) error {
 	return err
 }
 
-// loadTools lists the tools of the server.
+// loadTools replaces the tools by those that the server lists now.
 func (r *run) loadTools(ctx context.Context) error {
 	if r.live {
 		return nil
@@ -243,13 +248,14 @@ func (r *run) loadTools(ctx context.Context) error {
 	return nil
 }
 
-// useTool calls the tool, and asks the caller if the server asks.
+// useTool stores that the tool is called, and calls it. If the server asks for more data, the caller is
+// asked. in holds the answers of a repeated call, nil for the first.
 func (r *run) useTool(ctx context.Context, t *offered, params *sdk.CallToolParams, in *input) (task.Result, error) {
 	if err := r.ensureSession(ctx); err != nil {
 		return task.Result{}, err
 	}
-	// Some arguments are also sent in headers. The SDK does that for tools that were listed in this
-	// session.
+	// The MCP header extension repeats some arguments in HTTP headers. The SDK does that only for tools
+	// listed in this session.
 	if r.s.isModern() && !r.live && strings.Contains(string(t.InputSchema), "x-mcp-header") {
 		if err := r.loadTools(ctx); err != nil {
 			return task.Result{}, err
@@ -279,7 +285,7 @@ func (r *run) useTool(ctx context.Context, t *offered, params *sdk.CallToolParam
 			line := a2a.Line(said, 500)
 			reason = "The tool reports an error: " + line + missingStop(line)
 			if line == said {
-				parts = nil // the reason contains it all
+				parts = nil // The reason contains the whole answer, so do not show it twice.
 			}
 		}
 		return failedResult(parts, reason), nil
@@ -300,7 +306,7 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	p := *params
 	p.Meta = sdk.Meta{}
 	if s.isModern() {
-		// A question arrives as an answer, so the server may ask.
+		// The capability says that questions may be answers to this call.
 		p.Meta[sdk.MetaKeyClientCapabilities] = map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
 	}
 	p.SetProgressToken("call")

@@ -42,7 +42,8 @@ func saidTo(call task.Call) []task.Part {
 	return call.Parts
 }
 
-// withoutMention removes "@name" or "@name@portal" and following punctuation from the front of a text.
+// withoutMention removes "@name" or "@name@portal" and following punctuation from the front of a text;
+// false if the text does not begin with a mention of one of names.
 func withoutMention(text string, names []string) (string, bool) {
 	for _, n := range names {
 		if n == "" || len(text) <= len(n) || text[0] != '@' || !strings.EqualFold(text[1:1+len(n)], n) {

@@ -25,11 +25,11 @@ const (
 	maxReconnects = 3
 )
 
-// session is a connection to one server, for one purpose.
+// session is a connection to one server, for one task, probe or reading. Its opener closes it.
 type session struct {
 	*sdk.ClientSession
 	wire   *wire
-	ctx    context.Context // of its calls
+	ctx    context.Context // context of its requests
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex // guards all below
@@ -109,7 +109,8 @@ func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg
 	return s, nil
 }
 
-// countMessage counts the messages that the server sends on its own.
+// countMessage counts the messages that the server sends on its own. Beyond maxReceived it ends the
+// session with the errLimit that it returns.
 func (s *session) countMessage() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,7 @@ func (s *session) onProgress(_ context.Context, req *sdk.ProgressNotificationCli
 		return
 	}
 	select {
-	case <-s.progress: // the newest counts
+	case <-s.progress: // Discard an unread report: only the newest one counts.
 	default:
 	}
 	select {
@@ -157,7 +158,7 @@ func (s *session) runRequest(fn func(ctx context.Context) error) error {
 	return err
 }
 
-// explainError explains an error of a request, or returns ctx's own end.
+// explainError returns err as a *problem, or the cause of ctx if ctx has ended.
 func (s *session) explainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -165,7 +166,7 @@ func (s *session) explainError(ctx context.Context, err error) error {
 	return s.wire.explainError(err)
 }
 
-// isModern reports whether the server implements a version without sessions.
+// isModern reports whether the server implements a version without sessions (2026-07-28 or later).
 func (s *session) isModern() bool { return s.protocolVersion() >= modern }
 
 func (s *session) protocolVersion() string {

@@ -95,7 +95,8 @@ func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args j
 
 const cutMark = "\n[the rest of the answer was left out]"
 
-// callFault makes a fault of a problem.
+// callFault makes a fault with a sentence for users of a problem, without the credential secret. It
+// returns the cause of ctx if ctx has ended.
 func callFault(ctx context.Context, err error, secret string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

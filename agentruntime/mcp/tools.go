@@ -17,12 +17,12 @@ import (
 const (
 	maxTools       = 64
 	maxPages       = 32
-	maxToolName    = 128      // bytes
+	maxToolName    = 128      // bytes of a tool's name
 	maxToolText    = 1000     // runes of a description
-	maxToolTitle   = 100      // runes
-	maxSchema      = 16 << 10 // bytes of one schema
+	maxToolTitle   = 100      // runes of a title
+	maxSchema      = 16 << 10 // bytes of one tool's schema
 	maxToolsBytes  = 128 << 10
-	maxInstruction = 4000 // runes
+	maxInstruction = 4000 // runes of the server's instructions
 )
 
 // anySchema replaces a schema that cannot be used: the server checks the arguments itself.

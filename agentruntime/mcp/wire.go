@@ -39,43 +39,44 @@ const (
 type wire struct {
 	rt       http.RoundTripper
 	endpoint *url.URL
-	header   string // of the credential
+	header   string // header field and value of the credential
 	value    string
 
-	farewellCtx   context.Context // canceled when the server must not be notified any more
+	farewellCtx   context.Context // ends notifications that endSession or a cancellation still sends
 	skipFarewells context.CancelFunc
 
 	mu       sync.Mutex // guards all below
 	requests int
 	bytes    int64
-	limit    error     // the bound that was exceeded
-	last     *exchange // the latest request that expects an answer
+	limit    error     // the bound that was exceeded; nil for none
+	last     *exchange // the latest request with an id
 	stopSent chan struct{}
-	listing  *bytes.Buffer // the latest answer to tools/list
+	listing  *bytes.Buffer // the latest answer to tools/list, for listedSchemas
 }
 
-// exchange is the record of a request.
+// exchange is the record of a request and its answer, from which explainError finds the reason of a
+// failure.
 type exchange struct {
-	method string // of MCP
+	method string // the MCP method, such as tools/call
 	status int
 	media  string
 	err    error
 	head   []byte
 	id     json.RawMessage
-	// refusal is an error of JSON-RPC that arrived under another id.
+	// refusal is an error of JSON-RPC that arrived with the id of another request, or none.
 	refusal *jsonrpc.Error
 }
 
 // errShape is the type of errors about answers that are not MCP.
 type errShape struct{ text string }
 
-// Error implements error.
+// Error implements error. The text continues a sentence.
 func (e *errShape) Error() string { return e.text }
 
 // errLimit is the type of errors about our own bounds.
 type errLimit struct{ text string }
 
-// Error implements error.
+// Error implements error. The text continues a sentence.
 func (e *errLimit) Error() string { return e.text }
 
 func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, error) {
@@ -101,7 +102,8 @@ func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, erro
 	return w, nil
 }
 
-// httpClient returns the HTTP client for the SDK.
+// httpClient returns the HTTP client for the SDK. It follows no redirects, because the credential
+// belongs to one endpoint.
 func (w *wire) httpClient() *http.Client {
 	return &http.Client{
 		Transport:     w,
@@ -109,7 +111,8 @@ func (w *wire) httpClient() *http.Client {
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It adds the credential for the registered endpoint only,
+// bounds the body and records the exchange.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{}
 	x.method, x.id = headOf(req)
@@ -193,14 +196,15 @@ func (w *wire) markTold() {
 	}
 }
 
-// exceedLimit records that an answer is too large.
+// exceedLimit records in x that an answer is larger than maxResponse, and returns that error.
 func (w *wire) exceedLimit(x *exchange) error {
 	err := &errLimit{fmt.Sprintf("the answer is larger than %d MiB", maxResponse>>20)}
 	w.withLock(func() { x.err = err })
 	return err
 }
 
-// wantsAnswer reports whether the request expects an answer.
+// wantsAnswer reports whether the request expects an answer: notifications and requests without a method
+// do not.
 func (x *exchange) wantsAnswer() bool {
 	return x.method != "" && !strings.HasPrefix(x.method, "notifications/")
 }
@@ -244,19 +248,19 @@ func headOf(req *http.Request) (method string, id json.RawMessage) {
 	return method, id
 }
 
-// body bounds the bytes of one response.
+// body is the body of one response. It bounds the bytes and records the beginning for error messages.
 type body struct {
 	rc      io.ReadCloser
 	w       *wire
 	x       *exchange
 	left    int64
 	err     error
-	cancel  context.CancelFunc // of the request
-	whole   *bytes.Buffer      // of an answer that is one JSON text
+	cancel  context.CancelFunc // ends the request
+	whole   *bytes.Buffer      // the body of an answer that is one JSON text, for checkID; nil for streams
 	listing bool
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It fails with an errLimit beyond the bound.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -313,14 +317,14 @@ func (x *exchange) checkID(whole []byte) error {
 	return &errShape{"its answer does not belong to the request"}
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. It also cancels the request, so that an abandoned stream ends at once.
 func (b *body) Close() error {
 	err := b.rc.Close()
 	b.cancel()
 	return err
 }
 
-// describeHead describes an answer by its beginning.
+// describeHead describes an answer that is not MCP by its beginning, for error messages.
 func (x *exchange) describeHead() string {
 	head := bytes.TrimSpace(x.head)
 	switch {

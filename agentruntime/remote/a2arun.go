@@ -21,14 +21,15 @@ import (
 const (
 	// maxEvents bounds the events of one task, over all its connections.
 	maxEvents = 10_000
-	// maxReconnects is how often a stream is resumed before the task is polled instead.
+	// maxReconnects is how often a stream is resumed before the task is only polled, because some
+	// servers close every stream at once.
 	maxReconnects = 20
 )
 
-// errSettled ends the reading of a stream because the outcome is known.
+// errSettled ends the reading of a stream because the outcome is known. It never leaves runTask.
 var errSettled = errors.New("settled")
 
-// run is one call of one agent.
+// run is one call of one agent. Only the goroutine of Run uses it.
 type run struct {
 	d      *A2A
 	way    way
@@ -38,7 +39,7 @@ type run struct {
 	stream bool
 
 	at      checkpoint
-	adopted bool // at.Task is confirmed to be this call's task
+	adopted bool // the remote side has confirmed that at.Task is the task of this call
 	saved   checkpoint
 	answer  *answer
 	events  int
@@ -53,24 +54,26 @@ type way struct {
 	subject string
 	// inline is the largest file in bytes that is sent inline.
 	inline int
-	// peer means that errors before a request is sent may be our own faults.
+	// peer is true for agents of other portals: an error before a request is sent may then come from
+	// this portal's own signing or permissions.
 	peer bool
 	// files, when set, downloads the remote side's files that parts refer to.
 	files *fetcher
 }
 
-// Run implements task.Agent.
+// Run implements task.Agent. It stores the remote task's id before it shows any output, so that a
+// restart resumes that task and never sends the message twice.
 func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	return d.runTask(ctx, way{rt: d.rt, subject: "The agent", inline: attach.MaxInline}, call, out)
 }
 
-// Stop implements task.Stopper.
+// Stop implements task.Stopper. It cancels the remote task in the background; Close waits for it.
 func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stopTask(ctx, d.rt, call) }
 
 func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call) {
 	client, _, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
-		return // its registration has changed, so the old endpoint is unknown
+		return // The registration was changed, so the endpoint of the task is unknown.
 	}
 	d.stopRemote(ctx, client, readCheckpoint(call.Checkpoint).Task)
 }
@@ -86,7 +89,8 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	r.saved = r.at
 	switch {
 	case call.Attempt > 1 && r.at.Task == "":
-		// It may have been sent, and it is unknown whether it arrived.
+		// A message without a stored task id may or may not have arrived before the restart; sending it
+		// again could do the work twice.
 		return failedResult(nil, "The portal was interrupted while it handed this to the agent. Whether the "+
 			"agent did the work is unknown; ask again if it should."), nil
 	case call.Attempt > 1:
@@ -96,7 +100,7 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 		err = r.sendMessage(ctx)
 	}
 	if ctx.Err() != nil {
-		// If the portal stops, the task continues there, and here after the next start.
+		// If the portal stops, the remote task continues, and the next start of the portal follows it.
 		if !r.settled && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
 			d.stopRemote(ctx, client, r.at.Task)
 		}
@@ -115,7 +119,8 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	return r.result, nil
 }
 
-// failureSentence makes a sentence of an error of the remote side.
+// failureSentence makes a sentence for users of an error of the remote side. It may contain a credential
+// that the caller must redact.
 func (w way) failureSentence(err error) string {
 	if e, ok := errors.AsType[*trouble](err); ok {
 		return e.text
@@ -138,7 +143,7 @@ func (w way) provesUnsent(err error) bool {
 	return w.peer && (ours || errors.Is(err, guard.ErrImpostor))
 }
 
-// nameInSentence returns the subject for use within a sentence.
+// nameInSentence returns the subject in lower case where it is not a name, for use within a sentence.
 func (w way) nameInSentence() string {
 	if w.subject == "The agent" {
 		return "the agent"
@@ -149,10 +154,12 @@ func (w way) nameInSentence() string {
 // trouble is a failure whose text is a sentence for users.
 type trouble struct{ text string }
 
-// Error implements error.
+// Error implements error. The text is safe to show to users.
 func (t *trouble) Error() string { return t.text }
 
-// sendMessage sends the message and follows its task.
+// sendMessage sends the message and follows its task until the outcome. It starts over, without
+// streaming or without the old task or context, only after a refusal, which proves that nothing was
+// done.
 func (r *run) sendMessage(ctx context.Context) error {
 	m := a2a.UserMessage(r.call.MessageID, requestParts(ctx, r.call, r.at.Task != "", r.way.inline))
 	if len(speech.ListSpeakers(r.call)) > 1 {
@@ -160,12 +167,14 @@ func (r *run) sendMessage(ctx context.Context) error {
 		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
 		m.Speaker = &by
 	}
-	if r.at.Task != "" { // it waited for input; this is the input
+	if r.at.Task != "" { // The task waited for input, and this message is the input.
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {
 		before := readCheckpoint(r.call.Previous)
 		m.ContextID = before.Context
-		if before.Lost { // it was given up here; otherwise the remote side would continue it first
+		// The portal gave up that task when contact was lost. It is canceled, or the remote side could
+		// finish it before this message.
+		if before.Lost {
 			r.d.stopRemote(ctx, r.client, before.Task)
 		}
 	}
@@ -182,9 +191,10 @@ func (r *run) sendMessage(ctx context.Context) error {
 			return err
 		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) &&
 			m.TaskID == "":
-			r.stream = false // its card promised streaming without support
+			r.stream = false // The agent's card claims streaming, but the agent refuses it.
 		case m.TaskID != "" && isForgotten(err):
-			// It refused, so it did nothing: start again without the task that it forgot.
+			// A refusal proves that nothing was done, so start again without the task that the agent
+			// forgot.
 			m.TaskID, r.at = "", checkpoint{}
 		case m.ContextID != "" && isForgotten(err):
 			m.ContextID, r.at = "", checkpoint{}
@@ -197,19 +207,22 @@ func (r *run) sendMessage(ctx context.Context) error {
 	}
 }
 
-// isForgotten reports whether the agent no longer knows the context or task.
+// isForgotten reports whether the agent no longer knows the context or task that a message names, so
+// that the message can be sent without.
 func isForgotten(err error) bool {
 	return a2a.IsCode(err, a2a.CodeTaskNotFound) || a2a.IsCode(err, a2a.CodeInvalidParams) ||
 		a2a.IsCode(err, a2a.CodeUnsupported)
 }
 
-// refusedByAgent reports whether the remote side answered with an error.
+// refusedByAgent reports whether the remote side answered with an error, which proves that it received
+// the message and did not accept it.
 func refusedByAgent(err error) bool {
 	e, ok := errors.AsType[*a2a.Error](err)
 	return ok && e.Fault != a2a.FaultLimit
 }
 
-// terminalTrouble reports whether the task cannot continue because it exceeded a limit.
+// terminalTrouble reports whether the task cannot continue because a limit was exceeded. Other errors
+// are worth a new connection.
 func terminalTrouble(err error) bool {
 	if e, ok := errors.AsType[*a2a.Error](err); ok && e.Fault == a2a.FaultLimit {
 		return true
@@ -244,7 +257,8 @@ func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
 }
 
 // awaitTask follows a task of the remote side until its outcome: it gets the task, listens if the agent
-// streams, and polls.
+// streams, and polls otherwise. It gives up after Config.Lost failures in a row, and marks the
+// checkpoint as lost.
 func (r *run) awaitTask(ctx context.Context) error {
 	lost, reconnects, pause := 0, 0, r.d.cfg.PollMin
 	for {
@@ -253,13 +267,14 @@ func (r *run) awaitTask(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case a2a.IsCode(err, a2a.CodeTaskNotFound):
-			r.adopted = false // there is no task to cancel
+			r.adopted = false // A task that is unknown to the agent needs no cancel.
 			return &trouble{"The agent no longer knows the task. Whether it finished the work is unknown."}
 		case err != nil:
 			e, ok := errors.AsType[*a2a.Error](err)
 			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
 				r.at.Lost = true
-				_ = r.saveCheckpoint(context.WithoutCancel(ctx)) // the task ends with the trouble either way
+				// The task fails with the same reason even if the checkpoint is not stored.
+				_ = r.saveCheckpoint(context.WithoutCancel(ctx))
 				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished "+
 					"is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 			}
@@ -309,14 +324,15 @@ func (r *run) subscribeTask(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// handleEvent takes one event. It returns errSettled when the outcome is known.
+// handleEvent takes one event and stores the task's id before it shows any content. Events of other
+// tasks are ignored. It returns errSettled when the outcome is known.
 func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 	if r.events++; r.events > maxEvents {
 		return &trouble{fmt.Sprintf("The agent sent more than %d events and was stopped.", maxEvents)}
 	}
 	taskID, contextID := ev.IDs()
 	if !r.adopted && (taskID != "" || r.at.Task == "" && ev.Message != nil) {
-		// The first event with a task determines our task; a lone message has none.
+		// The first event names the task of this call; an answer that is a message alone has none.
 		r.adopted = true
 		r.at = checkpoint{Task: taskID, Context: contextID}
 	} else if taskID != "" && taskID != r.at.Task {
@@ -368,7 +384,8 @@ func (r *run) saveCheckpoint(ctx context.Context) error {
 	return nil
 }
 
-// fetchFiles returns an event with the files that it refers to, if they can be downloaded.
+// fetchFiles returns a copy of an event in which the files of the remote portal are inline where they
+// could be downloaded, because their addresses expire.
 func (r *run) fetchFiles(ctx context.Context, ev a2a.Event) a2a.Event {
 	list := func(in []task.Artifact) []task.Artifact {
 		out := slices.Clone(in)
@@ -404,7 +421,8 @@ func (r *run) handleStatus(s a2a.Status) error {
 	return nil
 }
 
-// setOutcome sets the outcome.
+// setOutcome sets the result of the run from the final status, or from one that asks for input, and
+// returns errSettled. A remote cancellation counts as failed, because it was not asked for here.
 func (r *run) setOutcome(s a2a.Status) error {
 	said := ""
 	if s.Message != nil {
@@ -422,7 +440,8 @@ func (r *run) setOutcome(s a2a.Status) error {
 		}
 	}
 	reason := joinReason
-	if r.way.peer && said != "" { // it is a whole sentence of a portal
+	// Another portal gives a whole sentence, so no words of this portal are put before it.
+	if r.way.peer && said != "" {
 		reason = func(_, said string) string { return said }
 	}
 	r.settled = true

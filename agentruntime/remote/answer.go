@@ -18,18 +18,19 @@ type answer struct {
 	out       task.Sink
 	artifacts []*artifact
 	byID      map[string]*artifact
-	tail      []task.Part // of the final message
-	fallback  []task.Part // used when there is no other content
+	tail      []task.Part // parts of the final message, after the artifacts
+	fallback  []task.Part // the agent's last message, used when there is no other content
 	shown     strings.Builder
 }
 
 type artifact struct {
 	task.Artifact
 	pieces []*piece
-	dirty  bool // has files that the sink has not got
+	dirty  bool // set while the sink does not have the current files
 }
 
-// piece is one part. Consecutive appended texts grow in it.
+// piece is one part of an artifact. Texts that follow each other share a piece, whose builder holds
+// them.
 type piece struct {
 	text strings.Builder
 	part task.Part
@@ -50,7 +51,8 @@ func (a *answer) setSnapshot(list []task.Artifact) error {
 	return a.showText()
 }
 
-// applyUpdate takes an artifact or a continuation of one.
+// applyUpdate takes an artifact or, with Append, the continuation of one. It returns a *trouble beyond a
+// limit.
 func (a *answer) applyUpdate(u *a2a.ArtifactUpdate) error {
 	old := a.byID[u.Artifact.ID]
 	if !u.Append || old == nil {
@@ -61,7 +63,8 @@ func (a *answer) applyUpdate(u *a2a.ArtifactUpdate) error {
 	}
 	last := old == a.artifacts[len(a.artifacts)-1] && len(a.tail) == 0
 	for _, p := range u.Artifact.Parts {
-		// The common case of a stream needs no reassembly.
+		// A text that extends the last artifact is the common case of a stream: it is shown without
+		// building the whole answer again.
 		if old.addPart(p) && last && a.shown.Len()+len(p.Text) <= maxText {
 			a.emitText(p.Text)
 			continue
@@ -113,7 +116,8 @@ func isText(p task.Part) bool {
 	return p.Text != "" && p.Filename == ""
 }
 
-// addMessage takes an answer without a task. Its files become one artifact.
+// addMessage takes an answer that has no task. Its files become one artifact, because only artifacts are
+// stored by content.
 func (a *answer) addMessage(parts []task.Part) error {
 	var files []task.Part
 	for _, p := range parts {
@@ -129,7 +133,8 @@ func (a *answer) addMessage(parts []task.Part) error {
 	return a.setFinal(parts)
 }
 
-// setFinal takes the message of the last status. A repetition of the answer is dropped.
+// setFinal takes the message of the last status as the end of the answer. A message that only repeats
+// the answer is dropped.
 func (a *answer) setFinal(parts []task.Part) error {
 	have := strings.TrimSpace(task.PlainText(a.collectParts()))
 	if said := strings.TrimSpace(task.PlainText(parts)); said == have {
@@ -139,7 +144,7 @@ func (a *answer) setFinal(parts []task.Part) error {
 	return a.showText()
 }
 
-// showNote shows a message of the agent while it works.
+// showNote shows a message of the agent as a status while it works, and keeps it as the fallback.
 func (a *answer) showNote(parts []task.Part) {
 	text := a2a.Line(task.PlainText(parts), 200)
 	if text == "" {
@@ -149,7 +154,8 @@ func (a *answer) showNote(parts []task.Part) {
 	a.fallback = parts
 }
 
-// keepLast keeps the agent's last message, because some agents put their answer only there.
+// keepLast keeps the agent's last message as the fallback, because some agents put their answer only
+// there.
 func (a *answer) keepLast(list []a2a.Message) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].FromAgent && len(list[i].Parts) > 0 {
@@ -159,7 +165,7 @@ func (a *answer) keepLast(list []a2a.Message) {
 	}
 }
 
-// useFallback takes the last message if a completed task has no content.
+// useFallback makes the last message the answer of a completed task that has neither text nor files.
 func (a *answer) useFallback() error {
 	if len(a.collectParts()) > 0 || len(a.fileNames()) > 0 {
 		return nil
@@ -168,7 +174,8 @@ func (a *answer) useFallback() error {
 	return a.showText()
 }
 
-// collectParts lists the present parts of the answer, without files.
+// collectParts lists the parts of the answer as known now, without files: artifacts in the order of
+// their first update, then the final message.
 func (a *answer) collectParts() []task.Part {
 	var out []task.Part
 	for _, art := range a.artifacts {
@@ -202,7 +209,8 @@ func (a *answer) fileNames() []string {
 	return names
 }
 
-// finalParts is collectParts cut to maxText. An answer of files alone gets their names.
+// finalParts is collectParts cut to maxText bytes of text. An answer of files alone gets their names as
+// text, because an answer must not be empty.
 func (a *answer) finalParts() []task.Part {
 	parts, _ := a.boundedParts()
 	return parts
@@ -219,7 +227,7 @@ func (a *answer) boundedParts() ([]task.Part, bool) {
 	for i, p := range all {
 		n := len(task.PlainText(all[i : i+1]))
 		if i > 0 {
-			room -= len("\n\n") // as PlainText joins them
+			room -= len("\n\n") // PlainText joins the parts with this separator.
 		}
 		if n <= room {
 			room -= n
@@ -235,7 +243,7 @@ func (a *answer) boundedParts() ([]task.Part, bool) {
 	return all, false
 }
 
-// cutText cuts s to at most n bytes between runes.
+// cutText cuts s to at most n bytes at a character boundary; n must be less than len(s).
 func cutText(s string, n int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
@@ -243,7 +251,8 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
-// showText updates the sink to the present answer.
+// showText brings the sink up to date: it appends if the shown text is a prefix, and replaces it
+// otherwise. It returns a *trouble if the answer was cut.
 func (a *answer) showText() error {
 	a.showFiles()
 	parts, cut := a.boundedParts()
@@ -287,7 +296,7 @@ func (a *answer) showFiles() {
 	}
 }
 
-// finishParts returns the final parts.
+// finishParts passes outstanding files to the sink and returns the final parts.
 func (a *answer) finishParts() []task.Part {
 	a.showFiles()
 	return a.finalParts()

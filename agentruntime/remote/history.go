@@ -8,7 +8,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// chatMessages turns a call into a chat: instructions, history, question.
+// chatMessages turns a call into the messages of a chat request: instructions, if there are any, then
+// the history, then the question. Authors are marked by the frame.
 func chatMessages(instructions string, call task.Call, f speech.Frame) []openai.Message {
 	var out []openai.Message
 	if s := strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + f.ExplainRules()); s != "" {

@@ -30,7 +30,8 @@ func NewOpenAI(rt http.RoundTripper, cfg Config) *OpenAI {
 // maxAttempts is how often one question is asked, over restarts of the portal.
 const maxAttempts = 2
 
-// Run implements task.Agent.
+// Run implements task.Agent. Text streams to the sink; nothing is stored before the end, so a restart
+// repeats the whole question, at most maxAttempts times.
 func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	if call.Attempt > maxAttempts {
 		return failedResult(nil, "The portal was interrupted twice while this was being answered. Ask again."), nil
@@ -45,7 +46,7 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, err
 	}
 	if call.Attempt > 1 {
-		out.Replace("") // the text that the interrupted attempt had shown
+		out.Replace("") // Discard the text that the interrupted attempt showed.
 	}
 	call, pictures := attach.ForModel(ctx, call)
 	req := openai.ChatRequest{Model: cfg.Model, Messages: chatMessages(cfg.Instructions, call, speech.NewFrame(call))}
@@ -55,7 +56,8 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	}
 	reply, err := client.Chat(ctx, req, out.Text)
 	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.RefusedPictures(err) {
-		req.Messages[last].Pictures = nil // the model reads only text, which names them
+		// The model reads only text, so send the pictures' names in the text without the pictures.
+		req.Messages[last].Pictures = nil
 		reply, err = client.Chat(ctx, req, out.Text)
 	}
 	if ctx.Err() != nil {

@@ -59,16 +59,17 @@ var (
 // portal continues its tasks.
 const peerLost = 30
 
-// NewPeer returns the driver of kind peer. The caller closes it.
+// NewPeer returns the driver of kind peer. The caller closes it, which waits for pending cancellations.
 func NewPeer(cfg PeerConfig) *Peer {
 	cfg.Lost = peerLost
 	return &Peer{a2a: NewA2A(nil, cfg.Config), cfg: cfg}
 }
 
-// Close closes the A2A driver.
+// Close waits until pending cancellations have reached their portals, at most 5 s.
 func (d *Peer) Close() { d.a2a.Close() }
 
-// Run implements task.Agent.
+// Run implements task.Agent. A portal that is unknown or not allowed is a fault of openRoute; nothing
+// was sent then.
 func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	at, rt, sign, err := d.openRoute(call)
 	if err != nil {
@@ -79,7 +80,7 @@ func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Res
 		out)
 }
 
-// Stop implements task.Stopper.
+// Stop implements task.Stopper. It sends nothing if the portal's address is no longer known.
 func (d *Peer) Stop(ctx context.Context, call task.Call) {
 	if _, rt, _, err := d.openRoute(call); err == nil {
 		d.a2a.stopTask(ctx, rt, call)
@@ -98,7 +99,8 @@ func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTrippe
 		sign, nil
 }
 
-// callerValue returns the value of ForField for a call.
+// callerValue returns the value of ForField for a call: the kind of the caller and an id that differs
+// from portal to portal, so that portals cannot combine their data about a person.
 func (d *Peer) callerValue(call task.Call) string {
 	c := call.Caller
 	if c.ID == "" {
@@ -111,17 +113,18 @@ func (d *Peer) callerValue(call task.Call) string {
 	return fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Portals.MarkCaller(call.Agent.Portal, c.ID), name+"@"+d.cfg.Portal)
 }
 
-// introduced adds the person, the chain and the budget to requests.
+// introduced is a RoundTripper that adds the person, the chain of agents and the budget to requests,
+// before the inner one signs them.
 type introduced struct {
 	next            http.RoundTripper
 	onBehalfOf, via string
 	budget          task.Budget
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It changes a copy of the request.
 func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	// The remote side must not start a second task for a repeated message.
+	// The extension makes the remote side answer a repeated message with the first task.
 	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce)
 	for name, value := range map[string]string{guard.ForField: i.onBehalfOf, task.HopsField: i.via,
 		task.BudgetField: i.budget.Field(clock.Now())} {
@@ -136,15 +139,16 @@ func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 // fetcher downloads the files of an answer from its portal, because their addresses expire.
 type fetcher struct {
 	rt    http.RoundTripper
-	files string // prefix of the addresses of files there
+	files string // prefix of the addresses of files at the portal; others are not downloaded
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	got  map[string][]byte
 	n    int
 	size int64
 }
 
-// inlineFiles returns parts with the files that could be downloaded.
+// inlineFiles returns parts with the contents of the files that could be downloaded. It changes no
+// element of parts itself.
 func (f *fetcher) inlineFiles(ctx context.Context, parts []task.Part) []task.Part {
 	var out []task.Part
 	for i, p := range parts {
@@ -166,9 +170,10 @@ func (f *fetcher) inlineFiles(ctx context.Context, parts []task.Part) []task.Par
 	return out
 }
 
-// getFile returns the file at an address, nil if it is not available.
+// getFile returns the file at an address, downloaded once; nil if it is not available or a bound is
+// exceeded.
 func (f *fetcher) getFile(ctx context.Context, address string) []byte {
-	// The address is new each time, the hash in it is not.
+	// The query of the address is new in each event, the path with the hash is not.
 	key, _, _ := strings.Cut(address, "?")
 	f.mu.Lock()
 	b, known := f.got[key]

@@ -17,13 +17,13 @@ import (
 	"agentsite/internal/hub"
 )
 
-// probeTime is the deadline of a probe.
+// probeTime bounds all requests of one probe.
 const probeTime = 15 * time.Second
 
 // Prober implements liveness.Prober for the kinds a2a and openai.
 type Prober struct{ rt http.RoundTripper }
 
-// NewProber returns a Prober over rt.
+// NewProber returns a Prober over rt, which must bound time and restrict addresses.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
 // Probe implements liveness.Prober. No probe makes an agent work: it asks A2A agents for a task that does
@@ -101,17 +101,19 @@ func (p *Prober) probeOpenAI(ctx context.Context, t hub.Target) (hub.Live, strin
 	return hub.Unreachable, fault.As(err).Safe
 }
 
-// classifyFailure distinguishes an unreachable server from one whose answer is not valid HTTP.
+// classifyFailure returns the liveness and the reason for a request without a usable answer:
+// unreachable, wrong protocol for an answer that is not valid HTTP, or unknown if this portal sent
+// nothing.
 func classifyFailure(err error) (hub.Live, string) {
 	switch egress.CodeOf(err) {
 	case egress.Resting:
-		// The duration of the pause would soon be wrong.
+		// Leave out how long the address is not tried, because the stored reason is read later.
 		return hub.Unreachable, "No connection to its host comes about."
 	case egress.Busy:
 		return hub.Unknown, "It was not checked, because this portal is calling too many others."
 	case egress.Protocol:
-		// The standard library has no type for a connection that breaks; a more specific error came
-		// with an answer.
+		// The standard library has no error type for a broken connection. Errors about an invalid answer
+		// have a more specific reason than this one.
 		if egress.Reason(err) == "the request failed" {
 			return hub.Unreachable, "The connection broke before an answer came."
 		}
@@ -122,7 +124,8 @@ func classifyFailure(err error) (hub.Live, string) {
 	return hub.Unreachable, toSentence(egress.Reason(err))
 }
 
-// toSentence makes a sentence of a reason.
+// toSentence makes a sentence of a reason of package egress, which begins in lower case and has no full
+// stop.
 func toSentence(s string) string {
 	if s == "" {
 		return ""

@@ -12,7 +12,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Second requests, for ambiguous answers to a probe. Like the first, they make an agent do no work.
+// This file holds second requests, for ambiguous answers to a probe. Like the first, they make an agent
+// do no work.
 
 // question is a RoundTripper that records the beginning of an answer. With odd set it requests a method
 // or path that no server has.
@@ -27,7 +28,8 @@ type question struct {
 // maxBegin is the recorded length of an answer in bytes.
 const maxBegin = 4 << 10
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The caller reads the recorded status and beginning after its
+// client has read the body.
 func (q *question) RoundTrip(req *http.Request) (*http.Response, error) {
 	if q.odd {
 		req = req.Clone(req.Context())
@@ -60,7 +62,7 @@ func (o *overheard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// serverFailed reports whether the answer is an internal error of the server.
+// serverFailed reports whether the answer is an internal error: HTTP 5xx, or code -32603 of JSON-RPC.
 func (q *question) serverFailed() bool {
 	var w struct {
 		Error struct {
@@ -70,15 +72,15 @@ func (q *question) serverFailed() bool {
 	return q.status >= 500 || json.Unmarshal(q.begin.Bytes(), &w) == nil && w.Error.Code == "-32603"
 }
 
-// failsAlways reports whether an agent that answered the request for an unknown task with an internal
-// error, as careless ones do, answers every request so.
+// failsAlways reports whether an agent answers any request with an internal error. It is asked for an
+// agent that answered so for an unknown task, because careless agents do that although they work.
 func (p *Prober) failsAlways(ctx context.Context, t hub.Target) bool {
 	q := &question{rt: p.rt, odd: true}
 	client, _, err := a2aClient(q, t.Endpoint, t.Config, t.Secret)
 	if err != nil {
 		return false
 	}
-	_ = client.ProbeUnknownTask(ctx) // q has the answer
+	_ = client.ProbeUnknownTask(ctx) // The recorded answer matters, not the error of the client.
 	return q.serverFailed()
 }
 
@@ -98,7 +100,8 @@ func (p *Prober) hasChat(ctx context.Context, t hub.Target) bool {
 	return status == http.StatusMethodNotAllowed
 }
 
-// getPath returns 0 when there is no answer.
+// getPath gets a path below the endpoint with the credential. status is 0 when there is no answer; body
+// is cut to its beginning.
 func (p *Prober) getPath(ctx context.Context, t hub.Target, path string) (status int, body []byte) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(t.Endpoint, "/")+path, nil)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"agentsite/internal/hub"
 )
 
-// readTime bounds reading an address.
+// readTime bounds all requests for one address.
 const readTime = 20 * time.Second
 
-// Reader implements hub.Reader.
+// Reader implements hub.Reader: it describes an agent from its address, for registration by URL.
 type Reader struct{ rt http.RoundTripper }
 
-// NewReader returns a Reader over rt.
+// NewReader returns a Reader over rt, which must bound time and restrict addresses.
 func NewReader(rt http.RoundTripper) *Reader { return &Reader{rt: rt} }
 
 // Read implements hub.Reader: it looks for an A2A card or, if there is none, for an OpenAI-compatible
@@ -81,7 +81,8 @@ func (r *Reader) checkDialect(ctx context.Context, d hub.Described) hub.Describe
 			err = c.ProbeUnknownTask(ctx)
 		}
 		e, ok := errors.AsType[*a2a.Error](err)
-		// Only an answer in another protocol contradicts the card.
+		// Errors of authorization and HTTP statuses prove nothing about the protocol; only an answer in
+		// another protocol contradicts the card.
 		return err == nil || !ok || e.Fault == a2a.FaultAuth || e.Fault == a2a.FaultStatus
 	}
 	if speaks(cfg.Version, cfg.Binding) {
@@ -103,7 +104,8 @@ func (r *Reader) checkDialect(ctx context.Context, d hub.Described) hub.Describe
 // maxModelsShown bounds the models that a form offers.
 const maxModelsShown = 50
 
-// readModels describes an OpenAI-compatible server by the models that it lists.
+// readModels describes an OpenAI-compatible server by the models that it lists. The error is an Invalid
+// or Unavailable fault.
 func (r *Reader) readModels(ctx context.Context, base string) (hub.Described, error) {
 	client, err := model.New(r.rt, base, "")
 	if err != nil {

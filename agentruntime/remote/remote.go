@@ -98,9 +98,9 @@ func (d *A2A) Close() {
 	d.wg.Wait()
 }
 
-// stopRemote cancels a task at the remote side in the background, because the caller has no time to
-// wait for it. It tries again while the agent does not answer, because the agent would work on for
-// nothing: it may just be restarted.
+// stopRemote cancels a task at the remote side in the background, because the caller has no time to wait
+// for it. It tries again while the agent does not answer, because the agent may just be restarted and
+// would otherwise continue the task. It does nothing for an empty id or after Close.
 func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,11 +129,13 @@ func cancelOnce(ctx context.Context, c *a2a.Client, id string) error {
 	return err
 }
 
-// checkpoint is the stored state of the A2A driver.
+// checkpoint is the stored state of the A2A driver, by which a later attempt or message finds the remote
+// task.
 type checkpoint struct {
 	Task    string `json:"task,omitempty"`
 	Context string `json:"context,omitempty"`
-	// Lost is set when contact was lost while the remote side worked.
+	// Lost is set when contact was lost while the remote side worked, so that the next message cancels
+	// that task first.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -145,7 +147,8 @@ func readCheckpoint(b json.RawMessage) checkpoint {
 	return c
 }
 
-// a2aClient opens a client of the agent from its registration.
+// a2aClient opens a client of the agent from its registration. It makes no request. The error means that
+// the stored configuration cannot be used.
 func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string) (*a2a.Client,
 	hub.A2AConfig, error) {
 	var cfg hub.A2AConfig

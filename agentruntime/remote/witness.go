@@ -21,7 +21,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Bounds of the data that a proof is read from.
+// Bounds of the data that a proof is read from, because it comes from any server.
 const (
 	maxProofFile  = 64 << 10
 	maxSignedCard = 256 << 10
@@ -37,7 +37,8 @@ var cardAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.EdDS
 // agent there.
 type Witness struct{ rt http.RoundTripper }
 
-// NewWitness returns a Witness over rt.
+// NewWitness returns a Witness over rt, which must bound time and restrict addresses, and must not
+// follow redirects.
 func NewWitness(rt http.RoundTripper) *Witness { return &Witness{rt} }
 
 // HasToken implements hub.Witness: the token must be alone on a line of the file at hub.ProofPath.
@@ -55,7 +56,8 @@ func (w *Witness) HasToken(ctx context.Context, origin, token string) error {
 		hub.ProofPath)
 }
 
-// readFile reads a small file, following no redirect.
+// readFile reads a file of at most most bytes. A redirect is an error, because it could lead away from
+// the origin. Its errors are Invalid faults with a sentence for the owner.
 func (w *Witness) readFile(ctx context.Context, address string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -162,7 +164,8 @@ func wellKnown(card, origin, endpoint string) bool {
 	return ok && !strings.Contains(name, "/") && (dir == "" || endpoint == dir || strings.HasPrefix(endpoint, dir+"/"))
 }
 
-// checkSignature checks one signature of a card.
+// checkSignature checks one signature of a card against the payloads that it may cover. nil means that a
+// key of the origin made it.
 func (w *Witness) checkSignature(ctx context.Context, origin, protected, signature string, payloads [][]byte) error {
 	for _, payload := range payloads {
 		jws, err := jose.ParseDetached(protected+".."+signature, payload, cardAlgorithms)
@@ -225,7 +228,8 @@ func canonicalForms(card map[string]any) ([][]byte, error) {
 	return out, nil
 }
 
-// pruneDefaults removes members whose values are the defaults of their types.
+// pruneDefaults returns a copy without members whose values are the defaults of their types (A2A 1.0
+// §8.4).
 func pruneDefaults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
