@@ -50,14 +50,14 @@ type Section struct {
 
 // Config holds the dependencies of the built-in agents.
 type Config struct {
-	// Search finds agents with the rights of a guest, so that every caller may see the results. Nil
-	// finds nothing.
+	// Search finds agents with the rights of a guest, because every caller sees the results. Nil finds
+	// nothing.
 	Search Searcher
 	// Manual holds the sections that guide answers from, in reading order.
 	Manual []Section
 	// PortalURL is put before links for callers that are no browsers; may be empty.
 	PortalURL string
-	// Now is the time; nil means the portal's clock.
+	// Now is the clock for dates in questions and for the age of liveness; nil means the portal's clock.
 	Now clock.Clock
 }
 
@@ -72,12 +72,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Searcher finds agents.
+// Searcher finds agents of the directory. A query without results is no error.
 type Searcher interface {
 	Search(ctx context.Context, q hub.Query) (hub.Page, error)
 }
 
-// emptyDirectory finds nothing.
+// emptyDirectory is the Searcher of a portal without a directory; it finds nothing.
 type emptyDirectory struct{}
 
 func (emptyDirectory) Search(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, nil }
@@ -86,25 +86,26 @@ func (emptyDirectory) Search(context.Context, hub.Query) (hub.Page, error) { ret
 type Driver struct {
 	cfg     Config
 	indexed sync.Once
-	index   *guide // by guide
+	index   *guide // the agent guide; nil until its first question
 }
 
 var _ task.Agent = (*Driver)(nil)
 
-// New returns the driver. Config's slices must not change afterwards.
+// New returns the driver. The slices of cfg must not change afterwards, because the driver keeps them.
 func New(cfg Config) *Driver {
 	cfg = cfg.withDefaults()
 	return &Driver{cfg: cfg}
 }
 
-// guide returns the agent guide. The manual is indexed at the first question, not at start.
+// guide returns the agent guide. It indexes the manual at the first question, because most starts of a
+// portal need none.
 func (d *Driver) guide() *guide {
 	d.indexed.Do(func() { d.index = newGuide(d.cfg) })
 	return d.index
 }
 
-// Run implements task.Agent: it answers as the agent named in the call. The name of no built-in agent
-// is a failed task. The error is the context's when that ended, or the search's.
+// Run implements task.Agent: it answers as the agent named in the call. A name that is no built-in agent
+// fails the task. The error is that of ctx or of the search.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return task.Result{}, err
@@ -167,7 +168,7 @@ func questionText(call task.Call, self string) string {
 	if by := call.AskedBy(); by.Kind == "agent" && call.Caller.Kind != "agent" {
 		for line := range strings.Lines(text) {
 			for at := range len(line) {
-				// Compare the name first, because a line may be long.
+				// Compare the name before the portal, because a line may be long.
 				name := at + 1 + len(self)
 				if line[at] != '@' || name > len(line) || !strings.EqualFold(line[at+1:name], self) {
 					continue
@@ -187,7 +188,7 @@ func withoutMention(s, self string) string {
 	s = strings.TrimSpace(cutBytes(strings.ToValidUTF8(s, "\uFFFD"), maxQuestionBytes))
 	if len(s) > len(self) && s[0] == '@' && strings.EqualFold(s[1:1+len(self)], self) {
 		rest := s[1+len(self):]
-		if strings.HasPrefix(rest, "@") { // @calc@portal.example
+		if strings.HasPrefix(rest, "@") { // a mention with the portal, such as @calc@portal.example
 			_, rest, _ = strings.Cut(rest, " ")
 			return strings.TrimSpace(rest)
 		}
@@ -267,8 +268,8 @@ func Drafts() []hub.Draft {
 	}
 }
 
-// calcExamples returns those of the questions that calc itself offers, so that a card never promises a
-// removed feature.
+// calcExamples returns those of want that calc itself offers as examples, so that the agent card never
+// promises a removed feature.
 func calcExamples(want ...string) []string {
 	var list []string
 	for _, e := range calc.Examples() {

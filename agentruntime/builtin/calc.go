@@ -77,7 +77,7 @@ var (
 )
 
 // lastResult returns the result of calc's last answer that had one, as an exact fraction if the answer
-// has it.
+// has it. It looks at maxLookBack answers at most; false means that none had a result.
 func lastResult(history []task.Turn) (string, bool) {
 	seen := 0
 	for i := len(history) - 1; i >= 0 && seen < maxLookBack; i-- {
@@ -107,7 +107,8 @@ var (
 	reference  = regexp.MustCompile(`(?i)\b(?:that|it|the (?:last |previous )?(?:result|answer|number|total|sum)|ans)\b`)
 )
 
-// followUp completes a partial question, such as "plus 10%" or "and in km?", with the previous result.
+// followUp completes a partial question, such as "plus 10%" or "and in km?", with the previous result;
+// false if question stands on its own.
 func followUp(question, before string) (string, bool) {
 	rest := leadIn.ReplaceAllString(strings.TrimSpace(question), "")
 	if operatorFirst.MatchString(rest) || conversion.MatchString(rest) {
@@ -116,7 +117,8 @@ func followUp(question, before string) (string, bool) {
 	return "", false
 }
 
-// replacePronoun replaces "that", "it" or "the result" by the previous result.
+// replacePronoun replaces "that", "it" or "the result" by the previous result; false if question
+// contains none.
 func replacePronoun(question, before string) (string, bool) {
 	rest := leadIn.ReplaceAllString(strings.TrimSpace(question), "")
 	if loc := reference.FindStringIndex(rest); loc != nil {

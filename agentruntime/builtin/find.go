@@ -21,22 +21,24 @@ const (
 	maxSearches    = 8
 	maxCandidates  = 80
 	perSearch      = 20
-	maxNeedWords   = 8   // further words describe rather than name
-	maxQueryBytes  = 480 // the directory takes 500
+	maxNeedWords   = 8   // words of the need that are searched for; further ones describe rather than name the work
+	maxQueryBytes  = 480 // bytes of one query; the directory refuses more than 500
 	maxPiecesAgent = 200
 	// keepShare is the minimum score of an offer, as a share of the best score.
 	keepShare = 0.35
 )
 
-// The weight of a word by the part of an agent that contains it.
+// pieceWeights is the weight of a word for the ranking, by the part of the agent that contains it: a
+// name says more than a description.
 var pieceWeights = [...]float64{name: 3, title: 3, skillName: 3, tag: 2.5, example: 1.5, skillText: 1.5,
 	description: 1.5}
 
-// The trust in a word by the part of an agent that contains it: a description may contain the word by
-// chance.
+// pieceTrust is the share by which a word counts for the decision whether an agent fits, by the part of
+// the agent that contains it. It is lower for long texts, which contain many words by chance.
 var pieceTrust = [...]float64{name: 1, title: 1, skillName: 1, tag: 1, example: 0.8, skillText: 0.85, description: 0.7}
 
-// The weight of a match: of the word itself, of a related word, or of a similar spelling.
+// The weight of a match: of the word itself, of a related word (see thesaurus), or of a word of similar
+// spelling.
 const (
 	worthExact   = 1.0
 	worthRelated = 0.55
@@ -55,7 +57,8 @@ const (
 	description
 )
 
-// piece is one text of one candidate. Skill is the name of its skill, if any.
+// piece is one text of a candidate. agent is the index of the candidate; skill is the name of the skill
+// that the text belongs to, "" for none.
 type piece struct {
 	agent int
 	kind  pieceKind
@@ -63,33 +66,34 @@ type piece struct {
 	skill string
 }
 
-// found is one word of the need and its place in a candidate.
+// found is one word of the need and its best place in a candidate. A worth of 0 means that the candidate
+// does not contain it.
 type found struct {
 	word  string // the word of the question
-	as    string // the matched word: the same or a related one
+	as    string // the matched word: the same, a related one or one of similar spelling
 	worth float64
 	piece int
 }
 
-// offer is an agent that fits, with the reasons.
+// offer is a candidate with its score and the reasons for it.
 type offer struct {
 	agent    hub.Agent
 	score    float64
-	coverage float64 // share of the need's words that it has
-	trust    float64 // coverage, reduced for words that may be there by chance
-	found    []found // by word
+	coverage float64 // weighted share of the need's words that the agent has
+	trust    float64 // coverage with each word multiplied by its pieceTrust
+	found    []found // one entry for each word of the need that the agent has
 }
 
-// search is one search for agents.
+// search is one search for agents, with all that its answer needs.
 type search struct {
-	asked       string   // the user's words, passed on with a link
-	words       []string // of the need, essential ones only
+	asked       string   // the user's message, which links to agents carry along
+	words       []string // words that describe the work, without words of grammar
 	offers      []offer
 	pieces      []piece
-	suggestions []string // similar spellings, or words that agents here use
+	suggestions []string // spellings that the directory suggests for an empty result
 }
 
-// bestScores returns the greatest coverage and trust among the offers.
+// bestScores returns the greatest coverage and trust among the offers; 0 without offers.
 func (s *search) bestScores() (coverage, trust float64) {
 	for _, o := range s.offers {
 		coverage, trust = max(coverage, o.coverage), max(trust, o.trust)
@@ -200,12 +204,13 @@ func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]str
 			break
 		}
 	}
-	// As in every list of agents, those that are not alive come last.
+	// Agents that are not alive come last, as in every list of agents.
 	slices.SortStableFunc(offers, func(a, b offer) int { return notAlive(a.agent) - notAlive(b.agent) })
 	s.offers = offers
 }
 
-// missingWords returns the words of the need that no offered agent has.
+// missingWords returns the words of the need that no offered agent has, quoted for an answer. Words of
+// plainWork are left out.
 func (s *search) missingWords() []string {
 	var out []string
 	for _, w := range s.words {
@@ -225,7 +230,7 @@ func notAlive(a hub.Agent) int {
 	return 1
 }
 
-// plainWork are words that many agents have and that rarely decide.
+// plainWork are words that many agents contain and that therefore say little about which agent fits.
 var plainWork = wordSet(`write read make create do get give take text document file files data question questions answer answers something idea ideas
 	new old short long quick quickly fast simple easy daily every day today tomorrow week weekend keep turn put change check work online free automatically
 	plan information explain describe understand two three big small before after next last between home people kind nice proper properly`)
@@ -287,8 +292,8 @@ func piecesOf(i int, a hub.Agent) []piece {
 	return list[:min(len(list), maxPiecesAgent)]
 }
 
-// offerReasons returns phrases for the reasons of an offer: the parts of the agent with the words they
-// contain.
+// offerReasons returns the reasons of an offer as phrases for an answer: the parts of the agent with the
+// words of the need that they contain.
 func (s *search) offerReasons(o offer) []string {
 	type reason struct {
 		piece int
@@ -354,7 +359,8 @@ func (s *search) quoteMatch(f found) string {
 	return out
 }
 
-// livenessText describes the liveness of an agent.
+// livenessText describes the liveness of an agent as Markdown text for an offer, with the age of the
+// last exchange.
 func livenessText(a hub.Agent, now time.Time) string {
 	when := formatAgo(a.Liveness.CheckedAt, now)
 	switch a.Liveness.State {
@@ -394,14 +400,16 @@ func formatAgo(t, now time.Time) string {
 	return fmt.Sprintf(" when checked %d days ago", int(d.Hours()/24))
 }
 
-// talkAnchor is the anchor of the message form on an agent's page.
+// talkAnchor is the anchor of the message form on an agent's page. The page's template must have the
+// same id.
 const talkAnchor = "#talk-title"
 
 // maxLinkText bounds the text that a link carries to an agent's page. A longer text is left out,
 // because half a message misleads.
 const maxLinkText = 1000
 
-// talkPath returns the path of the form on an agent's page, filled with the question.
+// talkPath returns the path of the form on an agent's page, with the user's question already in the
+// form.
 func talkPath(a hub.Agent, asked string) string {
 	if asked == "" || len(asked) > maxLinkText {
 		return agentPath(a) + talkAnchor
@@ -411,12 +419,13 @@ func talkPath(a hub.Agent, asked string) string {
 
 func agentPath(a hub.Agent) string { return "/agents/" + pathEscape(a.Handle()) }
 
-// pathEscape also escapes characters that would end a Markdown link.
+// pathEscape escapes a path segment, and also the characters that would end a Markdown link.
 func pathEscape(s string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "*", "%2A", "_", "%5F", "~", "%7E").Replace(url.PathEscape(s))
 }
 
-// describeOffer writes one offer as an item of a list.
+// describeOffer returns one offer as the text of a Markdown list item: link, reasons, liveness. base is
+// put before the path; "" in a browser.
 func (s *search) describeOffer(o offer, base string, now time.Time) string {
 	var b strings.Builder
 	a := o.agent

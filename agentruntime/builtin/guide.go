@@ -25,12 +25,12 @@ func notLetter(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r)
 }
 
-// reply is one answer in progress.
+// reply is one answer of guide in progress. It serves one call.
 type reply struct {
 	*guide
-	base  string // prefix of addresses; empty in a browser
+	base  string // put before paths in links; "" for callers in a browser
 	out   task.Sink
-	shown map[string]bool // addresses in earlier answers
+	shown map[string]bool // paths that earlier answers linked to, so that "more" does not repeat them
 }
 
 // writeAnswer writes guide's answer to a call.
@@ -64,7 +64,8 @@ func (g *guide) writeAnswer(ctx context.Context, call task.Call, out task.Sink) 
 	return r.answerMessage(ctx, withoutGreeting(message))
 }
 
-// withoutGreeting removes a greeting from the start of a longer message.
+// withoutGreeting removes a greeting from the start of a message that goes on after it. A greeting alone
+// is returned unchanged.
 func withoutGreeting(message string) string {
 	head, rest, ok := strings.Cut(message, " ")
 	if ok && greetFirst[strings.ToLower(strings.Trim(head, ",.!:"))] &&
@@ -74,20 +75,22 @@ func withoutGreeting(message string) string {
 	return message
 }
 
-// verdict holds the results of both searches for one message.
+// verdict holds the results of both searches for one message, from which chooseSides decides. All shares
+// are from 0 to 1.
 type verdict struct {
-	intent            intent
-	need              int     // number of words that describe the work
-	agents            float64 // share of the need that the best agent covers
-	anywhere, heading float64 // share of the question that the best section covers
+	intent intent
+	need   int     // number of words that describe the work
+	agents float64 // share of the need that the best agent covers, by trust
+	// share of the question that the best section covers: in its whole text, and in its heading
+	anywhere, heading float64
 }
 
 const (
-	// clearly is the margin by which one side must be better to be the only one.
+	// clearly is the difference in coverage from which only the better side is answered.
 	clearly = 0.25
-	// whole is the coverage of a question without missing words.
+	// whole is the coverage from which a question counts as wholly covered.
 	whole = 0.99
-	// fits is the share of a need's words from which an agent is said to fit.
+	// fits is the share of the need's words from which guide says that an agent fits.
 	fits = 0.6
 	// textShare is the weight of words that are in a section's text but not in its heading, because a
 	// manual mentions many things in passing.
@@ -120,7 +123,7 @@ func (v verdict) chooseSides() (agents, manual bool) {
 	}
 	switch {
 	case v.need <= 1 && v.anywhere >= whole && v.agents > 0:
-		return v.heading < whole, true // one word is a weak sign
+		return v.heading < whole, true // A single word is a weak sign, so answer with the manual first.
 	case section > v.agents+clearly:
 		return false, true
 	case v.agents > section+clearly && v.heading < 0.3:
@@ -129,7 +132,8 @@ func (v verdict) chooseSides() (agents, manual bool) {
 	return true, v.anywhere > 0
 }
 
-// answerMessage answers a message with content.
+// answerMessage answers a message that is more than a greeting: with agents, with the manual, or with
+// both.
 func (r *reply) answerMessage(ctx context.Context, message string) (string, error) {
 	question := contentWords(message)
 	need := contentWords(message, seekWords)
@@ -140,7 +144,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 	passages := r.manual.findSections(question, maxLinks, withoutSections)
 	v := verdict{intent: classifyMessage(message), need: len(need)}
 	if v.intent == seek && len(need) == 0 && askCue.MatchString(plainLine(message)) {
-		v.intent = ask // a question about finding agents is one for the manual
+		v.intent = ask // A question about how to find agents is about the portal.
 	}
 	v.anywhere, v.heading = bestCoverage(question, passages)
 	if v.intent != ask || v.heading < whole {
@@ -161,7 +165,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 		return "I found nothing further for “" + quoteText(message, maxQuoted) + "”. Try other words.\n\n" +
 			r.browseHint(), nil
 	case agents && manual && len(s.offers) > 0 && len(passages) > 0:
-		if v.heading < 0.5 { // the manual mentions it in passing at most
+		if v.heading < 0.5 { // The section mentions the subject in passing at most, so only link to it.
 			return r.writeOffers(s, message, maxOffers) + "\n\nIf you ask about the portal itself:\n\n" +
 				readOn(passages, "", r.base), nil
 		}
@@ -181,7 +185,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 	return r.writeNothing(s, message), nil
 }
 
-// shownBefore splits the addresses of earlier answers into handles of agents and addresses of sections.
+// shownBefore splits the paths in earlier answers into handles of agents and paths of sections.
 func (r *reply) shownBefore() (agents, sections map[string]bool) {
 	agents, sections = make(map[string]bool), make(map[string]bool)
 	for address := range r.shown {
@@ -197,7 +201,8 @@ func (r *reply) shownBefore() (agents, sections map[string]bool) {
 	return agents, sections
 }
 
-// writeOffers writes the agents that were found.
+// writeOffers returns the answer with at most most agents. It says which words no agent has if none
+// fits.
 func (r *reply) writeOffers(s *search, message string, most int) string {
 	var b strings.Builder
 	coverage, _ := s.bestScores()
@@ -224,7 +229,7 @@ func (r *reply) writeOffers(s *search, message string, most int) string {
 	return b.String()
 }
 
-// writeNothing writes the answer when nothing was found.
+// writeNothing returns the answer when neither agents nor sections were found, with other words to try.
 func (r *reply) writeNothing(s *search, message string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "I found no agent on this portal and no section of the manual for “%s”.",
@@ -248,7 +253,7 @@ func (r *reply) browseHint() string {
 		r.base + "/agents/new) that does it."
 }
 
-// listAgents lists some agents for a request without a purpose.
+// listAgents returns an answer with some agents, for a request that names no purpose.
 func (r *reply) listAgents(ctx context.Context) (string, error) {
 	page, err := r.cfg.Search.Search(ctx, hub.Query{Limit: maxOffers + 1})
 	if err != nil {

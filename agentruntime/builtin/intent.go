@@ -11,7 +11,7 @@ import (
 type intent int
 
 const (
-	unsure    intent = iota // search agents and manual
+	unsure    intent = iota // no form is recognized: search agents and manual
 	seek                    // a request for an agent
 	ask                     // a question about the portal
 	more                    // a request for further results
@@ -22,12 +22,12 @@ const (
 )
 
 var (
-	// A request for an agent.
+	// seekCue matches a request for an agent.
 	seekCue = regexp.MustCompile(`\b(?:(?:an?|any|some|the|which|what|best|good) (?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s? (?:that|which|who|to|for|can|could|able|with)\b|` +
 		`(?:need|want|find|finds?|recommend|suggest|looking for|search for|show me|give me|is there|are there|get me|know) (?:me )?(?:an? |any |some |the )?(?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s?\b|` +
 		`(?:someone|somebody|anyone|anybody) (?:that |who |to |can |here )|who (?:can|could|would|will|here|knows|speaks|is able|helps|does|offers)\b|` +
 		`(?:find|recommend|suggest|get) me\b|looking for\b|(?:can|could) (?:any|some|an)(?:one|body|y agent)\b|(?:an )?agents? (?:that|to|for) )`)
-	// A question about the portal.
+	// askCue matches a question about the portal.
 	askCue = regexp.MustCompile(`^(?:and |but |so |ok |okay )*(?:how|what|whats|why|where|wheres|when|which|whose|is|are|does|do|did|can|may|could|should|must|will|has|have|am)\b|\b(?:how (?:do|can|to|does|should|many|much|long|often)|what (?:does|is|are|happens|if|do)|where (?:do|is|are|can)|why (?:is|does|do|am|are|can|did))\b`)
 	// "Can" with a person asks for an agent, unless the sentence is about a thing of the portal.
 	whoMay        = regexp.MustCompile(`^(?:and |but |so )?who (?:can|could|will|would)\b`)
@@ -53,7 +53,7 @@ func plainLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(noApostrophes.Replace(s)), notLetter), " ")
 }
 
-// classifyMessage returns the intent of a message by its form alone.
+// classifyMessage returns the intent of a message by its form alone, without a search.
 func classifyMessage(message string) intent {
 	line := plainLine(message)
 	ws := strings.Fields(line)
@@ -72,7 +72,7 @@ func classifyMessage(message string) intent {
 	seeks, asks := seekCue.MatchString(line), askCue.MatchString(line)
 	switch {
 	case seeks && whoMay.MatchString(line) && containsSome(ws, portalMatters):
-		return ask // for example: can others read my conversation
+		return ask // an example: can others read my conversation
 	case seeks:
 		return seek
 	case asks:
@@ -100,7 +100,7 @@ func containsSome(ws []string, of map[string]bool) bool {
 }
 
 // lastQuestion returns the question that guide's last answers refer to, skipping requests for more, and
-// the addresses in those answers.
+// the paths in those answers. question is "" if there is none.
 func lastQuestion(history []task.Turn) (question string, shown map[string]bool) {
 	shown = make(map[string]bool)
 	for i := len(history) - 1; i >= 0; i-- {
@@ -112,7 +112,7 @@ func lastQuestion(history []task.Turn) (question string, shown map[string]bool) 
 			continue
 		}
 		if i+1 == len(history) || !history[i+1].Mine {
-			continue // it has no answer, or one of another agent
+			continue // The question has no answer, or one of another agent.
 		}
 		text = withoutMention(text, guideName)
 		switch classifyMessage(text) {
@@ -124,5 +124,6 @@ func lastQuestion(history []task.Turn) (question string, shown map[string]bool) 
 	return "", shown
 }
 
-// linkTarget finds the addresses of agents and sections in guide's answers.
+// linkTarget finds the paths of agents and sections in guide's answers, with or without the portal's URL
+// before them.
 var linkTarget = regexp.MustCompile(`\]\((?:https?://[^/\s)]+)?(/(?:agents|docs)/[^)\s]+)\)`)

@@ -11,7 +11,7 @@ import (
 const (
 	// maxExcerpt is the maximum length of a section in an answer, in characters.
 	maxExcerpt = 1200
-	// briefExcerpt is the same for an answer that also offers agents.
+	// briefExcerpt is maxExcerpt for an answer that also offers agents.
 	briefExcerpt = 500
 	// maxLinks is the maximum number of sections in an answer.
 	maxLinks = 3
@@ -20,12 +20,12 @@ const (
 // manual finds the sections that answer a question. It also finds sections by related words, with a
 // smaller weight.
 type manual struct {
-	answers *sectionIndex // sections that answer a question
-	refs    *sectionIndex // references
+	answers *sectionIndex // sections that answer a question of a user
+	refs    *sectionIndex // sections for implementers, which count less
 }
 
-// sectionIndex holds sections of one kind. The kinds are separate because the rarity of a word differs
-// between them.
+// sectionIndex holds the sections of one kind. Each kind has its own index, because the rarity of a
+// word, and so its weight, differs between them.
 type sectionIndex struct {
 	sections []Section
 	all      *bm25.Index // all fields, for ranking
@@ -57,7 +57,7 @@ func newManual(sections []Section, t *thesaurus) *manual {
 		title, text := plainWords(s.Title), plainWords(s.Text)
 		like, page := t.relatedText(s.Title, known), plainWords(s.PageTitle)
 		if s.Title == s.PageTitle {
-			page = "" // count the title of an introduction once
+			page = "" // The title of an introduction repeats that of its page; count it once.
 		}
 		x := m.answers
 		if s.isReference() {
@@ -72,7 +72,7 @@ func newManual(sections []Section, t *thesaurus) *manual {
 	return m
 }
 
-// sectionKey orders sections of one score as in the manual.
+// sectionKey orders sections of equal score as in the manual: the index breaks ties by key.
 func sectionKey(i int) string { return string([]byte{byte(i >> 8), byte(i)}) }
 
 // plainWords returns the text as splitWords sees it, because questions are split in the same way.
@@ -82,7 +82,7 @@ func plainWords(s string) string { return strings.Join(splitWords(s), " ") }
 type passage struct {
 	Section
 	source *sectionIndex
-	id     int // in source
+	id     int // index of the section in source
 	score  float64
 }
 
@@ -111,20 +111,20 @@ func (m *manual) findSections(question []string, most int, without map[string]bo
 	return out[:min(len(out), most)]
 }
 
-// exactWorth is the weight of a section whose heading is the question itself.
+// exactWorth is the factor for a section whose heading is the question itself.
 const exactWorth = 4
 
 // referenceWorth is the weight of a hit in a reference relative to a section that answers a question,
 // because references contain many words that are rarely asked about.
 const referenceWorth = 0.3
 
-// isReference reports whether a section is for implementers.
+// isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
 	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" ||
 		s.Page == "glossary"
 }
 
-// urlPath returns the address of the section.
+// urlPath returns the path of the section on this portal.
 func (s Section) urlPath() string { return "/docs/" + s.Page + "#" + s.Anchor }
 
 // coverageOf returns the share of the question's words that the section contains: anywhere, and in or
@@ -147,7 +147,7 @@ func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 	return anywhere / max(total, 1e-9), heading / max(total, 1e-9)
 }
 
-// vague words hardly identify a section.
+// vague are words that are in so many sections that they hardly identify one.
 var vague = wordSet("agent agents portal work works working way help find see page thing")
 
 // hasWord reports whether document id has the word or, if no document has it, one of similar spelling.
@@ -163,11 +163,12 @@ func hasWord(x *bm25.Index, w string, id int) bool {
 	return false
 }
 
-// noWord after a word keeps it from being the last one, which the index would complete.
+// noWord is put after a word in a query, because the index completes the last word of a query as a
+// prefix.
 const noWord = "zzqx"
 
-// excerptAnswer writes the manual's answer: the beginning of the best section, then links to read on.
-// base is put before the addresses.
+// excerptAnswer returns the manual's answer: the beginning of the best section, at most most characters,
+// then links to read on. base is put before paths; list is not empty.
 func excerptAnswer(list []passage, most int, base string) string {
 	best := list[0]
 	text, whole := cutExcerpt(best.Text, most)
@@ -178,7 +179,7 @@ func excerptAnswer(list []passage, most int, base string) string {
 	return localLinks(text, best.Page, base) + "\n\n" + readOn(list, more, base)
 }
 
-// readOn links to the sections, with a note after the first.
+// readOn returns links to the sections, with note after the first; list is not empty.
 func readOn(list []passage, note, base string) string {
 	var b strings.Builder
 	b.WriteString("Manual: " + sectionLink(list[0].Section, base) + note)
@@ -197,12 +198,13 @@ func sectionLink(s Section, base string) string {
 	return "[" + linkText(s.Title) + "](" + base + s.urlPath() + ")"
 }
 
-// linkText escapes a trusted title for use in a link.
+// linkText escapes a title of the manual for use in a Markdown link.
 func linkText(s string) string {
 	return strings.NewReplacer("[", `\[`, "]", `\]`, "`", "").Replace(s)
 }
 
-// localLinks makes links of a section work outside of its page.
+// localLinks rewrites links within a section's page, and with base all paths, so that they work in an
+// answer.
 func localLinks(text, page, base string) string {
 	text = strings.ReplaceAll(text, "](#", "](/docs/"+page+"#")
 	if base != "" {
@@ -211,7 +213,7 @@ func localLinks(text, page, base string) string {
 	return text
 }
 
-// bestCoverage returns the coverage of the best section.
+// bestCoverage returns the coverage of the best section; 0 without sections.
 func bestCoverage(question []string, list []passage) (anywhere, heading float64) {
 	if len(list) == 0 {
 		return 0, 0

@@ -58,8 +58,8 @@ func boundLine(s string, most int) string {
 	return strings.TrimRight(cut, " ,;:.") + "…"
 }
 
-// firstSentence returns the start of a description up to its first full stop or line break, or all of
-// it.
+// firstSentence returns the start of a description up to its first full stop or line break, or the whole
+// description.
 func firstSentence(s string) string {
 	s = strings.TrimSpace(cutBytes(s, 2000))
 	if i := strings.IndexByte(s, '\n'); i > 0 {
@@ -91,7 +91,7 @@ func cutExcerpt(text string, most int) (string, bool) {
 				out = append(out, part)
 			}
 		}
-		// Drop a sentence that announces a missing block.
+		// Drop a sentence that ends with a colon, because the block it announces was cut off.
 		if n := len(out); n > 1 && strings.HasSuffix(out[n-1], ":") {
 			out = out[:n-1]
 		}
@@ -102,7 +102,8 @@ func cutExcerpt(text string, most int) (string, bool) {
 
 func isTable(block string) bool { return strings.HasPrefix(block, "|") }
 
-// cutBlock returns the first lines of one block within most characters.
+// cutBlock returns the first lines of one block, at most most characters, with an open code fence
+// closed.
 func cutBlock(block string, most int) string {
 	lines := strings.Split(block, "\n")
 	fence := ""

@@ -26,7 +26,8 @@ func newThesaurus(texts ...string) *thesaurus {
 	return t
 }
 
-// relatedWords returns the words that w, in any form, may stand for.
+// relatedWords returns the words of the groups that contain w in any form, without w itself; nil if
+// there are none.
 func (t *thesaurus) relatedWords(w string) []string {
 	var out []string
 	m := t.index.Match(exactQuery(w))
@@ -45,7 +46,8 @@ func (t *thesaurus) relatedWords(w string) []string {
 	return out
 }
 
-// relatedText returns the related words of all words of a text, each at most four times.
+// relatedText returns the related words of all words of a text, for an index, each at most four times so
+// that no word dominates. known caches relatedWords by word.
 func (t *thesaurus) relatedText(text string, known map[string][]string) string {
 	var b strings.Builder
 	times := make(map[string]int)
@@ -68,8 +70,8 @@ func (t *thesaurus) relatedText(text string, known map[string][]string) string {
 	return b.String()
 }
 
-// exactQuery makes a query that finds a word in all its forms, but no other spelling and no longer
-// word.
+// exactQuery returns a query that finds a word in all its forms, but neither other spellings nor longer
+// words.
 func exactQuery(w string) string { return `"` + w + `"` }
 
 // portalWords are groups of words that people use for the same thing when they ask about the portal.

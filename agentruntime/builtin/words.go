@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxWords is the number of words of a question that are used.
+// maxWords bounds the words of a question that are used, because each costs a search.
 const maxWords = 60
 
 var noApostrophes = strings.NewReplacer("'", "", "’", "")
@@ -31,7 +31,7 @@ type expression struct {
 	means string
 }
 
-// expressions by their first word, the longest of each first.
+// expressions lists expressions by their first word, the longest first, so that the longest match wins.
 var expressions = func() map[string][]expression {
 	m := make(map[string][]expression)
 	for line := range strings.Lines(`
@@ -128,7 +128,7 @@ func wordSet(text string) map[string]bool {
 }
 
 var (
-	// Words of grammar and of asking, which do not identify the subject.
+	// stopWords are words of grammar and of asking, which do not identify the subject.
 	stopWords = wordSet(`a an the right this that these those i im ive id me my mine myself we us our you your yours youre it its they them their he she his her
 		is am are was were be been being do does did doing done dont doesnt didnt have has had having can cant could couldnt may might must shall should will would wont
 		of to in on at by for from with without into onto about as than then over under up out off
@@ -140,7 +140,7 @@ var (
 		exactly actually currently somehow between difference own instead more says tips everything lot bit enter put
 		am pm eg ie etc
 		ich und der die das ein eine für`)
-	// Words of looking for an agent, which do not identify the work.
+	// seekWords are words of looking for an agent, which do not identify the work.
 	seekWords = wordSet(`agent agents bot bots assistant assistants ai find finding finds show recommend suggest looking look search seek seeking somebody someone anybody anyone
 		person people expert specialist help helps helping helper good great best nice better skilled capable suitable right able who which that tool tools service
 		give gives available portal offer offers offering list task job work locate pick choose`)

@@ -280,8 +280,8 @@ func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *req
 	return r
 }
 
-// mergeArguments returns before with its fields overwritten by those of added, one level deep. An
-// unreadable before counts as empty.
+// mergeArguments returns before with its fields overwritten by those of added; an object in both is
+// merged in the same way. It returns an unreadable before unchanged.
 func mergeArguments(before json.RawMessage, added map[string]json.RawMessage) json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	if len(before) > 0 && json.Unmarshal(before, &all) != nil {

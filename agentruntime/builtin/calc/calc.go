@@ -58,12 +58,12 @@ func Answer(question string, now time.Time) (string, error) {
 	return formatAnswer(v), nil
 }
 
-// refuse returns the error for a question, with one that works.
+// refuse returns the Invalid fault for a question, with an example of a question that works.
 func refuse(example, format string, args ...any) error {
 	return fault.New(fault.Invalid, format+" Try: %q", append(args, example)...)
 }
 
-// The examples of errors, one for each kind of question.
+// The examples in errors, one for each kind of question.
 const (
 	exampleNumber = "15% of 80"
 	exampleUnit   = "5 km in miles"

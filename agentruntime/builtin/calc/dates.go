@@ -10,7 +10,8 @@ import (
 
 const (
 	maxYear = 9999
-	// maxSteps spans the calendar, so that longer steps fail before they are added.
+	// maxSteps is the largest number of days added at once. Longer steps would leave the calendar and
+	// fail before they are added.
 	maxSteps    = 366 * maxYear
 	workdayNote = "Working days are Monday to Friday; holidays are not considered."
 )
@@ -27,8 +28,8 @@ var (
 	}
 )
 
-// calendarDay drops the clock and zone of t. Days are kept as midnight UTC, so
-// that the distance of two is whole days in every zone.
+// calendarDay returns the day of t at midnight UTC, so that the distance of two days is whole days in
+// every zone.
 func calendarDay(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
@@ -68,7 +69,8 @@ func formatClock(seconds *big.Rat) string {
 	return s
 }
 
-// addToDate adds sign times each quantity of span, in the order typed.
+// addToDate adds sign times each quantity of span, in the order typed, because months and days do not
+// commute. The error is an Invalid fault.
 func addToDate(day time.Time, span value, sign int) (value, error) {
 	parts := span.parts
 	if len(parts) == 0 {
@@ -119,8 +121,8 @@ func errDateRange() error {
 	return refuse(exampleDate, "The date would fall outside the years 1 to %d.", maxYear)
 }
 
-// addMonths keeps the day of the month, or takes the last one that the month
-// has: time.AddDate would go on into the next month.
+// addMonths adds n months and keeps the day of the month, or takes the month's last day; the text notes
+// that. time.AddDate would continue into the next month instead.
 func addMonths(day time.Time, n int) (time.Time, string) {
 	first := time.Date(day.Year(), day.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1)
@@ -139,8 +141,8 @@ func isWorkday(day time.Time) bool {
 	return day.Weekday() != time.Saturday && day.Weekday() != time.Sunday
 }
 
-// addWorkdays steps over weekends. Five working days are a week wherever they
-// begin, so that the cost does not depend on n; the rest is walked.
+// addWorkdays adds n working days, without weekends. Whole weeks are added at once, so that the cost
+// does not depend on n.
 func addWorkdays(day time.Time, n int) time.Time {
 	step := 1
 	if n < 0 {
@@ -148,7 +150,7 @@ func addWorkdays(day time.Time, n int) time.Time {
 	}
 	weeks, rest := n/5, n%5
 	if n > 0 && rest == 0 {
-		weeks, rest = weeks-1, 5 // the last week is walked, to end on a working day
+		weeks, rest = weeks-1, 5 // Step through the last week, to end on a working day.
 	}
 	for day = day.AddDate(0, 0, 7*weeks*step); rest > 0; {
 		if day = day.AddDate(0, 0, step); isWorkday(day) {
@@ -158,7 +160,8 @@ func addWorkdays(day time.Time, n int) time.Time {
 	return day
 }
 
-// countWorkdays counts the working days after a, up to and including b.
+// countWorkdays counts the working days after a, up to and including b; weekends are Saturday and
+// Sunday.
 func countWorkdays(a, b time.Time) int {
 	weeks := countDays(a, b) / 7
 	n := weeks * 5
@@ -170,10 +173,11 @@ func countWorkdays(a, b time.Time) int {
 	return n
 }
 
-// countDays does not use b.Sub(a): a Duration holds only 292 years.
+// countDays returns the days from a to b. It does not use b.Sub(a), because a Duration holds only 292
+// years.
 func countDays(a, b time.Time) int { return int((b.Unix() - a.Unix()) / 86400) }
 
-// addToClock moves a clock time; it stays within one day.
+// addToClock adds a span to a clock time, modulo one day; a note says when the result is on another day.
 func addToClock(c, span value, sign int) (value, error) {
 	if span.unit == nil {
 		return value{}, refuse(
@@ -195,8 +199,8 @@ func addToClock(c, span value, sign int) (value, error) {
 	return out, nil
 }
 
-// measureDistance returns the distance from a to b, in a unit if one is given.
-// Distances of dates from today keep their sign if the question asks so.
+// measureDistance returns the distance from a to b, in u or, with u nil, in a usual unit. keepSign keeps
+// a negative distance, for dates counted from today.
 func measureDistance(a, b value, u *unit, keepSign bool) (value, error) {
 	switch {
 	case a.kind == date && b.kind == date:

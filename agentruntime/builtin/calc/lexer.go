@@ -20,15 +20,15 @@ const (
 	clockToken
 )
 
-// token is one piece of a question.
+// token is one piece of a question, such as a word, a number or a sign.
 type token struct {
 	kind tokenKind
-	text string    // as typed: the case of units may matter
-	name string    // in lower case, or the symbol or word that it stands for
-	num  *big.Rat  // of numbers, and the seconds of clock times
-	day  time.Time // of dates
-	at   int       // the place of its first character, counted from 1
-	// glued says that no space stands before it: "m2" is a square metre.
+	text string    // the text as typed, because the case of units matters
+	name string    // the text in lower case, or the symbol that replaced it
+	num  *big.Rat  // value of a number; seconds since midnight of a clock time
+	day  time.Time // value of a date
+	at   int       // position of the first character, from 1, for error messages
+	// glued is true when no space precedes the token: "m2" is a square metre, "m 2" is not.
 	glued bool
 }
 
@@ -58,14 +58,15 @@ var (
 	datePattern  = regexp.MustCompile(`^(\d{4})-(\d{1,2})-(\d{1,2})\b`)
 	clockPattern = regexp.MustCompile(`^(\d{1,2}):(\d{2})(?::(\d{2}))?\b`)
 	basePattern  = regexp.MustCompile(`^0[xX][0-9a-fA-F]+\b|^0[bB][01]+\b`)
-	// groupPattern is a number with groups of thousands.
+	// groupPattern matches a number with separators between groups of three digits.
 	groupPattern  = regexp.MustCompile(`^\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+|(?:[ \x{a0}\x{202f}]\d{3})+)(?:\.\d+)?\b`)
 	numberPattern = regexp.MustCompile(`^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?`)
 	wordPattern   = regexp.MustCompile(`^(?:[\pLµ°]+(?:['’]\pL+)?)`)
 	notDigits     = strings.NewReplacer(",", "", "_", "", " ", "", "\u00a0", "", "\u202f", "")
 )
 
-// scanTokens cuts a question into tokens; the last is an endToken.
+// scanTokens splits a question into tokens; the last is an endToken, so that the parser can always look
+// ahead.
 func scanTokens(question string) ([]token, error) {
 	var list []token
 	at, glued := 1, true
@@ -94,7 +95,8 @@ func scanTokens(question string) ([]token, error) {
 	}
 }
 
-// scanToken reads the token at the beginning of rest and returns its length.
+// scanToken reads the token at the beginning of rest and returns its length in bytes. afterNumber is
+// true when the previous token is a number.
 func scanToken(rest string, at int, afterNumber bool) (token, int, error) {
 	if m := datePattern.FindStringSubmatch(rest); m != nil {
 		day, err := parseDay(m[1], m[2], m[3])
@@ -145,8 +147,8 @@ func scanToken(rest string, at int, afterNumber bool) (token, int, error) {
 	return token{}, 0, refuse(exampleNumber, "I did not understand %q at character %d.", string(c), at)
 }
 
-// parseNumber checks the exponent before the number is built: 1e999999999
-// would fill the memory.
+// parseNumber checks the exponent before it builds the number, because 1e999999999 would fill the
+// memory.
 func parseNumber(s string, at int) (*big.Rat, error) {
 	if _, exponent, ok := strings.Cut(strings.ToLower(s), "e"); ok {
 		if n, err := strconv.Atoi(exponent); err != nil || n > maxDigits || n < -maxDigits {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Binding powers of operators: the higher binds stronger.
+// Binding powers of operators: of two operators the one with the higher power is computed first.
 const (
 	bindConversion = 2
 	bindRelation   = 5 // from, before, off
@@ -16,20 +16,20 @@ const (
 	bindPower      = 30
 )
 
-// parser is a Pratt parser. It computes while it reads: there is no tree.
+// parser is a Pratt parser (precedence climbing). It computes while it reads, without a syntax tree.
 type parser struct {
 	tokens []token // the last is an endToken
 	pos    int
 	depth  int
 	today  time.Time
-	// inList says that "and" separates the arguments of a function, and does
-	// not join "1 hour and 5 minutes".
+	// inList is true while reading the arguments of a function: "and" then separates them, and does not
+	// join "1 hour and 5 minutes".
 	inList bool
 }
 
 func (p *parser) peek(n int) token { return p.tokens[min(p.pos+n, len(p.tokens)-1)] }
 
-// accept takes the next token if it has one of the names.
+// accept consumes the next token if it has one of the names, and reports whether it did.
 func (p *parser) accept(names ...string) bool {
 	if p.peek(0).is(names...) {
 		p.pos++
@@ -38,7 +38,8 @@ func (p *parser) accept(names ...string) bool {
 	return false
 }
 
-// unexpected is the error for the next token.
+// unexpected returns the Invalid fault for the next token. wanted names the possible tokens in its
+// place.
 func (p *parser) unexpected(wanted string) error {
 	t := p.peek(0)
 	switch {
@@ -58,7 +59,7 @@ func (p *parser) unexpected(wanted string) error {
 	return refuse(exampleNumber, "I did not understand %q at character %d; expected %s.", t.text, t.at, wanted)
 }
 
-// parseAll reads one expression up to the end.
+// parseAll reads one expression. Tokens after its end are an error.
 func (p *parser) parseAll() (value, error) {
 	v, err := p.expression(0)
 	if err == nil && p.peek(0).kind != endToken {
@@ -67,7 +68,7 @@ func (p *parser) parseAll() (value, error) {
 	return v, err
 }
 
-// expression reads operators that bind stronger than least.
+// expression reads an operand with all following operators whose binding power is above least.
 func (p *parser) expression(least int) (value, error) {
 	if p.depth++; p.depth > maxNesting {
 		return value{}, refuse(
@@ -91,7 +92,7 @@ func (p *parser) expression(least int) (value, error) {
 	return left, err
 }
 
-// postfix reads one sign after an operand.
+// postfix applies one sign after an operand, such as ! or %; false if the next token is none.
 func (p *parser) postfix(v value, least int) (value, bool, error) {
 	var err error
 	switch t := p.peek(0); {
@@ -126,7 +127,8 @@ func (p *parser) startsOperand(n int) bool {
 	return t.kind == numberToken || t.is("(", "pi") || isFunction(t)
 }
 
-// infix reads one operator and its right side.
+// infix applies one operator with its right operand; false if the next operator binds no stronger than
+// least.
 func (p *parser) infix(left value, least int) (value, bool, error) {
 	t := p.peek(0)
 	bind, right := 0, 0
@@ -136,14 +138,15 @@ func (p *parser) infix(left value, least int) (value, bool, error) {
 	case t.is("*", "/", "mod", "%", "per", "of"):
 		bind, right = bindProduct, bindProduct
 	case t.is("^"):
-		bind, right = bindPower, bindPower-1 // 2^3^2 is 2^9
+		bind, right = bindPower, bindPower-1 // The power is right-associative: 2^3^2 is 2^9.
 	case t.is("from", "after", "before", "off"):
 		bind, right = bindRelation, bindRelation-1
-	case t.is("(", "pi"), isFunction(t): // 2(3+4), 2 pi
+	case t.is("(", "pi"), isFunction(t): // a product without a sign, such as 2(3+4) or 2 pi
 		bind, right = bindProduct, bindProduct
 	}
 	shared := left.percent || left.kind == number && left.num != nil && !left.num.IsInt()
-	if bind <= least || t.is("of") && !shared { // "20 of 80" asks something else
+	// "20 of 80" is a question for a share; "of" multiplies only after a percentage or fraction.
+	if bind <= least || t.is("of") && !shared {
 		return left, false, nil
 	}
 	if !t.is("(", "pi") && !isFunction(t) {
@@ -247,7 +250,7 @@ func (p *parser) operand() (value, error) {
 	return value{}, p.unexpected("a number, a unit, a date or a function")
 }
 
-// knownOmissions are functions that calculators have and this one has not.
+// knownOmissions are functions that calculators have and calc does not, so that the error can say so.
 var knownOmissions = []string{
 	"sin",
 	"cos",
@@ -315,7 +318,8 @@ func (p *parser) readNumber() (value, error) {
 	return limit(v)
 }
 
-// monthAhead takes "Dec" or "th of December" after a number.
+// monthAhead returns the month in "Dec" or "th of December" after a number, and consumes it; 0 if there
+// is none.
 func (p *parser) monthAhead() time.Month {
 	mark := p.pos
 	if p.peek(0).glued {
@@ -330,8 +334,8 @@ func (p *parser) monthAhead() time.Month {
 	return 0
 }
 
-// readMonth reads the rest of "December 25, 2026" and "25 December 2026". The
-// year is the present one if there is none.
+// readMonth reads the rest of "December 25, 2026" and "25 December 2026". Without a year it takes the
+// present one.
 func (p *parser) readMonth(month time.Month, day token) (value, error) {
 	if p.peek(0).at == day.at {
 		p.pos++
@@ -355,7 +359,7 @@ func (p *parser) readMonth(month time.Month, day token) (value, error) {
 	return value{kind: date, day: d}, err
 }
 
-// attachUnit gives a number the unit that follows it.
+// attachUnit returns v with the unit that the next tokens name, or unchanged if they name none.
 func (p *parser) attachUnit(v value) value {
 	if p.peek(0).is("in") && !p.isInch() {
 		return v
@@ -366,8 +370,8 @@ func (p *parser) attachUnit(v value) value {
 	return v
 }
 
-// isInch reports whether "in" after a number is the inch: "5 in", "5 in to cm".
-// Otherwise it begins a conversion.
+// isInch reports whether "in" after a number is the unit inch ("5 in", "5 in to cm"); otherwise "in"
+// begins a conversion ("5 m in cm").
 func (p *parser) isInch() bool {
 	if p.peek(1).is("in", "to", "as") {
 		return true
@@ -379,7 +383,8 @@ func (p *parser) isInch() bool {
 	return !p.peek(1).is("%", "a", "an", "fraction", "decimals", "(", "square", "cubic")
 }
 
-// readUnit reads km, m², m^2, m2, sq ft, km/h and km per hour.
+// readUnit consumes a unit such as km, m², m^2, m2, sq ft, km/h or km per hour; false if the next tokens
+// are none.
 func (p *parser) readUnit() (*unit, bool) {
 	u, ok := p.readUnitFactor()
 	if !ok {
@@ -439,7 +444,8 @@ func (p *parser) readUnitFactor() (*unit, bool) {
 	return raiseUnit(u, n), true
 }
 
-// conversion reads "miles", "feet and inches", "percent" or "a fraction".
+// conversion reads the target of a conversion, such as "miles", "feet and inches", "percent" or "a
+// fraction", and converts v.
 func (p *parser) conversion(v value) (value, error) {
 	p.accept("a", "an")
 	if form := p.peek(0); form.is("%", "fraction", "decimals") {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// introductions may stand before a question without changing it.
+// introductions may precede a question without changing it, such as "what is".
 var introductions = splitPhrases(
 	"what is",
 	"what's",
@@ -44,8 +44,8 @@ func splitPhrases(list ...string) (out [][]string) {
 	return out
 }
 
-// trimQuestion removes the introduction and the end of a question, and reports
-// whether it asks "how many".
+// trimQuestion removes the introduction and the end of a question. howMany is true if it asks "how
+// many", which allows unitForms.
 func trimQuestion(tokens []token) (rest []token, howMany bool) {
 	last := len(tokens) - 1
 	end := tokens[last]
@@ -60,7 +60,7 @@ next:
 			continue
 		}
 		for _, words := range introductions {
-			// "take 5 from 20" is a question, "take 15% off 80" has an introduction.
+			// "take 15% off 80" begins with an introduction, but "take 5 from 20" is a subtraction.
 			isForm := words[0] == "take" && findWord(body, 0, []string{"from"}) > 0
 			if hasWords(body, words) && !isForm {
 				body = body[len(words):]
@@ -71,15 +71,15 @@ next:
 	}
 }
 
-// form is a whole question: words, "_" for an expression, "UNIT" for a unit.
-// A word that ends with "?" may be missing, "a|b" is either.
+// form is the pattern of a whole question. In it "_" stands for an expression and "UNIT" for a unit; a
+// word that ends with "?" is optional, and "a|b" matches either word.
 type form struct {
 	pattern string
 	answer  formAnswer
 }
 
-// formAnswer is the kind of answer to a form, from its first and second
-// expression a and b.
+// formAnswer is the computation of a form; a and b are the values of its first and second expression,
+// unit is its UNIT.
 type formAnswer int
 
 const (
@@ -123,11 +123,12 @@ var forms = []form{
 // unitForms are the forms after "how many".
 var unitForms = []form{{"UNIT is? in _", inUnit}, {"UNIT is _", inUnit}}
 
-// compute answers a question of the form, with the values of its expressions.
+// compute answers a question of the form. v holds the values of its expressions; u is nil if the form
+// has no unit.
 func (f form) compute(v []value, u *unit, today time.Time) (value, error) {
 	a, b, now := v[0], v[len(v)-1], value{kind: date, day: today}
 	if strings.HasPrefix(f.pattern, "add") || strings.HasPrefix(f.pattern, "subtract") {
-		a, b = b, a // "add 19% to 250" is 250 + 19%
+		a, b = b, a // The number comes second in these forms: "add 19% to 250" is 250 + 19%.
 	}
 	switch f.answer {
 	case sumOfBoth:
@@ -157,7 +158,8 @@ func (f form) compute(v []value, u *unit, today time.Time) (value, error) {
 	return value{kind: text, text: a.day.Weekday().String()}, nil
 }
 
-// answerQuestion computes a question that fits a form, or else an expression.
+// answerQuestion computes a question that fits a form, or else an expression. The first form that fits
+// wins.
 func answerQuestion(tokens []token, today time.Time) (value, error) {
 	tokens, howMany := trimQuestion(tokens)
 	if len(tokens) == 1 {
@@ -185,7 +187,8 @@ func answerQuestion(tokens []token, today time.Time) (value, error) {
 	return (&parser{tokens: tokens, today: today}).parseAll()
 }
 
-// match returns the tokens of each expression, ended by an endToken.
+// match returns the tokens of each expression of the form, each ended by an endToken; ok is false if
+// tokens do not fit.
 func (f form) match(tokens []token) (slots [][]token, u *unit, ok bool) {
 	words, pos := strings.Fields(f.pattern), 0
 	last := len(tokens) - 1
@@ -221,7 +224,8 @@ func (f form) match(tokens []token) (slots [][]token, u *unit, ok bool) {
 	return slots, u, pos == last
 }
 
-// findWord returns where one of the names stands outside of parentheses, or 0.
+// findWord returns the index of the first token, at from or later, that has one of the names and is outside of
+// parentheses; 0 if there is none.
 func findWord(tokens []token, from int, names []string) int {
 	depth := 0
 	for i := from; i < len(tokens); i++ {
@@ -245,7 +249,7 @@ func isFunction(t token) bool {
 	return false
 }
 
-// call reads max(1, 2), sqrt 16, "sum of 1, 2 and 3" and "round 2.567 to 2".
+// call applies a function: max(1, 2), sqrt 16, "sum of 1, 2 and 3" or "round 2.567 to 2".
 func (p *parser) call() (value, error) {
 	name := p.peek(0).name
 	p.pos++
@@ -376,6 +380,6 @@ func roundNumber(name string, args []value) (value, error) {
 		whole = roundAway(scaled)
 	}
 	v.num = new(big.Rat).Quo(new(big.Rat).SetInt(whole), scale)
-	v.approximate, v.parts = false, nil // the rounded number is exact
+	v.approximate, v.parts = false, nil // A rounded number is exact and has no quantities of its own.
 	return v, nil
 }

@@ -24,19 +24,18 @@ const (
 	workdays dimension = "a number of working days"
 )
 
-// unit is a unit of the table, the square or cube of a length, or a length or
-// an amount of data by time.
+// unit is a unit of unitTable, the square or cube of a length, or a quotient such as km/h.
 type unit struct {
-	symbol, plural string // plural of units that are words
+	symbol, plural string // plural is set for units that are words
 	dim            dimension
-	factor         *big.Rat // to the base unit of the dimension
-	offset         *big.Rat // of the zero of °C and °F, else nil
-	over, under    *unit    // of a quotient like km/h
+	factor         *big.Rat // value of one unit in the base unit of the dimension
+	offset         *big.Rat // zero of °C and °F in K; nil for other units
+	over, under    *unit    // the two units of a quotient like km/h; nil for others
 }
 
-// unitTable is the only table of units: symbol, plural if it is a word,
-// dimension, exact factor to the base unit (m, kg, s, K, bit), other names. Of
-// two symbols that differ in case only the first answers to lower case.
+// unitTable is the only table of units: symbol, plural if it is a word, dimension, exact factor to the
+// base unit (m, kg, s, K, bit), other names. Of two symbols that differ only in case, the first is also
+// found in lower case.
 var unitTable = []struct {
 	symbol, plural string
 	dim            dimension
@@ -125,13 +124,14 @@ var (
 		"mbps": {"Mbit", "s"},
 		"gbps": {"Gbit", "s"},
 	}
-	// caseNames are the names whose case decides: a small b is a bit.
+	// caseNames are names that depend on case and are looked up before the lower-case ones: b is a bit,
+	// B a byte.
 	caseNames = map[string]string{"b": "bit", "Kb": "kbit", "Mb": "Mbit", "Gb": "Gbit", "Tb": "Tbit"}
 
 	units = indexUnits()
 )
 
-// indexUnits returns the units by symbol and by name in lower case.
+// indexUnits returns the units by symbol and by each name in lower case.
 func indexUnits() map[string]*unit {
 	index := make(map[string]*unit)
 	for _, row := range unitTable {
@@ -166,7 +166,7 @@ func mustRat(s string) *big.Rat {
 	return r
 }
 
-// divideUnits returns nil if there is no such unit.
+// divideUnits returns the unit of a length or amount of data by time, nil for other quotients.
 func divideUnits(over, under *unit) *unit {
 	dim := map[dimension]dimension{length: speed, data: dataRate}[over.dim]
 	if dim == "" || under.dim != duration {
@@ -185,7 +185,7 @@ func divideUnits(over, under *unit) *unit {
 	return u
 }
 
-// raiseUnit returns the square or the cube of a length.
+// raiseUnit returns the square (n = 2) or the cube (n = 3) of a length.
 func raiseUnit(u *unit, n int) *unit {
 	factor := new(big.Rat).Mul(u.factor, u.factor)
 	if n == 3 {
@@ -196,10 +196,11 @@ func raiseUnit(u *unit, n int) *unit {
 
 func (u *unit) hasOffset() bool { return u != nil && u.offset != nil }
 
-// isMonths reports the units whose length depends on the date they are added to.
+// isMonths reports whether the length of the unit depends on the date that it is added to: months and
+// years.
 func (u *unit) isMonths() bool { return u == units["month"] || u == units["year"] }
 
-// label writes the unit after the number n.
+// label returns the symbol or plural to write after the number n.
 func (u *unit) label(n *big.Rat) string {
 	if u.plural != "" && new(big.Rat).Abs(n).Cmp(big.NewRat(1, 1)) != 0 {
 		return u.plural
@@ -215,7 +216,8 @@ func errOffset() error {
 	return refuse("72 f to c", "°C and °F have an arbitrary zero: they convert, but do not add or multiply. Use K.")
 }
 
-// convertTo expresses a number in another unit, or as a plain number.
+// convertTo expresses a number in another unit; to nil means a plain number. Units of different
+// dimensions are an Invalid fault.
 func convertTo(v value, to *unit) (value, error) {
 	switch {
 	case v.kind != number:
@@ -243,8 +245,8 @@ func convertTo(v value, to *unit) (value, error) {
 	return limit(value{num: r.Quo(r, to.factor), unit: to, approximate: v.approximate, note: v.note})
 }
 
-// multiplyUnits returns the unit of a product or quotient, and n, a number in
-// the unit b, in the unit that the product needs.
+// multiplyUnits returns the unit of the product a·b or quotient a/b, and n, a number in the unit b,
+// converted to what that unit needs. Units without a product are an Invalid fault.
 func multiplyUnits(a, b *unit, n *big.Rat, divide bool) (*unit, *big.Rat, error) {
 	scaled := func(by *unit) *big.Rat {
 		return new(big.Rat).Mul(n, new(big.Rat).Quo(b.factor, by.factor))
@@ -273,8 +275,8 @@ func multiplyUnits(a, b *unit, n *big.Rat, divide bool) (*unit, *big.Rat, error)
 	)
 }
 
-// convertToUnits writes a quantity over several units, whole numbers but for
-// the last: 3.75 h in hours and minutes is 3 h 45 min.
+// convertToUnits expresses a quantity in several units, all but the last as whole numbers: 3.75 h in
+// hours and minutes is 3 h 45 min.
 func convertToUnits(v value, targets []*unit) (value, error) {
 	if len(targets) == 1 {
 		return convertTo(v, targets[0])
@@ -303,7 +305,7 @@ func convertToUnits(v value, targets []*unit) (value, error) {
 	return out, nil
 }
 
-// joinQuantities writes "11 months 10 days", without those that are zero.
+// joinQuantities joins quantities to a text such as "11 months 10 days", without those that are zero.
 func joinQuantities(list []value, negative bool) value {
 	var words []string
 	for i, v := range list {

@@ -19,26 +19,27 @@ const (
 // value is the result of a question or of a part of it.
 type value struct {
 	kind valueKind
-	num  *big.Rat // in unit; of clocks the seconds since midnight
+	num  *big.Rat // number in unit; for clock times the seconds since midnight
 	unit *unit    // nil for a plain number
-	// percent says that num is shown times 100 with a percent sign.
+	// percent is true for a percentage: num is shown times 100 with a percent sign.
 	percent bool
-	// approximate says that num is rounded to precision bits.
+	// approximate is true when num is rounded to precision bits.
 	approximate bool
-	// parts are the quantities of "1 month 3 days": calendars add each apart.
+	// parts are the quantities of "1 month 3 days", because each is added to a date on its own.
 	parts []value
 	day   time.Time
 	text  string
-	// form is "fraction" or "decimals" if the question asks for one.
+	// form is "fraction" or "decimals" if the question asks for one, else "".
 	form string
 	note string
 }
 
 const (
 	precision = 256 // bits of approximate numbers
-	// shownDigits is how many digits an approximate number is shown with.
+	// shownDigits is the number of significant digits of an approximate number in an answer.
 	shownDigits = 20
-	// maxDecimals is how many decimals an exact number is shown with.
+	// maxDecimals is the largest number of decimals of an exact number in an answer; longer ones are
+	// shown as fractions.
 	maxDecimals      = 60
 	maxFractionBytes = 60
 )
@@ -57,7 +58,7 @@ func errZeroDivision() error {
 	return refuse("10 / 4", "Division by zero has no result.")
 }
 
-// limit keeps a number within the limits of size.
+// limit returns v, or an Invalid fault if its number has more than maxDigits digits.
 func limit(v value) (value, error) {
 	if v.kind != number {
 		return v, nil
@@ -66,13 +67,13 @@ func limit(v value) (value, error) {
 		return value{}, errTooLarge()
 	}
 	if v.approximate {
-		// Digits beyond the precision mean nothing, and would only grow.
+		// Digits beyond the precision are meaningless and would grow with every step.
 		v.num, _ = new(big.Float).SetPrec(precision).SetRat(v.num).Rat(nil)
 	}
 	return v, nil
 }
 
-// describe names a value in messages.
+// describe returns a name of the value for error messages.
 func (v value) describe() string {
 	switch {
 	case v.kind == date:
@@ -94,7 +95,7 @@ func (v value) requireNumber(purpose string) error {
 	return nil
 }
 
-// addValues returns a + sign·b.
+// addValues returns a + sign·b; sign is 1 or -1. A percentage is taken of a: 80 + 15% is 92.
 func addValues(a, b value, sign int) (value, error) {
 	switch {
 	case a.kind == date && b.kind == date && sign < 0:
@@ -112,7 +113,7 @@ func addValues(a, b value, sign int) (value, error) {
 	case a.kind != number || b.kind != number:
 		return value{}, refuse(exampleDate, "I cannot add or subtract %s and %s.", a.describe(), b.describe())
 	}
-	if b.percent && !a.percent { // 80 + 15%
+	if b.percent && !a.percent { // a percentage of a, as in 80 + 15%
 		b = value{num: new(big.Rat).Mul(a.num, b.num), unit: a.unit, approximate: b.approximate}
 	}
 	if a.unit.hasOffset() || b.unit.hasOffset() {
@@ -131,7 +132,7 @@ func addValues(a, b value, sign int) (value, error) {
 	)
 }
 
-// multiply returns a·b, or a/b.
+// multiply returns a·b or, with divide, a/b.
 func multiply(a, b value, divide bool) (value, error) {
 	for _, v := range []value{a, b} {
 		if v.kind != number {
@@ -175,7 +176,7 @@ func modulo(a, b value) (value, error) {
 	)
 }
 
-// power returns a^b for whole b, and for the half.
+// power returns a^b. b must be whole or one half; other exponents are an Invalid fault.
 func power(a, b value) (value, error) {
 	if err := b.requireNumber("An exponent"); err != nil {
 		return value{}, err
@@ -197,7 +198,7 @@ func power(a, b value) (value, error) {
 	switch {
 	case a.num.Sign() == 0 && n.Sign() < 0:
 		return value{}, errZeroDivision()
-	case size <= 0: // of 0, 1 and -1 any power is small
+	case size <= 0: // All powers of 0, 1 and -1 are small, so they need no limit.
 		n = big.NewInt(int64(n.Sign()) * (2 - int64(n.Bit(0))))
 	case n.BitLen() > 20 || size*n.Int64() > maxBits || size*n.Int64() < -maxBits:
 		return value{}, errTooLarge()
@@ -240,7 +241,7 @@ func factorial(v value) (value, error) {
 	return plainNumber(new(big.Rat).SetInt(new(big.Int).MulRange(1, v.num.Num().Int64()))), nil
 }
 
-// share returns part/whole in percent; of a change, (part-whole)/whole.
+// share returns part/whole in percent or, with change, (part-whole)/whole.
 func share(part, whole value, change bool) (value, error) {
 	if part.kind != number || whole.kind != number {
 		return value{}, refuse(
@@ -269,7 +270,7 @@ func share(part, whole value, change bool) (value, error) {
 
 func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) }
 
-// roundAway rounds half away from zero, as taught at school.
+// roundAway rounds to the nearest integer, halves away from zero.
 func roundAway(r *big.Rat) *big.Int {
 	n := floor(new(big.Rat).Add(new(big.Rat).Abs(r), big.NewRat(1, 2)))
 	if r.Sign() < 0 {
@@ -282,10 +283,11 @@ func tenTo(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// formatAnswer writes the Markdown of an answer.
+// formatAnswer returns the Markdown of an answer: the result in bold, then notes in a second paragraph.
 func formatAnswer(v value) string {
 	main, exact := formatValue(v)
-	head, rest, approximate := strings.Cut(main, " ≈ ") // the fraction is bold, its decimals are not
+	// Only the fraction before " ≈ " is bold, not its decimals after it.
+	head, rest, approximate := strings.Cut(main, " ≈ ")
 	out := "**" + head + "**"
 	if approximate {
 		out += " ≈ " + rest
@@ -306,8 +308,8 @@ func formatAnswer(v value) string {
 	return out
 }
 
-// formatValue writes a value, and for a quantity without finite decimals the
-// exact fraction beside it.
+// formatValue returns the text of a value. exact is the exact fraction of a quantity whose decimals do
+// not end, "" otherwise.
 func formatValue(v value) (main, exact string) {
 	switch v.kind {
 	case date:

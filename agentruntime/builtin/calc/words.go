@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// phrases are words and what they stand for: a symbol, another word, or
-// nothing. Of two that begin alike the longer is tried first.
+// phrases maps English words to the symbol or word that replaces them; "" drops them. Of two that begin
+// alike the longer is tried first.
 var phrases = sortPhrases(map[string]string{
 	"plus": "+", "minus": "-", "less": "-", "times": "*", "x": "*", "multiplied by": "*", "divided by": "/",
 	"over":            "/",
@@ -34,7 +34,7 @@ type phrase struct {
 	to    string
 }
 
-// sortPhrases returns phrases by their first word.
+// sortPhrases returns phrases by their first word, the longest first.
 func sortPhrases(table map[string]string) map[string][]phrase {
 	byWord := make(map[string][]phrase)
 	for from, to := range table {
@@ -59,7 +59,8 @@ func hasWords(tokens []token, words []string) bool {
 	return true
 }
 
-// replacePhrases puts symbols in the place of words.
+// replacePhrases returns tokens with the words of phrases replaced. A replacement keeps the position of
+// the first word.
 func replacePhrases(tokens []token) []token {
 	var out []token
 next:
@@ -94,7 +95,7 @@ var (
 		"seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
 		"sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 	}
-	// multiples multiply the number before them: "1.5 million", "two thirds".
+	// multiples are words that multiply the number before them: "1.5 million", "two thirds".
 	multiples = map[string]*big.Rat{
 		"dozen": big.NewRat(
 			12,
@@ -108,8 +109,8 @@ var (
 	}
 )
 
-// replaceNumberWords puts numbers in the place of "two", "twenty-one", "a third"
-// and "half a dozen".
+// replaceNumberWords returns tokens with "two", "twenty-one", "a third" and "half a dozen" replaced by
+// numbers.
 func replaceNumberWords(tokens []token) []token {
 	var out []token
 	for i := 0; i < len(tokens); i++ {
@@ -120,7 +121,7 @@ func replaceNumberWords(tokens []token) []token {
 		case small:
 			next := i + 1
 			if tokens[next].is("-") && tokens[next].glued {
-				next++ // the hyphen of twenty-one
+				next++ // skip the hyphen of twenty-one
 			}
 			if ones := smallNumbers[tokens[min(next, len(tokens)-1)].name]; n >= 20 && ones > 0 && ones < 10 {
 				n, i = n+ones, next
@@ -128,7 +129,7 @@ func replaceNumberWords(tokens []token) []token {
 			t.kind, t.num = numberToken, big.NewRat(n, 1)
 		case t.is("a", "an") && (multiples[tokens[i+1].name] != nil || len(out) > 0 &&
 			out[len(out)-1].kind == numberToken):
-			continue // a third, half a dozen, half an hour
+			continue // "a" or "half" before a number word, as in a third, half a dozen, half an hour
 		case multiples[t.name] != nil:
 			t.kind, t.num = numberToken, multiples[t.name]
 			if last := len(out) - 1; last >= 0 && out[last].kind == numberToken {
