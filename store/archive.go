@@ -22,22 +22,21 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// A backup is a tar with exactly these members in this order: the manifest,
-// the files it names with their hashes, the blobs in the order of their names,
-// which are their hashes, and manifest.sha256 (readable by sha256sum -c) with
-// that of the manifest. Format 1 had no blobs, format 2 no replica; a portal in
-// no network has none in format 3.
+// The format of a backup: a tar with exactly these members in this order: the manifest, the files that
+// it lists with their hashes, the blobs in the order of their names (their hashes), and manifest.sha256
+// (readable by sha256sum -c) with the hash of the manifest. Format 1 had no blobs and format 2 no
+// replica; a portal in no network has no replica in format 3 either.
 const (
 	manifestName    = "manifest.json"
 	manifestSumName = "manifest.sha256"
 
-	// backupFormat is raised when an older binary could not restore.
+	// backupFormat is raised when an older binary could not restore the new format.
 	backupFormat = 3
 
 	maxManifestBytes = 64 << 10
 	maxKeyBytes      = 4 << 10
-	// maxDatabaseBytes is far above the disk of a portal; it bounds the bytes that a forged header can
-	// make us write.
+	// maxDatabaseBytes bounds the bytes that a restore writes for a forged size in a header. It is far
+	// above the disk of a portal.
 	maxDatabaseBytes = 1 << 40
 )
 
@@ -45,25 +44,25 @@ const (
 type Manifest struct {
 	Format    int            `json:"format"`
 	Schema    int64          `json:"schema"`
-	App       string         `json:"app"` // the version that made it
+	App       string         `json:"app"` // version of the program that made the backup
 	CreatedAt time.Time      `json:"created_at"`
 	Members   []Member       `json:"members"`
 	Rows      map[string]int `json:"rows"`
-	// Blobs is how many files of messages there are, BlobBytes their size.
+	// Blobs is the number of the files of messages, BlobBytes their total size.
 	Blobs     int   `json:"blobs,omitempty"`
 	BlobBytes int64 `json:"blob_bytes,omitempty"`
 }
 
-// Member is one file of a backup.
+// Member is one file of a backup. SHA256 is lower-case hexadecimal.
 type Member struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// memberNames are the files of a backup with the most bytes each may have: the
-// key that seals and the database, and those of the others that has reports.
-// The root key may be kept elsewhere, the public half is there then.
+// memberNames returns the files of a backup in order, with the largest size of each: always the sealing
+// key and the database, the others if has reports that they exist. The root key may be kept elsewhere;
+// then the folder has only its public half.
 func memberNames(has func(name string) bool) []Member {
 	var list []Member
 	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes},
@@ -77,7 +76,7 @@ func memberNames(has func(name string) bool) []Member {
 	return list
 }
 
-// inFolder reports which files lie in a folder.
+// inFolder returns a function that reports whether a file exists in a folder, for memberNames.
 func inFolder(dir string) func(name string) bool {
 	return func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -92,7 +91,8 @@ func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// packer writes the one encoding there is of a manifest and its members.
+// packer writes a manifest and its members in the only encoding that a backup has, so that unpack can
+// compare every byte.
 type packer struct{ tw *tar.Writer }
 
 func newPacker(w io.Writer) packer { return packer{tar.NewWriter(w)} }
@@ -114,9 +114,8 @@ func manifestSum(manifest []byte) []byte {
 	return fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(manifest), manifestName)
 }
 
-// pack writes the backup of the files in dir, with the blobs of the data folder that the database
-// among them names. It hashes the written bytes again: a file that changed since m was made is an
-// error.
+// pack writes the backup of the files in dir, with the blobs in the folder data that the database in dir
+// names. It hashes the written bytes again: a file that changed since m was made is an error.
 func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error {
 	manifest, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -147,7 +146,7 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error 
 	return p.tw.Close()
 }
 
-// copyFile copies a file and returns its hash.
+// copyFile copies a file to w and returns its SHA-256 in hexadecimal.
 func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -161,9 +160,9 @@ func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// unpack reads a backup into dir and refuses any bytes that pack would not write: while it reads it
-// packs the same content again, and every byte of the input has to be the same, headers, padding and
-// end included.
+// unpack reads a backup into dir and refuses any bytes that pack would not write, with an error that
+// wraps ErrDamaged. While it reads, it packs the same content again and compares every byte, including
+// headers, padding and end.
 func unpack(ctx context.Context, r io.Reader, dir string) (Manifest, error) {
 	u := &unpacker{got: sha256.New(), want: sha256.New(), dir: dir}
 	u.in = io.TeeReader(chats.CtxReader{Ctx: ctx, In: r}, u.got)
@@ -223,7 +222,7 @@ func (u *unpacker) unpackAll() (Manifest, error) {
 	if err := errors.Join(u.again.packSmall(manifestSumName, sum, m.CreatedAt), u.again.tw.Close()); err != nil {
 		return m, err
 	}
-	// Whatever follows is read too: it must be the end and nothing else.
+	// Read to the end: bytes after the last member are not written by pack.
 	if _, err := u.tr.Next(); err != io.EOF {
 		return m, damagedError("something follows its last member")
 	}
@@ -256,7 +255,7 @@ func checkManifest(m Manifest) error {
 	return nil
 }
 
-// nextMember goes to the next member, which must have that name.
+// nextMember goes to the next member and returns its size. Another name is an ErrDamaged.
 func (u *unpacker) nextMember(name string) (int64, error) {
 	h, err := u.tr.Next()
 	if err != nil {
@@ -268,8 +267,8 @@ func (u *unpacker) nextMember(name string) (int64, error) {
 	return h.Size, nil
 }
 
-// plainFile is true only for entries as pack writes them: no links, no sparse files that grow when
-// read.
+// plainFile reports whether an entry is as pack writes it. Links are refused, and sparse files, which
+// grow when read.
 func plainFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg && h.Format == tar.FormatGNU }
 
 func (u *unpacker) readSmall(name string, maxBytes int64) ([]byte, error) {
@@ -287,7 +286,8 @@ func (u *unpacker) readSmall(name string, maxBytes int64) ([]byte, error) {
 	return b, nil
 }
 
-// writeMember writes one file of the backup, private and on disk.
+// writeMember writes the next member to its file and returns after the file is on disk. A wrong size or
+// hash is an ErrDamaged.
 func (u *unpacker) writeMember(want Member, at time.Time) error {
 	size, err := u.nextMember(want.Name)
 	if err != nil {
@@ -299,7 +299,7 @@ func (u *unpacker) writeMember(want Member, at time.Time) error {
 	return u.writeFile(want, at)
 }
 
-// writeFile writes the member that was gone to.
+// writeFile writes the current member, readable by its owner only. An existing file is an error.
 func (u *unpacker) writeFile(want Member, at time.Time) error {
 	f, err := os.OpenFile(filepath.Join(u.dir, filepath.FromSlash(want.Name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -16,8 +16,8 @@ type blobRow struct {
 	Size int64  `db:"size"`
 }
 
-// blobsIn calls fn for every file that a copy of the database names, in the
-// order of their hashes.
+// blobsIn calls fn for each file of a message that the database at path lists, in the order of the
+// hashes, until fn fails. Databases of schemas before 3 have none.
 func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 	pool, err := sqlite.ConnectReadOnly(path)
 	if err != nil {
@@ -44,7 +44,8 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 	return err
 }
 
-// packBlobs writes the blobs that m lists.
+// packBlobs writes the blobs that the database lists. A blob whose content does not have its hash is an
+// error, because the backup would be damaged.
 func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
 	n, size := 0, int64(0)
 	err := blobsIn(ctx, database, func(b blobRow) error {
@@ -68,7 +69,8 @@ func packBlobs(ctx context.Context, p packer, m Manifest, database, data string)
 	return err
 }
 
-// writeBlobs writes the blobs of the backup, each below the folder for its hash.
+// writeBlobs writes the blobs of the backup to the folder of each hash. It bounds them by the sizes in
+// the manifest.
 func (u *unpacker) writeBlobs(m Manifest) error {
 	last, left := "", m.BlobBytes
 	for range m.Blobs {
@@ -99,7 +101,7 @@ func (u *unpacker) writeBlobs(m Manifest) error {
 	return u.flushBlobs()
 }
 
-// flushBlobs makes the names of unpacked blobs durable.
+// flushBlobs makes the names of unpacked blobs durable, by a flush of each folder.
 func (u *unpacker) flushBlobs() error {
 	root := filepath.Join(u.dir, chats.BlobsDir)
 	folders, err := os.ReadDir(root)

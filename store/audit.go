@@ -11,7 +11,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Decisions implements federation.PeerStore.
+// Decisions implements federation.PeerStore. It reads only entries about the federation from the
+// operators' log, newest first.
 func (d *Peers) Decisions(ctx context.Context, before int64, limit int) ([]federation.Entry, error) {
 	var rows []struct {
 		rows.AuditRow

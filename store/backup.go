@@ -18,7 +18,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Backups writes backups of a portal's data and verifies it.
+// Backups writes backups of a portal's data and verifies the data, while the portal runs.
 type Backups struct {
 	db    *sqlite.DB
 	words *chats.Words
@@ -32,7 +32,7 @@ func newBackups(db *sqlite.DB, words *chats.Words, files *chats.Files) *Backups 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
 const scryptLogN = 18
 
-// BackupOptions say how a backup is written.
+// BackupOptions are the settings of one backup.
 type BackupOptions struct {
 	// Passphrase encrypts the backup with age; empty leaves it readable. A
 	// backup holds the portal's keys, so it is a secret either way.
@@ -50,10 +50,12 @@ func (d *Backups) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Man
 }
 
 func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
-	// No blob that the copy names is taken away before it is written.
+	// Keep the blobs that the copy names until they are written: SweepBlobs deletes none while Keep is
+	// locked.
 	d.files.Keep.RLock()
 	defer d.files.Keep.RUnlock()
-	dir, err := os.MkdirTemp(filepath.Dir(d.db.Path()), sqlite.ScratchPrefix) // mode 0700
+	// MkdirTemp creates the folder with mode 0700.
+	dir, err := os.MkdirTemp(filepath.Dir(d.db.Path()), sqlite.ScratchPrefix)
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
@@ -87,15 +89,15 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// makeSnapshot copies the portal's files to dir, verifies the copy and describes
-// it.
+// makeSnapshot copies the portal's files to dir, verifies the copy and returns its manifest. dir must be
+// empty.
 func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile,
 		ident.OperationalKeysFile} {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.db.Path()), name))
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
-			continue // verified below
+			continue // The verification below reports missing keys.
 		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
@@ -149,8 +151,8 @@ func (d *Backups) makeSnapshot(ctx context.Context, dir string) (Manifest, error
 	return m, nil
 }
 
-// copyTo copies on a connection of its own, so that it takes none from the
-// pages.
+// copyTo copies the database through a connection of its own, so that requests keep all connections of
+// the pool.
 func (d *Backups) copyTo(ctx context.Context, path string) error {
 	pool, err := sqlite.Connect(d.db.Path(), sqlite.CopyDSN(d.db.Path()), 1)
 	if err != nil {
@@ -165,7 +167,7 @@ func (d *Backups) copyTo(ctx context.Context, path string) error {
 	return sqlite.CopyInto(ctx, c, path)
 }
 
-// rowCounts returns the row counts of a database for a manifest.
+// rowCounts returns the numbers of rows for a manifest, by plural name.
 func (r *Report) rowCounts() map[string]int {
 	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks,
 		"agents": r.Agents, "accounts": r.Accounts, "files": r.Files}

@@ -19,14 +19,14 @@ import (
 	"agentsite/store/tasks"
 )
 
-// FileName is the database inside the data folder.
+// FileName is the name of the database file in the data folder.
 const FileName = sqlite.FileName
 
-// SchemaVersion is the newest migration this binary knows.
+// SchemaVersion returns the version of the newest migration in this binary.
 func SchemaVersion() int64 { return sqlite.SchemaVersion() }
 
-// DB is the open database of a portal with the stores on it. It is safe for
-// concurrent use. Close waits for queued writes.
+// DB is the open database of a portal with its stores. It is safe for concurrent use. Close waits for
+// queued writes and must be called once the services have ended.
 type DB struct {
 	*sqlite.DB
 
@@ -40,7 +40,7 @@ type DB struct {
 	Backups  *Backups
 }
 
-// Hub implements hub.Store.
+// Hub joins the stores of agents and notices to one hub.Store.
 type Hub struct {
 	*agents.Agents
 	*agents.Owners
@@ -50,7 +50,7 @@ type Hub struct {
 	*hooks.Inbox
 }
 
-// Chat implements chat.Store.
+// Chat joins the stores of conversations, files and tasks to one chat.Store.
 type Chat struct {
 	*chats.Chats
 	*chats.Files
@@ -63,7 +63,8 @@ var (
 	_ chat.Store = (*Chat)(nil)
 )
 
-// Open opens or creates the database in the folder dir, see openPortal.
+// Open opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
+// removes temporary files of an interrupted upload.
 func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 	f, err := sqlite.OpenPortal(ctx, dir, log)
 	if err != nil {

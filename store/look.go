@@ -10,19 +10,19 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Look is the result of a quick check of the databases of a data folder; Verify checks their contents.
+// Look is the result of a quick check of the databases in a data folder, of pages only; Verify checks
+// the contents.
 type Look struct {
-	// Schema is the main database's, Newest the one that this binary knows.
+	// Schema is the version of the portal's database, Newest the version that this binary knows.
 	Schema, Newest int64
-	// Faults and ReplicaFaults are the messages of SQLite about damage, at most 5 each. HasReplica: there
-	// is a replica.
+	// Faults and ReplicaFaults are messages of SQLite about damage, at most 5 each; none means no damage
+	// was found. HasReplica is true when a replica exists.
 	Faults, ReplicaFaults []string
 	HasReplica            bool
 }
 
-// LookAt looks at the databases in the folder dir while no portal runs on it,
-// and changes nothing there. An error means that the main one could not be read
-// at all or is of a newer binary.
+// LookAt checks the databases in the folder dir while no portal runs on it, and changes nothing there.
+// An error means that the portal's database could not be read at all, or that a newer binary wrote it.
 func LookAt(ctx context.Context, dir string) (Look, error) {
 	out := Look{Newest: sqlite.SchemaVersion()}
 	path := filepath.Join(dir, sqlite.FileName)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// modelDays is how many days the tokens of the portal's model are kept.
+	// modelDays is the number of days for which the used tokens of the portal's model are kept.
 	modelDays = 60
-	// maxTokens is far above the tokens of a model in a day: a sum of such values cannot overflow.
+	// maxTokens bounds a value far above the tokens of a model in a day, so that sums cannot overflow.
 	maxTokens = 1 << 50
 )
 
-// Spent returns the tokens that were added for a day, as in 2006-01-02, by spender.
+// Spent implements prompt.Ledger: it returns the tokens used on a day (2006-01-02) by spender.
 func (d *DB) Spent(ctx context.Context, day string) (map[string]int64, error) {
 	var rows []struct {
 		Who    string `db:"who"`
@@ -31,8 +31,8 @@ func (d *DB) Spent(ctx context.Context, day string) (map[string]int64, error) {
 	return out, nil
 }
 
-// Add adds tokens to the spending of a person on a day and deletes entries older than 60 days before
-// it.
+// Add implements prompt.Ledger. It also deletes entries older than modelDays before the day. Negative
+// tokens are an Invalid fault.
 func (d *DB) Add(ctx context.Context, day, who string, tokens int64) error {
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil || tokens < 0 {

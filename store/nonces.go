@@ -10,7 +10,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// KeepNonces implements federation.Nonces.
+// KeepNonces implements guard.NonceStore. It also deletes nonces that are no longer needed.
 func (d *Peers) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
 	over := clock.Milli(clock.Now().Add(-guard.NoncesKept))
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -26,10 +26,12 @@ func (d *Peers) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) err
 	})
 }
 
-// running stands for a portal that has not ended in order; no hash is this.
+// running is the row that exists while a portal runs, and remains after a crash. No nonce has this
+// value, because nonces are hashes.
 var running [16]byte
 
-// LoadNonces implements federation.Nonces.
+// LoadNonces implements guard.NonceStore. It marks the portal as running, so that clean is false after a
+// crash.
 func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
 	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
@@ -66,7 +68,8 @@ func (d *Peers) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until
 	return clean, sqlite.MapError(rows.Err())
 }
 
-// EndNonces implements federation.Nonces.
+// EndNonces implements guard.NonceStore. It removes the mark of a running portal; call it after the last
+// KeepNonces.
 func (d *Peers) EndNonces(ctx context.Context) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])

@@ -9,10 +9,11 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// keptCards is how many of the portal's own cards are kept, of each network.
+// keptCards is how many of the portal's own cards are kept for each network; older ones are deleted.
 const keptCards = 16
 
-// LastCard implements federation.Cards.
+// LastCard implements federation.Cards. It returns zero values when the portal signed no card for the
+// network.
 func (d *Peers) LastCard(ctx context.Context, network string) (record.Version, []byte, error) {
 	var r struct {
 		Epoch int64  `db:"epoch"`
@@ -26,8 +27,8 @@ func (d *Peers) LastCard(ctx context.Context, network string) (record.Version, [
 	return record.Version{Epoch: r.Epoch, Seq: r.Seq}, r.Wire, sqlite.MapError(err)
 }
 
-// KeepCard implements federation.Cards. A version that is there already is a
-// fault of kind Conflict.
+// KeepCard implements federation.Cards. A version that is stored already is a Conflict fault, so that no
+// version is signed twice.
 func (d *Peers) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch,

@@ -22,13 +22,13 @@ var _ federation.PeerStore = (*Peers)(nil)
 func newPeers(db *sqlite.DB) *Peers { return &Peers{db} }
 
 const (
-	// maxPeerRows bounds the rows that are read at a start.
+	// maxPeerRows bounds the rows that are read when the portal starts.
 	maxPeerRows = 50_000
-	// maxPeerChanges is how many changes of state are kept of one portal.
+	// maxPeerChanges is how many changes of state are kept for each portal; older ones are deleted.
 	maxPeerChanges = 100
 )
 
-// Peers implements federation.PeerStore.
+// Peers implements federation.PeerStore. The portal reads all facts once at its start.
 func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 	var rows []string
 	if err := d.db.List(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
@@ -43,7 +43,7 @@ func (d *Peers) Peers(ctx context.Context) ([]federation.Facts, error) {
 	return out, nil
 }
 
-// SavePeers implements federation.PeerStore.
+// SavePeers implements federation.PeerStore, in one transaction.
 func (d *Peers) SavePeers(ctx context.Context, save []federation.Facts, forget []string,
 	changes []federation.Change) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -88,7 +88,7 @@ func deletePeer(t *sqlite.Tx, key string) error {
 	return err
 }
 
-// PeerChanges implements federation.PeerStore.
+// PeerChanges implements federation.PeerStore. At most maxPeerChanges are stored for each portal.
 func (d *Peers) PeerChanges(ctx context.Context, key string, limit int) ([]federation.Change, error) {
 	var rows []struct {
 		State  string `db:"state"`
@@ -124,7 +124,8 @@ func (d *Peers) PeerPolicy(ctx context.Context) (federation.Policy, bool, error)
 	return p, true, nil
 }
 
-// DecidePeers implements federation.PeerStore.
+// DecidePeers implements federation.PeerStore: the decision, its effects and its log entry are stored in
+// one transaction.
 func (d *Peers) DecidePeers(ctx context.Context, in federation.Decided) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if in.Forget != "" {

@@ -12,9 +12,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// ClaimPortal ties the database to the portal with that public key: a database that
-// belongs to another key is refused. It returns the remembered URL; a URL that
-// is not empty is remembered instead.
+// ClaimPortal binds the database to the portal with that public key; a database of another key is
+// refused. It stores url if that is not empty, and returns the URL that is stored then.
 func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (string, error) {
 	var out string
 	err := d.Write(ctx, func(t *sqlite.Tx) error {
@@ -46,14 +45,15 @@ func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (str
 	return out, err
 }
 
-// Stats counts the stored rows for the operator by name, and bytes as "bytes".
+// Stats returns the numbers of stored rows by name for the operator, and the size of the database in
+// bytes as "bytes".
 func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	out := make(map[string]int64)
 	for name, query := range map[string]string{
 		"accounts":      `SELECT COUNT(*) FROM accounts WHERE disabled_at = 0`,
 		"agents":        `SELECT COUNT(*) FROM agents WHERE deleted_at = 0 AND kind <> 'peer'`,
 		"conversations": `SELECT COUNT(*) FROM conversations`,
-		// Sums of a column of few rows instead of counting every message.
+		// The sums read one row for each conversation, instead of every message.
 		"messages":      `SELECT COALESCE(SUM(last_seq), 0) FROM conversations`,
 		"tasks_waiting": `SELECT COUNT(*) FROM outbox WHERE topic = 'task'`,
 	} {
@@ -71,7 +71,7 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// Ping reports whether the database answers and takes writes.
+// Ping returns an error if the database does not answer or takes no more writes.
 func (d *DB) Ping(ctx context.Context) error {
 	if err := d.Err(); err != nil {
 		return err

@@ -22,11 +22,11 @@ import (
 // ageIntro begins every file that age encrypted.
 const ageIntro = "age-encryption.org/v1\n"
 
-// VerifyBackup reads a backup to its end and checks everything a restore
-// would: an error that wraps ErrDamaged when a bit of it is not as written. It
-// unpacks in the system's folder for temporary files, and leaves nothing.
+// VerifyBackup reads a backup to its end and makes all checks of a restore. The error wraps ErrDamaged
+// if any bit differs from the written backup. It unpacks to a temporary folder of the system, which it
+// removes.
 func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, error) {
-	dir, err := os.MkdirTemp("", "agentsite-verify-") // mode 0700
+	dir, err := os.MkdirTemp("", "agentsite-verify-") // MkdirTemp creates the folder with mode 0700.
 	if err != nil {
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
@@ -34,9 +34,8 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, 
 	return extractBackup(ctx, r, dir, passphrase)
 }
 
-// Restore unpacks a backup into dir, which must not exist or be empty, after
-// it has checked all of it: dir is filled at once or not at all. The next
-// start brings an older schema up to date.
+// Restore unpacks a backup into dir, which must be missing or empty, after it has checked the whole
+// backup: dir gets all files or none. The next start of the portal migrates an older schema.
 func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -46,8 +45,8 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return Report{}, err
 	}
-	// Unpacked beside dir it appears by one rename. A folder that cannot be
-	// replaced, such as a mounted volume, is filled file by file.
+	// Unpack beside dir, so that one rename makes all files appear. A folder that cannot be replaced,
+	// such as a mounted volume, is filled file by file.
 	parent, inside := filepath.Dir(dir), false
 	if !exists {
 		if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -56,7 +55,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	} else if inside = !isReplaceable(dir); inside {
 		parent = dir
 	}
-	tmp, err := os.MkdirTemp(parent, sqlite.ScratchPrefix) // mode 0700
+	tmp, err := os.MkdirTemp(parent, sqlite.ScratchPrefix) // MkdirTemp creates the folder with mode 0700.
 	if err != nil {
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
@@ -72,7 +71,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 		err = moveInto(tmp, dir)
 	} else {
 		if exists {
-			err = os.Remove(dir) // fails unless it is still empty
+			err = os.Remove(dir) // Remove fails if the folder is no longer empty.
 		}
 		if err == nil {
 			err = os.Rename(tmp, dir)
@@ -94,7 +93,8 @@ func checkEmpty(dir string) (exists bool, err error) {
 	}
 	for _, e := range entries {
 		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(),
-			sqlite.ScratchPrefix) { // an own file system's, or a restore's that was killed
+			// The file system makes lost+found, and a restore that was killed leaves scratch: neither is data.
+			sqlite.ScratchPrefix) {
 			continue
 		}
 		return true, fault.New(fault.Conflict,
@@ -103,8 +103,8 @@ func checkEmpty(dir string) (exists bool, err error) {
 	return true, nil
 }
 
-// isReplaceable reports whether dir can be removed and a new folder take its
-// place: it is really empty, no mount point, and its parent can be written.
+// isReplaceable reports whether dir can be removed and a new folder take its place: dir is empty, no
+// mount point, and its parent is writable.
 func isReplaceable(dir string) bool {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return false
@@ -114,8 +114,7 @@ func isReplaceable(dir string) bool {
 		return false
 	}
 	defer os.Remove(probe)
-	// Renaming to another name and back fails for a mount point, and for a
-	// folder on another file system than its parent.
+	// A rename to another name and back fails for mount points and other file systems.
 	moved := filepath.Join(probe, "dir")
 	if os.Rename(dir, moved) != nil {
 		return false
@@ -123,8 +122,8 @@ func isReplaceable(dir string) bool {
 	return os.Rename(moved, dir) == nil
 }
 
-// moveInto moves the files of tmp to dir, the database last: without it the
-// folder is none of a portal.
+// moveInto moves the files of tmp to dir, the database last, because a folder without it does not count
+// as a portal's.
 func moveInto(tmp, dir string) error {
 	if err := os.Rename(filepath.Join(tmp, chats.BlobsDir), filepath.Join(dir, chats.BlobsDir)); err != nil &&
 		!errors.Is(err, os.ErrNotExist) {
@@ -142,7 +141,7 @@ func moveInto(tmp, dir string) error {
 				return err
 			}
 		}
-		// Link fails when the name exists: nothing is replaced.
+		// Link fails if the name exists, so that no file is replaced.
 		if err := os.Link(filepath.Join(tmp, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -161,7 +160,7 @@ func extractBackup(ctx context.Context, r io.Reader, dir, passphrase string) (Re
 		return Report{}, err
 	}
 	if m.Schema < sqlite.SchemaVersion() {
-		// The checks are written for this binary's schema.
+		// The checks need this binary's schema.
 		if err := upgradeDatabase(ctx, dir); err != nil {
 			return Report{}, err
 		}
@@ -175,7 +174,7 @@ func extractBackup(ctx context.Context, r io.Reader, dir, passphrase string) (Re
 		return report, damagedError("%v", err)
 	}
 	have := report.rowCounts()
-	if m.Format == 1 { // which knew no files
+	if m.Format == 1 { // Backups of format 1 list no files, so the counts cannot be compared.
 		delete(have, "files")
 	}
 	if !maps.Equal(have, m.Rows) {
@@ -187,8 +186,8 @@ func extractBackup(ctx context.Context, r io.Reader, dir, passphrase string) (Re
 	return report, nil
 }
 
-// upgradeDatabase migrates an unpacked database; the backup itself is the copy made
-// before.
+// upgradeDatabase migrates an unpacked database and removes the copies that the migration makes, because
+// the backup itself is a copy.
 func upgradeDatabase(ctx context.Context, dir string) error {
 	d, err := Open(ctx, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -204,7 +203,8 @@ func upgradeDatabase(ctx context.Context, dir string) error {
 	return err
 }
 
-// openBackup returns the content of an encrypted backup, or r itself.
+// openBackup returns the decrypted content of a backup, or r itself if it is not encrypted. A missing or
+// needless passphrase is an Invalid fault.
 func openBackup(r io.Reader, passphrase string) (io.Reader, error) {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	intro, err := buf.Peek(len(ageIntro))
@@ -223,7 +223,7 @@ func openBackup(r io.Reader, passphrase string) (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the backup: %w", err)
 	}
-	key.SetMaxWorkFactor(scryptLogN) // a forged header could ask for all memory
+	key.SetMaxWorkFactor(scryptLogN) // A forged header could otherwise make scrypt use all memory.
 	plain, err := age.Decrypt(buf, key)
 	if _, wrong := errors.AsType[*age.NoIdentityMatchError](err); wrong {
 		return nil, fmt.Errorf("the passphrase is wrong, or %w", ErrDamaged)

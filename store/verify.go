@@ -18,20 +18,19 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// maxFaults bounds a report; a database with more faults than that is
-// restored, not repaired by hand.
+// maxFaults bounds a report, because a database with more faults is restored and not repaired by hand.
 const maxFaults = 100
 
 // Report is the result of a verification. Faults are sentences for the operator that name the damage;
 // none means that there is none.
 type Report struct {
 	Conversations, Messages, Tasks, Agents, Accounts int
-	// Files counts the files that messages hold or that were sent.
+	// Files counts the files of messages and uploads, FileBytes their size.
 	Files     int
 	FileBytes int64
 
 	Faults []string
-	// More counts faults beyond those listed.
+	// More is the number of faults beyond those listed.
 	More int
 	// Backup is the manifest of a backup; nil for a data folder.
 	Backup *Manifest
@@ -39,7 +38,8 @@ type Report struct {
 	Replica replica.Report
 }
 
-// OK reports whether nothing is damaged.
+// OK reports whether the verification found no damage; the replica does not count, because it can be
+// fetched again.
 func (r *Report) OK() bool { return len(r.Faults) == 0 }
 
 func (r *Report) addFault(format string, args ...any) {
@@ -50,7 +50,7 @@ func (r *Report) addFault(format string, args ...any) {
 	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
 }
 
-// err is nil when nothing is damaged.
+// err returns the faults as one error, nil if there are none.
 func (r *Report) err() error {
 	if r.OK() {
 		return nil
@@ -63,7 +63,7 @@ func (r *Report) err() error {
 // report.
 func Verify(ctx context.Context, dir string) (Report, error) { return verifyFolder(ctx, dir, dir) }
 
-// verifyFolder is Verify for a database with its blobs below another folder.
+// verifyFolder verifies a database in dir whose blobs are in the folder data.
 func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 	var r Report
 	path := filepath.Join(dir, sqlite.FileName)
@@ -94,8 +94,8 @@ func (d *Backups) Verify(ctx context.Context) (Report, error) {
 	return r, verifyKeys(filepath.Dir(d.db.Path()), public, &r)
 }
 
-// verifyFile checks a database file without writers and returns the public key that it stores as its
-// portal's.
+// verifyFile checks a database file that no portal writes, and returns the public key of the portal that
+// it belongs to.
 func verifyFile(ctx context.Context, path, data string, r *Report) ([]byte, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
@@ -120,8 +120,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	v := &verifier{c: c, r: r, data: data}
 	checks := []func(context.Context) error{v.checkPages, v.checkReferences, v.countRows, v.checkTranscripts,
 		v.clientIDs, v.checkTasks, v.checkOutbox, v.checkNames, v.checkAgents, v.readPortal}
-	// A backup may be older than these tables. A file that does not even say
-	// how old it is gets every check.
+	// A backup may be older than these tables. A file that does not name its schema gets every check.
 	schema, err := sqlite.SchemaOf(ctx, c)
 	v.first = err == nil && schema < 3
 	if err != nil || schema >= 2 {
@@ -143,7 +142,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case sqlite.IsDamaged(err):
-			// Go on: another check may say which conversation it is.
+			// Continue, because another check may name the damaged conversation.
 			r.addFault("The database file is damaged: %v.", err)
 		default:
 			return nil, fmt.Errorf("verify: %w", err)
@@ -156,9 +155,9 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 type verifier struct {
 	c      *sqlx.Conn
 	r      *Report
-	data   string // the folder that blobs are below
-	first  bool   // the messages have none of the columns of schema 3
-	public []byte // the portal's key, as the database knows it
+	data   string // data folder with the blobs
+	first  bool   // schemas before 3: messages lack the later columns
+	public []byte // public key of the portal according to the database; nil before the first start
 }
 
 func (v *verifier) checkPages(ctx context.Context) error {
@@ -166,7 +165,7 @@ func (v *verifier) checkPages(ctx context.Context) error {
 		Text string `db:"integrity_check"`
 	}
 	return sqlite.EachRow(ctx, v.c, func(l line) {
-		// A damaged index of words is rebuilt by the next search.
+		// A damaged full-text index is rebuilt by the next search, so it is no damage to report.
 		if l.Text != "ok" && !strings.Contains(l.Text, "said_words") {
 			v.r.addFault("The database file is damaged: %s.", l.Text)
 		}
@@ -192,8 +191,8 @@ func (v *verifier) countRows(ctx context.Context) error {
 	)
 }
 
-// readPortal reads the key the database belongs to; it has none before the first
-// start.
+// readPortal reads the public key of the portal that the database belongs to; nil before the portal's
+// first start.
 func (v *verifier) readPortal(ctx context.Context) error {
 	err := v.c.GetContext(ctx, &v.public, `SELECT public_key FROM portal WHERE id = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -202,8 +201,8 @@ func (v *verifier) readPortal(ctx context.Context) error {
 	return err
 }
 
-// verifyKeys checks the key files beside the database, and that the portal
-// key is the one the database belongs to.
+// verifyKeys checks the key files in dir, and that the portal key is the one that the database belongs
+// to (known, nil for any).
 func verifyKeys(dir string, known []byte, r *Report) error {
 	var portal []byte
 	for _, name := range []string{ident.PublicKeyFile, ident.PortalKeyFile, ident.SealKeyFile} {
@@ -234,7 +233,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 	}
 	b, err := os.ReadFile(filepath.Join(dir, ident.OperationalKeysFile))
 	if errors.Is(err, os.ErrNotExist) || portal == nil {
-		return nil // the next start makes some
+		return nil // The next start of the portal creates operational keys.
 	}
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
@@ -245,7 +244,7 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 	return nil
 }
 
-// keyBytes is the key in a key file, or nil; both of ours have 32 bytes.
+// keyBytes returns the key in a PEM file, nil if it has not the 32 bytes of both kinds of keys.
 func keyBytes(file []byte) []byte {
 	block, _ := pem.Decode(file)
 	if block == nil || len(block.Bytes) != ed25519.SeedSize {

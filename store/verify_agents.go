@@ -8,8 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// checkVersions checks that each agent has every version from 1 to its latest, that
-// all of them can be read, that the latest is as the agent, and that its history has whole contacts.
+// checkVersions checks that each agent has every version from 1 to its latest, that all of them can be
+// read, that the latest equals the agent, and that the packed history of contacts has a valid length.
 func (v *verifier) checkVersions(ctx context.Context) error {
 	type row struct {
 		ID      string `db:"id"`
@@ -19,7 +19,7 @@ func (v *verifier) checkVersions(ctx context.Context) error {
 		First   int    `db:"first"`
 		Last    int    `db:"last"`
 		Bad     int    `db:"bad"`
-		Like    bool   `db:"like"` // the latest version is as the agent
+		Like    bool   `db:"like"` // the latest version equals the agent
 		History int    `db:"history"`
 	}
 	for after := ""; ; {
@@ -52,7 +52,7 @@ func (v *verifier) checkVersions(ctx context.Context) error {
 	}
 }
 
-// checkUses checks that no day has more ends than calls.
+// checkUses checks that no day of an agent has more ended calls than calls.
 func (v *verifier) checkUses(ctx context.Context) error {
 	type row struct {
 		Agent string `db:"agent_id"`
@@ -64,7 +64,7 @@ func (v *verifier) checkUses(ctx context.Context) error {
 		WHERE calls < completed + failed + canceled OR calls < guests OR MIN(completed, failed, canceled, guests, ms) < 0`)
 }
 
-// checkIcons checks that each picture is the one its hash names.
+// checkIcons checks that the content of each picture has the hash in its name.
 func (v *verifier) checkIcons(ctx context.Context) error {
 	type row struct {
 		Hash string `db:"hash"`

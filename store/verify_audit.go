@@ -7,7 +7,8 @@ import (
 	"agentsite/store/rows"
 )
 
-// checkDecisions checks that every decision of operators follows the one before it.
+// checkDecisions checks the hash chain of the operators' decisions, so that a removed or changed one is
+// found.
 func (v *verifier) checkDecisions(ctx context.Context) error {
 	list, err := v.c.QueryxContext(ctx, `SELECT `+rows.AuditColumns+` FROM audit ORDER BY id`)
 	if err != nil {
@@ -21,7 +22,7 @@ func (v *verifier) checkDecisions(ctx context.Context) error {
 			return err
 		}
 		if len(r.Hash) == 0 && len(before) == 0 {
-			continue // from before there were hashes
+			continue // The entry is older than the hash chain.
 		}
 		if !bytes.Equal(r.Hash, r.ChainedHash(before)) {
 			v.r.addFault("The operators' log of decisions was changed at entry %d, or one before it is gone.", r.ID)

@@ -13,12 +13,13 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// amendments maps the seq of a message and the kind of change to the message that changed it.
+// amendments maps a message, by seq, and a kind of change to the seq of the message that made the
+// change.
 type amendments map[amendment]int64
 
 type amendment struct {
 	seq int64
-	by  chat.Kind // Edit, Unsaid; Text for an answer in its place
+	by  chat.Kind // Edit, Unsaid, or Text for a regenerated answer
 }
 
 func (a *amendments) set(seq int64, by chat.Kind, with int64) {
@@ -28,7 +29,8 @@ func (a *amendments) set(seq int64, by chat.Kind, with int64) {
 	(*a)[amendment{seq, by}] = with
 }
 
-// noteAmended notes the change that m makes to another message, and the changes that its own row states.
+// noteAmended collects the change that m makes to another message, and the changes that m's own row
+// claims, for compareAmended.
 func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 	kind := chat.Kind(m.Kind)
 	switch {
@@ -42,7 +44,7 @@ func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 		p.said.set(m.Target, chat.Text, m.Seq)
 	}
 	gone := m.GoneSeq
-	if kind == chat.Edit { // goes with its target
+	if kind == chat.Edit { // An edit is deleted together with its target.
 		if gone = 0; p.has[amendment{m.Target, chat.Unsaid}] != m.GoneSeq {
 			p.r.addFault("%s: message %d, an edit, was not removed with message %d.", h, m.Seq, m.Target)
 		}
@@ -60,8 +62,8 @@ func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 	}
 }
 
-// compareAmended reports the first message of a conversation with stated changes that differ from the
-// amendments.
+// compareAmended reports the first message of a conversation whose row claims other changes than later
+// messages made.
 func (p *transcriptPage) compareAmended(h headRow) {
 	if maps.Equal(p.said, p.has) {
 		return
@@ -80,7 +82,7 @@ func (p *transcriptPage) compareAmended(h headRow) {
 	p.r.addFault("%s: message %d is not shown as its edits, its removal or a later answer say.", h, first)
 }
 
-// checkWork checks the references of tasks to their first message.
+// checkWork checks the references of tasks to the message of a person that they go back to.
 func (v *verifier) checkWork(ctx context.Context) error {
 	type row struct {
 		ID   string `db:"id"`
@@ -103,8 +105,7 @@ func (v *verifier) checkReactions(ctx context.Context) error {
 		WHERE m.seq IS NULL OR m.reacted = 0 OR m.gone_seq > 0`)
 }
 
-// fileUses checks that messages which hold files are there; that the files are
-// known is a reference.
+// fileUses checks that messages which hold files exist. A foreign key checks that the files exist.
 func (v *verifier) fileUses(ctx context.Context) error {
 	type row struct {
 		Hash string `db:"hash"`
@@ -118,7 +119,7 @@ func (v *verifier) fileUses(ctx context.Context) error {
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
 }
 
-// checkWords checks that nothing is found by words that were taken away.
+// checkWords checks that the search index lists no deleted message.
 func (v *verifier) checkWords(ctx context.Context) error {
 	type row struct {
 		Room string `db:"conversation_id"`
@@ -130,7 +131,8 @@ func (v *verifier) checkWords(ctx context.Context) error {
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
 }
 
-// checkFiles reads every file from the first byte to the last.
+// checkFiles reads the whole content of every file and compares its hash. It takes as long as reading
+// the disk.
 func (v *verifier) checkFiles(ctx context.Context) error {
 	for after := ""; ; {
 		var page []blobRow
@@ -164,7 +166,7 @@ func (v *verifier) checkBlob(ctx context.Context, b blobRow) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, fs.ErrNotExist):
-		var still bool // while a portal runs it may have been deleted just now
+		var still bool // While a portal runs, the file may have been deleted since it was listed.
 		if err := v.c.GetContext(ctx, &still, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`,
 			b.Hash); err != nil {
 			return err

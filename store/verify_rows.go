@@ -13,8 +13,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// verifyPage is how many conversations, or tasks, one read transaction
-// covers: none grows long, whatever the database holds.
+// verifyPage is the number of conversations or tasks that one read transaction covers, so that no
+// transaction is long and keeps the WAL growing.
 const verifyPage = 256
 
 type headRow struct {
@@ -31,7 +31,7 @@ func (h headRow) String() string {
 	return fmt.Sprintf("Conversation %s (%q)", h.ID, rows.ClipText(h.Title, 80))
 }
 
-// linkRow is a message with the task it ends, if it ends one.
+// linkRow is a message joined with the task that it ends; Ended is NULL if it ends none.
 type linkRow struct {
 	chats.MessageRow
 	Ended     sql.NullString `db:"ended"` // the task's state
@@ -39,14 +39,14 @@ type linkRow struct {
 	Room      sql.NullString `db:"room"`
 }
 
-// checkTranscripts reads every message once, in order, page by page of the
-// conversations they belong to, and holds no more than one of them.
+// checkTranscripts reads every message once, in order, a page of conversations at a time, and holds one
+// message in memory.
 func (v *verifier) checkTranscripts(ctx context.Context) error {
 	after := ""
 	for {
 		n, last, err := v.transcriptPage(ctx, after)
 		if n > 0 && sqlite.IsDamaged(err) {
-			// The other conversations may be whole.
+			// Continue, because the other conversations may be undamaged.
 			v.r.addFault("%v.", err)
 			err = nil
 		}
@@ -69,7 +69,7 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 		WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPage); err != nil {
 		return 0, "", err
 	}
-	upTo := "\U0010ffff" // after every id: the last page takes the rest
+	upTo := "\U0010ffff" // a text after every id, because the last page takes the rest
 	if len(heads) == verifyPage {
 		upTo = heads[len(heads)-1].ID
 	}
@@ -95,16 +95,16 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	return len(heads), upTo, nil
 }
 
-// transcriptPage walks the messages of a page beside its conversations.
+// transcriptPage compares the messages of a page, in order, with the conversations that they belong to.
 type transcriptPage struct {
 	r     *Report
 	heads []headRow
-	at    int    // index of the conversation of the next message
-	seq   int64  // its last message seen
-	hash  []byte // and that one's hash
-	bad   bool   // its chain is known to be broken
+	at    int    // index in heads of the conversation of the next message
+	seq   int64  // seq of the last message read in it
+	hash  []byte // chain hash of that message
+	bad   bool   // a fault of its chain was reported
 
-	said, has amendments // messages with their amendments
+	said, has amendments // changes by later messages, and changes that rows claim
 }
 
 func (p *transcriptPage) checkMessage(m linkRow) {
@@ -122,7 +122,7 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 		p.reportBroken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
 	if m.GoneSeq == 0 {
-		m.BodyHash = nil // only deleted messages are hashed by it
+		m.BodyHash = nil // The hash stands for the body of deleted messages only.
 	}
 	if want := chat.Chain(p.hash, m.ChainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.reportBroken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
@@ -143,13 +143,14 @@ func (p *transcriptPage) checkMessage(m linkRow) {
 	}
 }
 
-// reportBroken reports the first fault of a chain; later ones follow from it.
+// reportBroken reports the first fault of a conversation's chain. Later ones are not reported, because
+// they follow from the first.
 func (p *transcriptPage) reportBroken(format string, args ...any) {
 	p.bad = true
 	p.r.addFault(format, args...)
 }
 
-// close ends the current conversation and goes to the next.
+// close checks the end of the current conversation against its row and goes to the next one.
 func (p *transcriptPage) close() {
 	h := p.heads[p.at]
 	switch {
@@ -188,14 +189,14 @@ type doneRow struct {
 	MessageSeq int64          `db:"message_seq"`
 	AnswerSeq  int64          `db:"answer_seq"`
 	LastSeq    sql.NullInt64  `db:"last_seq"`
-	Answers    sql.NullString `db:"answers"` // the task the answer names
+	Answers    sql.NullString `db:"answers"` // task that the answer names
 	AnswerSays sql.NullString `db:"answer_says"`
 	Queued     bool           `db:"queued"`
 }
 
-// checkTasks checks each task against its answer and the outbox. With transcripts,
-// which checks each ending message against its task, every task that ended
-// has exactly one such message.
+// checkTasks checks each task against its answer and the outbox. Together with checkTranscripts, which
+// checks each final message against its task, this proves that every ended task has exactly one final
+// message.
 func (v *verifier) checkTasks(ctx context.Context) error {
 	for after := ""; ; {
 		n := 0

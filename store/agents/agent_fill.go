@@ -8,8 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// contentQuery reads agents for readContents. It leaves out the expensive columns: co-owners, and
-// settings if the text is long.
+// contentQuery reads agents for readContents. It leaves out expensive columns: co-owners, and the
+// settings of long specs.
 const contentQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''), COALESCE(o.name, ''), a.version, a.title, a.visibility,
 	CASE WHEN octet_length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END,
 	a.secret IS NOT NULL, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
@@ -17,25 +17,25 @@ const contentQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id,
 	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
 	WHERE a.deleted_at = 0 AND a.kind <> 'peer' AND COALESCE(o.disabled_at, 0) = 0 `
 
-// fillQuery reads a page in the order of registration.
+// fillQuery reads a page of agents in the order of registration.
 const fillQuery = contentQuery + `AND a.rowid > ? ORDER BY a.rowid LIMIT ?`
 
-// allPage is how many agents are read at once, so that no read transaction
-// grows long.
+// allPage is the number of agents that one query reads, so that no read transaction is long and keeps
+// the WAL growing.
 const allPage = 1000
 
-// AllAgents implements hub.Lists, in the order of registration. While yield
-// takes one page the next one is read, because an index of a large portal is
-// filled from this. Rows that are damaged are left out: one of them must not
-// hide the others.
+// AllAgents implements hub.Lists, in the order of registration. It reads the next page while yield
+// handles one, because the start of a large portal fills its index from this. Damaged rows are logged
+// and left out, so that one does not hide the others.
 func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	pages, spare := make(chan []hub.Agent), make(chan []hub.Agent, 2) // two take turns
+	// Two slices take turns: one is filled while yield reads the other.
+	pages, spare := make(chan []hub.Agent), make(chan []hub.Agent, 2)
 	spare <- make([]hub.Agent, 0, allPage)
-	var err error // read when pages is closed
+	var err error // written before pages is closed, read after
 	wg.Go(func() {
 		defer close(pages)
 		var f filler
@@ -71,19 +71,20 @@ func (d *Agents) AllAgents(ctx context.Context, yield func(hub.Agent) bool) erro
 				return nil
 			}
 		}
-		spare <- page // its last one was taken when this one came
+		spare <- page // The next page has come, so its predecessor can be filled again.
 	}
 	return sqlite.MapError(err)
 }
 
-// filler is how far AllAgents has come.
+// filler is the progress of AllAgents.
 type filler struct {
-	after    int64 // row
+	after    int64 // rowid of the last agent read
 	coOwners map[string]string
 	spec     specReader
 }
 
-// coOwners returns the ids of the co-owners of those agents that have any.
+// coOwners returns the ids of the co-owners, separated by spaces, of those agents that have any, by
+// agent id.
 func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 	var list []struct {
 		Agent  string `db:"agent_id"`
@@ -99,7 +100,7 @@ func (d *Agents) coOwners(ctx context.Context) (map[string]string, error) {
 	return m, nil
 }
 
-// readPage appends the next agents to list and reports whether there may be more.
+// readPage appends the next agents to list and reports whether there may be more after them.
 func (d *Agents) readPage(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
 	list, seen, err := d.readContents(ctx, f, list, fillQuery, f.after, allPage)
 	return list, seen == allPage, err

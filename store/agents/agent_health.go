@@ -15,7 +15,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Health keeps the outcome of checks of agents. It implements hub.Health.
+// Health stores the liveness of agents. It implements hub.Health and, with
+// Agents and Owners, liveness.Store.
 type Health struct {
 	db     *sqlite.DB
 	agents *Agents
@@ -26,15 +27,16 @@ func NewHealth(db *sqlite.DB, agents *Agents, hooks *hooks.Hooks) *Health {
 	return &Health{db, agents, hooks}
 }
 
-// A history is its contacts one after the other, oldest first. Each has 8
-// bytes, big-endian: the time in seconds (5), the state (1), the latency as a
-// float of microseconds, 5 bits of exponent before 11 of mantissa (2).
+// A history consists of contacts, oldest first, of 8 bytes each, big-endian: the time in seconds (5
+// bytes), the index in liveCodes (1), and the latency as a float of microseconds with 5 bits of exponent
+// before 11 of mantissa (2).
 const (
 	ContactBytes = 8
 	mantissaBits = 11
 )
 
-// liveCodes are the states in a history, by their number; only ever appended.
+// liveCodes are the states of packed histories by number. New ones are only appended, because numbers
+// are on disk.
 var liveCodes = []hub.Live{hub.Unknown, hub.Alive, hub.NeedsAuth, hub.WrongProtocol, hub.Unreachable}
 
 func packContact(c hub.Contact) []byte {
@@ -59,7 +61,7 @@ func unpackLatency(v uint16) time.Duration {
 	return time.Duration(v&(1<<mantissaBits-1)) << (v >> mantissaBits) * time.Microsecond
 }
 
-// addContact appends to a packed history and drops entries that are too old for it.
+// addContact appends to a packed history, and drops the oldest entries beyond hub.MaxHistory.
 func addContact(history []byte, c hub.Contact) []byte {
 	history = history[:len(history)-len(history)%ContactBytes]
 	if over := len(history)/ContactBytes - hub.MaxHistory + 1; over > 0 {
@@ -81,7 +83,8 @@ func unpackHistory(b []byte) []hub.Contact {
 	return out
 }
 
-// SetLiveness implements hub.Health. A verdict without a time is no contact.
+// SetLiveness implements liveness.Store. It adds to the history unless l has no time of a contact, and
+// notifies the owners' webhooks of a changed state.
 func (d *Health) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.agents.agents.Invalidate(t)
@@ -126,12 +129,12 @@ func (r checkupRow) checkup() (hub.Checkup, error) {
 	return hub.Checkup{Agent: a, Failures: r.Failures, History: unpackHistory(r.History)}, err
 }
 
-// dueQuery repeats the conditions of the index agents_check word for word, or
-// SQLite would not use it.
+// dueQuery repeats the conditions of the index agents_check word for word, because SQLite uses a partial
+// index only then.
 const dueQuery = checkupQuery + `AND a.kind NOT IN ('builtin', 'link') AND a.status IN ('active', 'deprecated', 'draft')
 	AND a.check_at <= ? ORDER BY a.check_at LIMIT ?`
 
-// Due implements hub.Health.
+// Due implements liveness.Store. Agents that cannot be read are logged and left out.
 func (d *Health) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error) {
 	var rows []checkupRow
 	if err := d.db.List(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
@@ -149,7 +152,7 @@ func (d *Health) Due(ctx context.Context, now time.Time, limit int) ([]hub.Check
 	return out, nil
 }
 
-// Checkup implements hub.Health.
+// Checkup implements liveness.Store. A deleted agent, or one of a disabled owner, is a NotFound fault.
 func (d *Health) Checkup(ctx context.Context, agentID string) (hub.Checkup, error) {
 	var r checkupRow
 	if err := d.db.Get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
@@ -158,7 +161,7 @@ func (d *Health) Checkup(ctx context.Context, agentID string) (hub.Checkup, erro
 	return r.checkup()
 }
 
-// DueAt implements hub.Health.
+// DueAt implements liveness.Store. It never postpones a check that is due earlier.
 func (d *Health) DueAt(ctx context.Context, agentID string, at time.Time) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
 		_, err := t.Exec(`UPDATE agents SET check_at = MIN(check_at, ?) WHERE id = ?`, clock.Milli(at), agentID)
@@ -166,7 +169,7 @@ func (d *Health) DueAt(ctx context.Context, agentID string, at time.Time) error 
 	})
 }
 
-// History implements hub.Health.
+// History implements hub.Health. An agent that was never contacted has an empty history.
 func (d *Health) History(ctx context.Context, agentID string) ([]hub.Contact, error) {
 	var history []byte
 	err := d.db.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)

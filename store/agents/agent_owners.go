@@ -21,15 +21,14 @@ type Owners struct {
 
 func NewOwners(db *sqlite.DB, agents *Agents) *Owners { return &Owners{db, agents} }
 
-// CoOwners implements hub.Owners, by name; those of disabled accounts too.
+// CoOwners implements hub.Owners. It returns them by name, including disabled accounts.
 func (d *Owners) CoOwners(ctx context.Context, agentID string) ([]hub.Owner, error) {
 	var out []hub.Owner
 	err := d.db.List(ctx, &out, `SELECT o.id, o.name FROM agent_owners w JOIN accounts o ON o.id = w.account_id WHERE w.agent_id = ? ORDER BY o.name`, agentID)
 	return out, sqlite.MapError(err)
 }
 
-// checkAccount checks that an account can be given something: it is there and not
-// disabled.
+// checkAccount returns a NotFound fault unless the account exists and is not disabled.
 func checkAccount(t *sqlite.Tx, accountID string) error {
 	var name string
 	err := t.Get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
@@ -39,8 +38,8 @@ func checkAccount(t *sqlite.Tx, accountID string) error {
 	return err
 }
 
-// AddCoOwner implements hub.Owners. Adding one again changes nothing; the
-// owner itself is a Conflict fault.
+// AddCoOwner implements hub.Owners. It does nothing for a present co-owner; the owner is a Conflict
+// fault.
 func (d *Owners) AddCoOwner(ctx context.Context, agentID, accountID string) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		if ownerID == accountID {
@@ -60,7 +59,7 @@ func (d *Owners) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
 	return err
 }
 
-// RemoveCoOwner implements hub.Owners; NotFound when it is none.
+// RemoveCoOwner implements hub.Owners. An account that is not a co-owner is a NotFound fault.
 func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.agents.agents.Invalidate(t)
@@ -69,7 +68,7 @@ func (d *Owners) RemoveCoOwner(ctx context.Context, agentID, accountID string) e
 	})
 }
 
-// SetOffer implements hub.Owners. There is one offer of an agent at a time.
+// SetOffer implements hub.Owners. A new offer replaces the previous one of the agent.
 func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		if accountID == "" {
@@ -89,7 +88,7 @@ func (d *Owners) SetOffer(ctx context.Context, agentID, accountID string) error 
 	})
 }
 
-// OfferOf implements hub.Owners.
+// OfferOf implements hub.Owners. ok is false when the agent is offered to no account.
 func (d *Owners) OfferOf(ctx context.Context, agentID string) (to hub.Owner, ok bool, err error) {
 	err = d.db.Get(ctx, &to, `SELECT o.id, o.name FROM agent_offers f JOIN accounts o ON o.id = f.account_id WHERE f.agent_id = ?`, agentID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -98,7 +97,7 @@ func (d *Owners) OfferOf(ctx context.Context, agentID string) (to hub.Owner, ok 
 	return to, err == nil, sqlite.MapError(err)
 }
 
-// Offers implements hub.Owners, newest first.
+// Offers implements hub.Owners. It returns the newest 200, newest first.
 func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, error) {
 	var rows []struct {
 		agentRow
@@ -124,8 +123,8 @@ func (d *Owners) Offers(ctx context.Context, accountID string) ([]hub.Offer, err
 	return out, nil
 }
 
-// Transfer implements hub.Owners. The former owner's proof of the address by a token ends; a proof
-// that the address itself signed stays.
+// Transfer implements hub.Owners. A proof of the address by the former owner's token ends; a proof that
+// the address itself signed stays.
 func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
 	return d.agents.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		var offers, has int
@@ -148,8 +147,7 @@ func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep b
 		}
 		d.agents.AgentsChanged(t)
 		d.agents.owned.Invalidate(t)
-		// The token at the address is the former owner's, and so is the
-		// credential that was stored.
+		// The token and the stored credential belong to the former owner.
 		if _, err := t.Exec(`UPDATE agents SET owner_id = ?, secret = NULL, proof_method = CASE proof_method WHEN ? THEN '' ELSE proof_method END WHERE id = ?`,
 			accountID, hub.ProofToken, agentID); err != nil {
 			return err
@@ -168,14 +166,14 @@ func (d *Owners) Transfer(ctx context.Context, agentID, accountID string, keep b
 	})
 }
 
-// Account implements hub.Owners.
+// Account implements hub.Owners. A missing or disabled account is a NotFound fault.
 func (d *Owners) Account(ctx context.Context, name string) (hub.Owner, error) {
 	var o hub.Owner
 	err := d.db.Get(ctx, &o, `SELECT id, name FROM accounts WHERE name = ? AND disabled_at = 0`, name)
 	return o, sqlite.MapError(err)
 }
 
-// Operators implements hub.Owners.
+// Operators implements hub.Owners. It leaves out disabled accounts and returns at most 100.
 func (d *Owners) Operators(ctx context.Context) ([]string, error) {
 	var ids []string
 	err := d.db.List(ctx, &ids, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0 ORDER BY id LIMIT 100`)

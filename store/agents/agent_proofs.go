@@ -10,8 +10,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// SetProof implements hub.Proofs. A proof of an origin the agent is not
-// reached at is stored and says nothing.
+// SetProof implements hub.Proofs. A proof of another origin than the agent's address is stored but has
+// no effect until the address matches.
 func (d *Owners) SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof) error {
 	origin := originOf(p.Origin)
 	if p.Method == "" || origin == "" {
@@ -42,7 +42,7 @@ func domainsOf(rows []domainRow) []hub.Domain {
 	return out
 }
 
-// Domains implements hub.Proofs, by name.
+// Domains implements hub.Proofs. It returns them by name, at most 1,000.
 func (d *Owners) Domains(ctx context.Context, accountID string) ([]hub.Domain, error) {
 	var rows []domainRow
 	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+
@@ -50,12 +50,11 @@ func (d *Owners) Domains(ctx context.Context, accountID string) ([]hub.Domain, e
 	return domainsOf(rows), sqlite.MapError(err)
 }
 
-// maxDomainFailures is how often in a row a domain may fail to be shown
-// before it is the account's no more.
+// maxDomainFailures is the number of failed checks in a row after which an account loses a domain.
 const maxDomainFailures = 5
 
-// SetDomain implements hub.Proofs. A failure of a domain that is not the
-// account's changes nothing.
+// SetDomain implements hub.Proofs. A failed check of a domain that the account does not have changes
+// nothing.
 func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved bool) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -73,7 +72,7 @@ func (d *Owners) SetDomain(ctx context.Context, accountID, domain string, proved
 	})
 }
 
-// RemoveDomain implements hub.Proofs.
+// RemoveDomain implements hub.Proofs. A domain that the account does not have is a NotFound fault.
 func (d *Owners) RemoveDomain(ctx context.Context, accountID, domain string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return rows.CheckChanged(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID,
@@ -81,7 +80,7 @@ func (d *Owners) RemoveDomain(ctx context.Context, accountID, domain string) err
 	})
 }
 
-// StaleDomains implements hub.Proofs, longest unchecked first.
+// StaleDomains implements hub.Proofs. It returns the longest unchecked first.
 func (d *Owners) StaleDomains(ctx context.Context, then time.Time, limit int) ([]hub.Domain, error) {
 	var rows []domainRow
 	err := d.db.List(ctx, &rows, `SELECT `+domainColumns+

@@ -48,7 +48,7 @@ type agentRow struct {
 	Kind          string `db:"kind"`
 	OwnerID       string `db:"owner_id"`
 	OwnerName     string `db:"owner_name"`
-	CoOwners      string `db:"co_owners"` // ids, with spaces between
+	CoOwners      string `db:"co_owners"` // account ids separated by spaces
 	Version       int    `db:"version"`
 	Title         string `db:"title"`
 	Visibility    string `db:"visibility"`
@@ -76,7 +76,7 @@ func (r *agentRow) agent() (hub.Agent, error) {
 	return r.with(&s), nil
 }
 
-// with returns the agent of a row and its spec.
+// with returns the agent of a row, with its spec already decoded.
 func (r *agentRow) with(s *AgentSpec) hub.Agent {
 	a := hub.Agent{
 		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName,
@@ -92,8 +92,8 @@ func (r *agentRow) with(s *AgentSpec) hub.Agent {
 	return a
 }
 
-// proof returns the proof that holds for a now: a proof of one origin says nothing of an agent at
-// another one.
+// proof returns the proof that is valid for a. A stored proof counts only if the agent's address has the
+// proved origin.
 func (r *agentRow) proof(a *hub.Agent) hub.Proof {
 	first := hub.FirstProof(a.Kind)
 	if first.State == hub.Hosted || r.ProofMethod == "" || r.ProofOrigin != originOf(a.Endpoint) {
@@ -102,8 +102,8 @@ func (r *agentRow) proof(a *hub.Agent) hub.Proof {
 	return hub.Proof{State: hub.Proved, Method: r.ProofMethod, Origin: r.ProofOrigin, At: clock.FromMilli(r.ProofAt)}
 }
 
-// originOf is scheme, host and port of an address in lower case, without the
-// scheme's own port.
+// originOf returns scheme, host and port of an address in lower case, without the scheme's default port;
+// "" if it is no address.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -124,8 +124,8 @@ const agentColumns = `a.id, a.name, a.kind, COALESCE(a.owner_id, '') AS owner_id
 	a.secret IS NOT NULL AS has_secret, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
 	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at`
 
-// listColumns are those of lists, which show no settings: those of a server
-// of tools may be long.
+// listColumns are agentColumns for lists. They leave out the settings of long specs, because those
+// of an MCP server list all its tools.
 var listColumns = strings.Replace(agentColumns, "a.spec,",
 	"CASE WHEN length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END AS spec,", 1)
 
@@ -134,23 +134,21 @@ const agentQuery = `SELECT ` + agentColumns + `
 	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
 	WHERE a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 `
 
-// listQuery is agentQuery for lists.
+// listQuery is agentQuery with listColumns.
 var listQuery = strings.Replace(agentQuery, agentColumns, listColumns, 1)
 
-// maxShared bounds the agents of others in a list of an account's.
+// maxShared bounds the agents that an account co-owns in AgentsOf.
 const maxShared = 500
 
 const (
-	// maxCachedSpec is the longest spec of a cached agent, maxCachedAgents
-	// how many are cached: about 10 MiB at the most. Every call of an agent
-	// reads it several times.
+	// maxCachedSpec is the longest spec in bytes of a cached agent, and maxCachedAgents bounds their
+	// number, about 10 MiB together. Agents are cached because each call reads its agent several times.
 	maxCachedSpec   = 8 << 10
 	maxCachedAgents = 1024
 )
 
-// agent returns one agent, which is cached under key. An agent with a
-// credential is not cached: a reader of both compares the agent before and
-// after, and the cache is invalidated a moment after the commit.
+// agent returns one agent, cached under key. An agent with a credential is not cached: Open reads both
+// and compares the agent before and after, and the cache is invalidated only after the commit.
 func (d *Agents) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
 	a, generation, ok := d.agents.Get(key)
 	if ok {
@@ -183,18 +181,20 @@ func ownCopy(a hub.Agent) hub.Agent {
 	return a
 }
 
-// AgentByName implements hub.Agents.
+// AgentByName implements hub.Agents. It finds only agents of this portal; a deleted agent or one of a
+// disabled owner is a NotFound fault.
 func (d *Agents) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
 	return d.agent(ctx, "name "+name, `AND a.kind <> 'peer' AND a.name = ?`, name)
 }
 
-// AgentByID implements hub.Agents.
+// AgentByID implements hub.Agents. It also finds agents of other portals that were stored by
+// KeepElsewhere.
 func (d *Agents) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 	return d.agent(ctx, "id "+id, `AND a.id = ?`, id)
 }
 
-// AgentsOf implements hub.Lists. It includes agents of disabled accounts, so that they can be removed
-// from the index; agents that a disabled account owns and this one co-owns are left out.
+// AgentsOf implements hub.Lists. It includes the agents of a disabled account, so that they can be
+// removed from the index, and leaves out co-owned agents whose owner is disabled.
 func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
 	err := d.db.List(ctx, &own, `SELECT `+listColumns+`
@@ -218,10 +218,10 @@ func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, err
 	return out, nil
 }
 
-// maxVersions is how many versions are read at once.
+// maxVersions bounds the versions that Versions returns.
 const maxVersions = 200
 
-// Versions implements hub.Lists.
+// Versions implements hub.Lists. Each result has the agent's content of that version.
 func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int) ([]hub.Agent, error) {
 	if before <= 0 {
 		before = math.MaxInt32

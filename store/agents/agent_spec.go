@@ -10,11 +10,10 @@ import (
 	"agentsite/internal/hub"
 )
 
-// specReader reads the JSON of specs as specOf writes it, four times as fast
-// as encoding/json: strings without escapes stay where they are, and nothing
-// is looked up by reflection. It gives up on whatever looks otherwise, and the
-// caller asks encoding/json, so that no text is read in two ways. It leaves
-// out Config. One serves one goroutine at a time.
+// specReader decodes the JSON of specs as specOf writes it, four times as fast as encoding/json: strings
+// without escapes share memory with the text, and no field is found by reflection. It gives up on any
+// other form, and the caller uses encoding/json instead, so that both read the same. It leaves out
+// Config. It is not safe for concurrent use.
 type specReader struct {
 	text string
 	at   int
@@ -24,7 +23,7 @@ type specReader struct {
 	strings []string
 }
 
-// readSpec reports whether it read the text.
+// readSpec decodes text into s. It returns false if the text has another form; s is undefined then.
 func (r *specReader) readSpec(text string, s *AgentSpec) bool {
 	r.text, r.at, r.bad = text, 0, !utf8.ValidString(text)
 	seen := 0
@@ -66,7 +65,7 @@ func (r *specReader) readSpec(text string, s *AgentSpec) bool {
 var specKeys = []string{"description", "endpoint", "skills", "config", "input_modes", "output_modes", "languages",
 	"icon", "publisher", "limits", "embed_origins"}
 
-// is reads the byte if it comes next.
+// is consumes the next byte if it is c, and reports whether it was.
 func (r *specReader) is(c byte) bool {
 	if r.at < len(r.text) && r.text[r.at] == c {
 		r.at++
@@ -81,7 +80,7 @@ func (r *specReader) must(c byte) {
 	}
 }
 
-// null reads a null if it comes next.
+// null consumes a null, and reports whether it was next.
 func (r *specReader) null() bool {
 	if strings.HasPrefix(r.text[r.at:], "null") {
 		r.at += len("null")
@@ -90,7 +89,7 @@ func (r *specReader) null() bool {
 	return false
 }
 
-// object calls value where the value of each key starts.
+// object calls value for each key, at the beginning of its value.
 func (r *specReader) object(value func(key string)) {
 	r.must('{')
 	if r.bad || r.is('}') {
@@ -108,7 +107,7 @@ func (r *specReader) object(value func(key string)) {
 	}
 }
 
-// array calls value where each one starts.
+// array calls value at the beginning of each element.
 func (r *specReader) array(value func()) {
 	r.must('[')
 	if r.bad || r.is(']') {
@@ -172,7 +171,7 @@ func (r *specReader) skill() (s hub.Skill) {
 	return s
 }
 
-// special marks the bytes at which a string ends or is not as it is written.
+// special marks the bytes at which a string ends, or whose meaning differs from the byte itself.
 var special = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = true
@@ -203,7 +202,7 @@ func (r *specReader) string() string {
 	return ""
 }
 
-// escaped is string from the first escape on.
+// escaped reads a string that begins at from and has its first escape at i.
 func (r *specReader) escaped(from, i int) string {
 	b := append(make([]byte, 0, len(r.text[from:i])+64), r.text[from:i]...)
 	for i < len(r.text) {
@@ -240,7 +239,7 @@ func (r *specReader) escaped(from, i int) string {
 				return ""
 			}
 			n, err := strconv.ParseUint(r.text[i:i+4], 16, 16)
-			if err != nil || n >= 0xD800 && n < 0xE000 { // half of a rune
+			if err != nil || n >= 0xD800 && n < 0xE000 { // Half of a surrogate pair alone is no character.
 				r.bad = true
 				return ""
 			}
@@ -255,7 +254,7 @@ func (r *specReader) escaped(from, i int) string {
 	return ""
 }
 
-// raw returns the text of a value, not checked beyond its brackets.
+// raw consumes a value and returns its text. It checks only that brackets and strings are closed.
 func (r *specReader) raw() string {
 	from, depth := r.at, 0
 	for r.at < len(r.text) {

@@ -13,7 +13,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Uses keeps counts and traces of calls. It implements hub.Uses.
+// Uses stores counts of calls by day, and traces of calls. It implements hub.Uses.
 type Uses struct {
 	db     *sqlite.DB
 	agents *Agents
@@ -23,14 +23,14 @@ func NewUses(db *sqlite.DB, agents *Agents) *Uses { return &Uses{db, agents} }
 
 const (
 	DayMilli = 24 * 60 * 60 * 1000
-	// maxDays is how many days back the use of an agent is remembered.
+	// maxDays is the number of days for which counts are kept.
 	maxDays = 800
-	// maxTracedCalls is of how many calls of an agent traces are kept.
+	// maxTracedCalls is the number of calls of one agent whose traces are kept.
 	maxTracedCalls = 20
 	maxCalls       = 200
 )
 
-// dayOf is the day of a time in milliseconds, UTC.
+// dayOf returns the day (UTC, since 1970) of a time in milliseconds.
 func dayOf(at int64) int64 {
 	day := at / DayMilli
 	if at%DayMilli < 0 {
@@ -39,7 +39,7 @@ func dayOf(at int64) int64 {
 	return day
 }
 
-// CountCall counts a task that was submitted.
+// CountCall counts a submitted task on the day of its creation, and also its end if it is completed.
 func CountCall(t *sqlite.Tx, k task.Task) error {
 	guests := 0
 	if k.CallerKind == "guest" || k.CallerKind == "portal" {
@@ -64,8 +64,8 @@ func CountCall(t *sqlite.Tx, k task.Task) error {
 	return err
 }
 
-// CountEnd counts the end of a task, on the day it was submitted. It adds no
-// row, so that no day has more ends than calls.
+// CountEnd counts the end of a task on the day of its submission. It adds no row for a missing day, so
+// that no day has more ends than calls.
 func CountEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at time.Time) error {
 	var completed, failed, canceled int
 	switch state {
@@ -83,7 +83,7 @@ func CountEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at 
 	return err
 }
 
-// Days implements hub.Uses.
+// Days implements hub.Uses. Days without calls are missing.
 func (d *Uses) Days(ctx context.Context, agentID string, since time.Time) ([]hub.Day, error) {
 	var rows []struct {
 		Day       int64 `db:"day"`
@@ -112,8 +112,8 @@ const callsQuery = `SELECT t.id, t.caller_kind, t.face, t.state, t.reason, t.cre
 		t.caller_kind NOT IN ('guest', 'agent', 'portal') AND t.caller_id = ? AND t.caller_id <> '' AS own
 	FROM tasks t WHERE t.agent_id = ? ORDER BY t.created_at DESC, t.id DESC LIMIT ?`
 
-// Calls implements hub.Uses. Calls of conversations that were deleted are not
-// among them.
+// Calls implements hub.Uses. The calls of deleted conversations are missing; reasons are set only for
+// the viewer's own calls.
 func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]hub.CallRecord, error) {
 	var rows []struct {
 		ID         string `db:"id"`
@@ -143,8 +143,8 @@ func (d *Uses) Calls(ctx context.Context, agentID, viewerID string, limit int) (
 	return out, nil
 }
 
-// CallsSince implements hub.Uses. Of a day that began before then, calls of
-// conversations that were deleted do not count; from midnight UTC all do.
+// CallsSince implements hub.Uses. Counts are by day: the day of then is counted from tasks, without
+// deleted conversations, later days in full.
 func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (int, error) {
 	at := clock.Milli(then)
 	whole := dayOf(at + DayMilli - 1)
@@ -155,7 +155,7 @@ func (d *Uses) CallsSince(ctx context.Context, agentID string, then time.Time) (
 	return n, sqlite.MapError(err)
 }
 
-// Traces implements hub.Uses.
+// Traces implements hub.Uses. A call of another person has no traces for the viewer.
 func (d *Uses) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hub.Trace, error) {
 	var rows []struct {
 		At   int64  `db:"at"`
@@ -175,8 +175,8 @@ func (d *Uses) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]
 	return out, nil
 }
 
-// AddTraces implements hub.Uses. A call that goes on after a question adds to
-// its traces; it keeps the last task.MaxTraces.
+// AddTraces implements hub.Uses. The traces of a continued call are appended; the last task.MaxTraces of
+// a call are kept.
 func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub.Trace) error {
 	if len(list) == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (d *Uses) AddTraces(ctx context.Context, agentID, taskID string, list []hub
 	})
 }
 
-// traceText cuts text from the network to the size that a row takes.
+// traceText makes network data valid UTF-8 of at most task.MaxTraced bytes.
 func traceText(s string) string {
 	return rows.ClipText(strings.ToValidUTF8(s, "\uFFFD"), task.MaxTraced)
 }

@@ -26,9 +26,9 @@ import (
 type Agents struct {
 	db     *sqlite.DB
 	hooks  *hooks.Hooks
-	agents *sqlite.Cache[hub.Agent] // by id and by name, each after a prefix
-	owned  *sqlite.Cache[int]       // how many agents an owner has
-	// publishing is raised when an agent may have to be published.
+	agents *sqlite.Cache[hub.Agent] // key: "id " or "name " and the value
+	owned  *sqlite.Cache[int]       // number of agents by owner
+	// publishing is raised when an agent that other portals may list has changed.
 	publishing *sqlite.Signal
 }
 
@@ -37,7 +37,7 @@ func New(db *sqlite.DB, hooks *hooks.Hooks) *Agents {
 		owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
 }
 
-// CreateAgent implements hub.Agents.
+// CreateAgent implements hub.Agents. A taken name is a Conflict fault.
 func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error {
 	spec, err := specOf(a)
 	if err != nil {
@@ -51,8 +51,8 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 	})
 }
 
-// insertAgent stores an agent after its name was reserved. It is due for a check at once, or at the
-// time of the verdict it comes with.
+// insertAgent stores an agent whose name was reserved in this transaction. The agent is due for a check
+// at once, or at the time of its liveness.
 func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
 	if err := t.InsertRows(agentInsert, [][]any{agentValues(a, spec, sealed)}); err != nil {
 		return err
@@ -75,14 +75,14 @@ func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 		at, at}
 }
 
-// agentAdded notes that the transaction stored an agent. No cached agent
-// becomes untrue by it.
+// agentAdded updates caches and signals for a stored agent. No cached agent changes by that.
 func (d *Agents) agentAdded(t *sqlite.Tx, ownerID string) {
 	d.publishing.Raise(t)
 	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
 }
 
-// AgentsChanged notes that the transaction changes the content or visibility of agents.
+// AgentsChanged invalidates the cached agents and wakes publishing at the end of the transaction. Call
+// it in each transaction that changes the content or visibility of agents.
 func (d *Agents) AgentsChanged(t *sqlite.Tx) {
 	d.agents.Invalidate(t)
 	d.publishing.Raise(t)
@@ -100,17 +100,16 @@ func versionValues(a hub.Agent, spec, author string) []any {
 		a.Note, a.Status.State, a.Icon}
 }
 
-// maxCreate bounds how many agents one call stores, so that nobody's write
-// waits long behind an import.
+// maxCreate bounds the agents that one call stores, because other writes wait meanwhile.
 const maxCreate = 1000
 
-// CreateAgents implements hub.Agents. The fields of its Conflict fault are
-// named agents[i].name.
+// CreateAgents implements hub.Agents. The fields of its Conflict fault have the names agents[i].name.
+// More than maxCreate agents are an Invalid fault.
 func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	if len(list) > maxCreate {
 		return fault.New(fault.Invalid, "Register at most %d agents at once.", maxCreate)
 	}
-	// Work before the transaction keeps no writer waiting.
+	// Encode before the transaction, because other writes wait during it.
 	at, twice := make(map[string]int, len(list)), make(map[int]bool)
 	names, agents, versions := make([][]any, len(list)), make([][]any, len(list)), make([][]any, len(list))
 	for i, a := range list {
@@ -132,7 +131,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	if len(twice) > 0 {
 		return takenNames(list, twice)
 	}
-	// In the order of the tree, so that neighbours share its pages.
+	// Insert in the order of the index, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		err := t.InsertRows(rows.NameInsert, names)
@@ -158,8 +157,8 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	})
 }
 
-// findTaken is the Conflict fault about a list of which some names are taken,
-// in a transaction that has given out some of the others.
+// findTaken returns the Conflict fault for a list of which some names are taken. Names that this
+// transaction has inserted for the list do not count.
 func findTaken(t *sqlite.Tx, list []hub.Agent, at map[string]int) error {
 	which := make(map[int]bool)
 	for name, i := range at {
@@ -175,7 +174,7 @@ func findTaken(t *sqlite.Tx, list []hub.Agent, at map[string]int) error {
 	return takenNames(list, which)
 }
 
-// takenNames is the Conflict fault about some of list.
+// takenNames returns the Conflict fault that names the taken entries of list; which holds their indexes.
 func takenNames(list []hub.Agent, which map[int]bool) error {
 	f := &fault.Error{Kind: fault.Conflict, Fields: make(map[string]string, len(which))}
 	var first []string
@@ -203,7 +202,7 @@ func secretValue(sealed []byte) any {
 	return sealed
 }
 
-// UpdateAgent implements hub.Agents.
+// UpdateAgent implements hub.Agents. It notifies the owners' webhooks in the same transaction.
 func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []byte, author ident.Actor) error {
 	spec, err := specOf(a)
 	if err != nil {
@@ -264,7 +263,7 @@ func (d *Agents) resetProof(t *sqlite.Tx, agentID string) error {
 	return err
 }
 
-// endpointOf is the address in a spec, "" if it cannot be read.
+// endpointOf returns the address in a spec, "" if the spec cannot be read.
 func endpointOf(spec string) string {
 	var s struct {
 		Endpoint string `json:"endpoint"`
@@ -273,8 +272,8 @@ func endpointOf(spec string) string {
 	return s.Endpoint
 }
 
-// DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
-// refer to it.
+// DeleteAgent implements hub.Agents. The row and its versions stay, marked as deleted, because tasks and
+// reports refer to them.
 func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -315,7 +314,7 @@ func (d *Agents) DeleteAgent(ctx context.Context, id string) error {
 	})
 }
 
-// SealedSecret implements hub.Secrets.
+// SealedSecret implements hub.Secrets. An agent without a credential is a NotFound fault.
 func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
 	var b []byte
 	err := d.db.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`,
@@ -323,7 +322,8 @@ func (d *Agents) SealedSecret(ctx context.Context, agentID string) ([]byte, erro
 	return b, sqlite.MapError(err)
 }
 
-// aboutAgent changes data of an agent; NotFound when it is gone.
+// aboutAgent runs change in a transaction in which the agent exists; a deleted agent is a NotFound
+// fault.
 func (d *Agents) aboutAgent(ctx context.Context, agentID string,
 	change func(t *sqlite.Tx, ownerID string) error) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -339,8 +339,8 @@ func (d *Agents) aboutAgent(ctx context.Context, agentID string,
 	})
 }
 
-// CountAgents implements hub.Lists. It is cached, because every
-// registration asks for it and counting reads each of the agents.
+// CountAgents implements hub.Lists. It is cached, because every registration asks for it and counting
+// reads each row.
 func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 	n, generation, ok := d.owned.Get(ownerID)
 	if ok {
@@ -354,7 +354,7 @@ func (d *Agents) CountAgents(ctx context.Context, ownerID string) (int, error) {
 	return n, nil
 }
 
-// NameTaken implements hub.Agents.
+// NameTaken implements hub.Agents. Names of deleted agents and accounts stay taken.
 func (d *Agents) NameTaken(ctx context.Context, name string) (bool, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)

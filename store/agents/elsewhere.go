@@ -11,18 +11,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// elsewhereStatus is that of the row in agents of an agent of another portal:
-// such a row is never due for a check.
+// elsewhereStatus is the status of rows of agents of other portals. No query for due checks selects it.
 const elsewhereStatus = "elsewhere"
 
-// peerName is the name of such a row. No name of a person or an agent has that
-// form.
+// peerName returns the name of the row of an agent of another portal. CheckName accepts no such name for
+// agents or people here.
 func peerName(id string) string { return "@" + strings.ToLower(id) }
 
-// peerSpec is all that such a row says, in its one version.
+// peerSpec is the spec of the row of an agent of another portal, whose content is not stored here.
 const peerSpec = `{}`
 
-// KeepElsewhere implements hub.Asked.
+// KeepElsewhere implements hub.Asked. It adds or updates the row by the agent's id.
 func (d *Agents) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 	if a.Kind != hub.Peer || a.PortalID == "" || a.NetworkID == "" || a.Portal == "" {
 		return fault.New(fault.Internal, "no agent of another portal")
@@ -67,14 +66,14 @@ type elsewhereRow struct {
 
 const elsewhereQuery = `SELECT agent_id, network_id, portal_id, name, host, title FROM elsewhere `
 
-// into makes of a row of kind peer the agent it stands for.
+// into fills a with the agent of another portal that the row describes.
 func (r elsewhereRow) into(a *hub.Agent) {
 	a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title = r.AgentID, r.NetworkID, r.PortalID, r.Name, r.Host,
 		r.Title
 	a.Kind, a.Visibility, a.Status = hub.Peer, hub.Public, hub.Status{State: hub.Active}
 }
 
-// fillRemote fills in an agent of another portal.
+// fillRemote replaces the placeholder content of a row of kind peer by the agent of another portal.
 func (d *Agents) fillRemote(ctx context.Context, a *hub.Agent) error {
 	var r elsewhereRow
 	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
@@ -84,7 +83,7 @@ func (d *Agents) fillRemote(ctx context.Context, a *hub.Agent) error {
 	return nil
 }
 
-// ElsewhereBy implements hub.Asked.
+// ElsewhereBy implements hub.Asked. Of several agents with the handle the last one asked wins.
 func (d *Agents) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
 	var r elsewhereRow
 	if err := d.db.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name,

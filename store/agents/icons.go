@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// iconHashBytes is how much of the SHA-256 names a picture.
+	// iconHashBytes is the number of bytes of the SHA-256 that name a picture.
 	iconHashBytes = 16
-	// iconGrace is how long a picture may wait for the agent it was made for.
+	// iconGrace is how long a picture without an agent is kept, because it is stored before its agent.
 	iconGrace = 24 * time.Hour
-	// iconsLooked is how many icons are checked at each put. The start is random like its hash, so that in
-	// time all are checked, and unused icons stay a small part.
+	// iconsLooked is how many pictures each put checks for being unused. It begins after the new hash,
+	// which is random, so that all are checked in time.
 	iconsLooked = 20
 )
 
@@ -26,10 +26,9 @@ func IconHash(data []byte) string {
 	return hex.EncodeToString(sum[:iconHashBytes])
 }
 
-// PutIcon implements hub.Icons: hash is the first half of the SHA-256, in
-// lower-case hexadecimal.
-// Pictures that no agent has had in any version are forgotten a day after they
-// were put last.
+// PutIcon implements hub.Icons: hash is the first half of the SHA-256 in lower-case hexadecimal, another
+// one is an Invalid fault. It also deletes some pictures that no version of an agent has used for
+// iconGrace.
 func (d *Agents) PutIcon(ctx context.Context, hash string, png []byte) error {
 	if IconHash(png) != hash {
 		return fault.New(fault.Invalid, "The picture is not the one its hash names.")
@@ -48,7 +47,7 @@ func (d *Agents) PutIcon(ctx context.Context, hash string, png []byte) error {
 const pruneIcons = `DELETE FROM icons WHERE hash IN (SELECT hash FROM icons WHERE hash > ? ORDER BY hash LIMIT ?) AND created_at < ?
 	AND NOT EXISTS (SELECT 1 FROM agent_versions v WHERE v.icon <> '' AND v.icon = icons.hash)`
 
-// Icon implements hub.Icons.
+// Icon implements hub.Icons. An unknown hash is a NotFound fault.
 func (d *Agents) Icon(ctx context.Context, hash string) ([]byte, error) {
 	var b []byte
 	err := d.db.Get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)

@@ -8,13 +8,12 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// topicPublish is the outbox of agents to publish to other portals: its refs are ids of agents.
-// Triggers write it, see migration 0009.
+// topicPublish is the outbox topic of agents to publish to other portals. Its refs are agent ids.
+// Database triggers write the rows, see migration 0009.
 const topicPublish = "publish"
 
-// Unpublished returns up to limit agents of which something changed that may
-// be published, longest waiting first: the numbers of the changes and the ids
-// of the agents.
+// Unpublished returns up to limit agents with unpublished changes, longest waiting first: the numbers of
+// the changes, for Published, and the agent ids at the same index.
 func (d *Agents) Unpublished(ctx context.Context, limit int) (numbers []int64, agentIDs []string, err error) {
 	var rows []struct {
 		ID  int64  `db:"id"`
@@ -27,8 +26,8 @@ func (d *Agents) Unpublished(ctx context.Context, limit int) (numbers []int64, a
 	return numbers, agentIDs, sqlite.MapError(err)
 }
 
-// Published forgets changes by their numbers. An agent that changed again has
-// another number and stays.
+// Published removes changes by their numbers. An agent that changed again meanwhile has another number
+// and stays in the outbox.
 func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 	list, err := json.Marshal(numbers)
 	if err != nil {
@@ -41,8 +40,8 @@ func (d *Agents) Published(ctx context.Context, numbers []int64) error {
 	})
 }
 
-// Publishing signals that Unpublished may have entries: after each such change, sometimes without one.
-// It is for one reader.
+// Publishing signals that Unpublished may have entries; a signal may also come without one. It is for
+// one reader.
 func (d *Agents) Publishing() <-chan struct{} { return d.publishing.Wake() }
 
 // AgentsByIDs returns the portal's own existing agents with these ids and enabled owners, in no order,

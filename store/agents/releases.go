@@ -12,7 +12,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Registry stores the releases of the MCP registry. It implements the store of the registry.
+// Registry stores the releases of the MCP registry. It implements registry.Releases.
 type Registry struct {
 	db     *sqlite.DB
 	agents *Agents
@@ -20,7 +20,7 @@ type Registry struct {
 
 func NewRegistry(db *sqlite.DB, agents *Agents) *Registry { return &Registry{db, agents} }
 
-// Server implements registry.Releases.
+// Server implements registry.Releases. Revision is the number that SaveRelease compares.
 func (d *Registry) Server(ctx context.Context, name string) (registry.Server, error) {
 	var r struct {
 		Name     string `db:"name"`
@@ -33,14 +33,15 @@ func (d *Registry) Server(ctx context.Context, name string) (registry.Server, er
 	return registry.Server(r), sqlite.MapError(err)
 }
 
-// CountServers implements registry.Releases.
+// CountServers implements registry.Releases. It counts servers of deleted agents as well.
 func (d *Registry) CountServers(ctx context.Context, site string) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
 	return n, sqlite.MapError(err)
 }
 
-// SaveRelease implements registry.Releases.
+// SaveRelease implements registry.Releases. It returns registry.ErrStale if the server or its agent
+// changed since it was read.
 func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 	var spec string
 	if c.Agent != nil {
@@ -72,18 +73,20 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 			}
 		}
 		if c.Add == nil && c.Status != registry.ReleaseDeleted {
-			// The deletion freed the addresses of the release.
+			// Releases that come back from deletion need their addresses, which other servers may have
+			// taken.
 			if err := checkRemotes(t, c.Server.Name, c.Set); err != nil {
 				return err
 			}
 		}
-		// A mirror learns also which version is no longer the latest.
+		// Set updated_at also of the release that is no longer the latest, so that mirrors learn of it.
 		_, err := t.Exec(`UPDATE releases SET latest = (version = ?), updated_at = ? WHERE name = ? AND latest <> (version = ?)`, c.Latest, at, c.Server.Name, c.Latest)
 		return err
 	})
 }
 
-// saveAgent stores the server's agent after a change.
+// saveAgent creates or updates the agent of a server. A conflict becomes registry.ErrStale, so that the
+// caller reads again.
 func (d *Registry) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
@@ -141,8 +144,8 @@ func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
 	return nil
 }
 
-// checkRemote checks that no other server names an address in a version that
-// is not deleted.
+// checkRemote returns an Invalid fault if another server has the address in a release that is not
+// deleted.
 func checkRemote(t *sqlite.Tx, name, address string) error {
 	var other string
 	err := t.Get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
@@ -158,7 +161,7 @@ func checkRemote(t *sqlite.Tx, name, address string) error {
 	return err
 }
 
-// checkRemotes is remoteFree for the addresses of versions that come back.
+// checkRemotes is checkRemote for all addresses of some versions of a server.
 func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
 	for _, v := range versions {
 		var urls []string

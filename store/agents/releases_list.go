@@ -44,7 +44,8 @@ func (r releaseRow) release() registry.Release {
 	return out
 }
 
-// Releases implements registry.Releases: two lists in the same order, made one.
+// Releases implements registry.Releases. It merges published releases and registered agents without a
+// release, both ordered by name and version.
 func (d *Registry) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	out, err := d.listPublished(ctx, f)
 	if err != nil || f.Namespace == "" {
@@ -79,12 +80,12 @@ func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
-// effective is the current status of a release: the end of its agent is its own, and the agent's age
-// shows on its current version.
+// effective is the SQL of a release's status: the end of its agent deletes it, and a deprecated agent
+// deprecates its latest version.
 const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status, '') = 'withdrawn' THEN 'deleted'
 	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
-// listPublished lists the published releases.
+// listPublished lists the releases that were published through the registry.
 func (d *Registry) listPublished(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
@@ -105,7 +106,8 @@ func byIndex(f registry.Filter, index string) string {
 	return "INDEXED BY " + index
 }
 
-// publishedQuery leaves out agents that are not public or have a disabled owner.
+// publishedQuery returns the query and its arguments. It leaves out releases of agents that are not
+// public or whose owner is disabled.
 func publishedQuery(f registry.Filter) (string, []any) {
 	var w where
 	status, document := effective, "r.document"
@@ -177,7 +179,8 @@ func (d *Registry) listRegistered(ctx context.Context, f registry.Filter) ([]reg
 	return out, nil
 }
 
-// registeredQuery is empty when no name of the portal's namespace fits.
+// registeredQuery returns the query and its arguments, "" if the filter excludes all names of the
+// portal's namespace.
 func registeredQuery(f registry.Filter) (string, []any) {
 	prefix := f.Namespace + "/"
 	var w where

@@ -9,8 +9,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// maxOpenReports is how many reports of one agent wait at once: more would give the operator no new
-// information.
+// maxOpenReports bounds the open reports of one agent, because more give the operator no new information.
 const maxOpenReports = 200
 
 type reportRow struct {
@@ -38,7 +37,7 @@ func (r reportRow) report() hub.Report {
 const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_kind, r.reporter_id, r.reporter_handle, r.reason, r.text,
 	r.created_at, r.closed_at, r.closed_by, r.outcome FROM reports r JOIN agents a ON a.id = r.agent_id `
 
-// AddReport implements hub.Reports.
+// AddReport implements hub.Reports. Beyond maxOpenReports it is a Conflict fault.
 func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
 	return d.aboutAgent(ctx, r.AgentID, func(t *sqlite.Tx, _ string) error {
 		var open int
@@ -58,8 +57,7 @@ func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
 	})
 }
 
-// Reports implements hub.Reports. Those of agents that are gone are among
-// them.
+// Reports implements hub.Reports. Reports on deleted agents are included; limit is at most 1,000.
 func (d *Agents) Reports(ctx context.Context, open bool, agentID string, limit int) ([]hub.Report, error) {
 	which := `WHERE r.closed_at > 0`
 	order := ` ORDER BY r.closed_at DESC, r.id DESC LIMIT ?`
@@ -83,7 +81,7 @@ func (d *Agents) Reports(ctx context.Context, open bool, agentID string, limit i
 	return out, nil
 }
 
-// CloseReport implements hub.Reports; a Conflict fault when it is closed.
+// CloseReport implements hub.Reports. A report that is closed already is a Conflict fault.
 func (d *Agents) CloseReport(ctx context.Context, id, by, outcome string) (hub.Report, error) {
 	var r reportRow
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {

@@ -10,7 +10,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// SaveSearch implements hub.Searches.
+// SaveSearch implements hub.Searches. The caller bounds the number of searches.
 func (d *Agents) SaveSearch(ctx context.Context, s hub.Saved) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO searches (id, account_id, title, query, seen_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
@@ -19,7 +19,7 @@ func (d *Agents) SaveSearch(ctx context.Context, s hub.Saved) error {
 	})
 }
 
-// SavedSearches implements hub.Searches, in the order they were saved.
+// SavedSearches implements hub.Searches. It returns at most 1,000 in the order in which they were saved.
 func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, error) {
 	var rows []struct {
 		ID        string `db:"id"`
@@ -39,7 +39,7 @@ func (d *Agents) SavedSearches(ctx context.Context, accountID string) ([]hub.Sav
 	return out, nil
 }
 
-// SeenSearch implements hub.Searches.
+// SeenSearch implements hub.Searches. The time never goes back; a missing search is a NotFound fault.
 func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return rows.CheckChanged(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`,
@@ -47,7 +47,7 @@ func (d *Agents) SeenSearch(ctx context.Context, accountID, id string, at time.T
 	})
 }
 
-// DeleteSearch implements hub.Searches.
+// DeleteSearch implements hub.Searches. A missing search is a NotFound fault.
 func (d *Agents) DeleteSearch(ctx context.Context, accountID, id string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		return rows.CheckChanged(t.Exec(`DELETE FROM searches WHERE account_id = ? AND id = ?`, accountID, id))
