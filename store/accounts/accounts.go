@@ -1,4 +1,4 @@
-// Package accounts stores accounts, their credentials and uses of these.
+// Package accounts stores accounts and their credentials: sessions, tokens, invitations, reset links.
 package accounts
 
 import (
@@ -18,11 +18,11 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Accounts keeps accounts and their credentials. It implements account.Store.
+// Accounts stores accounts and their credentials. It implements account.Store.
 type Accounts struct {
 	db          *sqlite.DB
 	agents      *agents.Agents
-	credentials *sqlite.Cache[credentialRow] // by hash
+	credentials *sqlite.Cache[credentialRow] // keyed by the credential's hash
 	touches     touches
 }
 
@@ -49,7 +49,7 @@ func (r accountRow) account() account.Account {
 
 const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
 
-// CreateAccount implements account.Accounts.
+// CreateAccount implements account.Accounts. A credential that cannot be used up is a NotFound fault.
 func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend string,
 	kinds ...account.CredentialKind) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -68,7 +68,8 @@ func (d *Accounts) CreateAccount(ctx context.Context, a account.Account, spend s
 	})
 }
 
-// spendCredential uses up a credential; NotFound when it is not there any more.
+// spendCredential deletes a credential that may be used once. An unknown, used or expired one, or one of
+// another account or kind, is a NotFound fault.
 func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
 	var kind string
 	err := t.Get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
@@ -84,21 +85,21 @@ func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds .
 	return err
 }
 
-// AccountByName implements account.Accounts.
+// AccountByName implements account.Accounts. It also finds disabled accounts.
 func (d *Accounts) AccountByName(ctx context.Context, name string) (account.Account, error) {
 	var r accountRow
 	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
 	return r.account(), sqlite.MapError(err)
 }
 
-// AccountByID implements account.Accounts.
+// AccountByID implements account.Accounts. It also finds disabled accounts.
 func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account, error) {
 	var r accountRow
 	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
 	return r.account(), sqlite.MapError(err)
 }
 
-// ListAccounts implements account.Accounts.
+// ListAccounts implements account.Accounts. Disabled accounts are included.
 func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	var rows []accountRow
 	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after,
@@ -110,11 +111,11 @@ func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([
 	return out, sqlite.MapError(err)
 }
 
-// SetDisabled implements account.Accounts.
+// SetDisabled implements account.Accounts. It adds the decision of by to the operators' log.
 func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.credentials.Invalidate(t)
-		d.agents.AgentsChanged(t) // those of a disabled account are hidden
+		d.agents.AgentsChanged(t) // Agents of disabled accounts are hidden.
 		if _, err := t.Exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
 			return err
 		}
@@ -129,14 +130,14 @@ func (d *Accounts) SetDisabled(ctx context.Context, id string, at time.Time, by 
 	})
 }
 
-// CountOperators implements account.Store.
+// CountOperators implements account.Store. The service asks before it disables one, so that one is left.
 func (d *Accounts) CountOperators(ctx context.Context) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
 	return n, sqlite.MapError(err)
 }
 
-// SetPassword implements account.Passwords.
+// SetPassword implements account.Passwords. It also deletes all reset links of the account.
 func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		d.credentials.Invalidate(t)
@@ -154,7 +155,7 @@ func (d *Accounts) SetPassword(ctx context.Context, id, hash, keep, spend string
 	})
 }
 
-// SetEmail implements account.Emails.
+// SetEmail implements account.Emails. "" removes the address.
 func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
@@ -162,7 +163,7 @@ func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
 	})
 }
 
-// AddCredential implements account.Credentials.
+// AddCredential implements account.Credentials. Only the hash of the secret is stored.
 func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var owner any
@@ -209,7 +210,7 @@ type credentialRow struct {
 	DisabledAt   int64  `db:"disabled_at"`
 }
 
-// with is the row after a use that waits for the disk.
+// with returns the row as changed by a use that is not on disk yet; waits is false for none.
 func (r credentialRow) with(use touch, waits bool) credentialRow {
 	if waits {
 		r.UsedAt, r.ExpiresAt = use.used, use.expires
@@ -229,8 +230,8 @@ func (r credentialRow) owner() account.Account {
 		DisabledAt: clock.FromMilli(r.DisabledAt)}
 }
 
-// CredentialByHash implements account.Credentials. It is cached, because
-// every request with a session or token begins with it.
+// CredentialByHash implements account.Credentials. It is cached, because every request with a session or
+// token needs it.
 func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
 	now := clock.Milli(clock.Now())
 	use, touched := d.touches.touchOf(hash)
@@ -240,7 +241,7 @@ func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.C
 	}
 	after := now
 	if touched && use.expires > now {
-		after = 0 // the row does not know yet
+		after = 0 // The row may still have the expiry from before the use, so accept an expired one.
 	}
 	err := d.db.Get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
 		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
@@ -256,7 +257,7 @@ func (d *Accounts) CredentialByHash(ctx context.Context, hash string) (account.C
 	return r.credential(), r.owner(), nil
 }
 
-// ListCredentials implements account.Credentials.
+// ListCredentials implements account.Credentials. It leaves out expired ones and returns at most 1,000.
 func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
 	kind account.CredentialKind) ([]account.Credential, error) {
 	now := clock.Milli(clock.Now())
@@ -273,7 +274,7 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
 	return out, sqlite.MapError(err)
 }
 
-// DeleteCredentials implements account.Credentials. It deletes expired ones, too.
+// DeleteCredentials implements account.Credentials. It also deletes expired credentials of all accounts.
 func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string,
 	error) {
 	var gone []string

@@ -9,21 +9,21 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// touchDelay is how long uses of credentials wait for a commit to go along
-// with before they get one of their own.
+// touchDelay is how long uses of credentials wait for another write whose commit they can share.
 const touchDelay = time.Second
 
-// touches are uses of credentials on their way to the disk. Most come with a
-// request that writes something itself: one commit is enough for both.
+// touches holds the uses of credentials that are not on disk yet. Most come with a request that writes
+// something itself, so that one commit is enough for both.
 type touches struct {
 	mu   sync.RWMutex     // guards list
-	list map[string]touch // by the credential's hash
+	list map[string]touch // keyed by the credential's hash
 }
 
-// touch is the change of a credential by its use.
+// touch is the change of a credential by its use: the new times in Unix milliseconds.
 type touch struct{ used, expires int64 }
 
-// noteTouch adds a use and reports whether it is the first that waits.
+// noteTouch adds a use, in place of an earlier one of the credential. first is true if no other use
+// waits, so that a write must be scheduled.
 func (x *touches) noteTouch(hash string, t touch) (first bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -34,8 +34,8 @@ func (x *touches) noteTouch(hash string, t touch) (first bool) {
 	return len(x.list) == 1
 }
 
-// touchOf returns the waiting change of a credential. Call it before the row is read: a change that no
-// longer waits is in the row by then.
+// touchOf returns the use of a credential that is not on disk yet. Call it before the row is read,
+// because a use that is no longer here is in the row by then.
 func (x *touches) touchOf(hash string) (t touch, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -43,7 +43,7 @@ func (x *touches) touchOf(hash string) (t touch, ok bool) {
 	return t, ok
 }
 
-// waiting is a copy of all that waits, nil if nothing does.
+// waiting returns a copy of all uses that are not on disk yet, nil for none.
 func (x *touches) waiting() map[string]touch {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,8 +57,8 @@ func (x *touches) waiting() map[string]touch {
 	return list
 }
 
-// dropTouch ends the wait of those that were not noted again since, and reports
-// whether any still wait.
+// dropTouch removes the uses in list, which are on disk now, unless they were replaced since. more is
+// true if some still wait.
 func (x *touches) dropTouch(list map[string]touch) (more bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,7 +70,7 @@ func (x *touches) dropTouch(list map[string]touch) (more bool) {
 	return len(x.list) > 0
 }
 
-// Touch implements account.Credentials.
+// Touch implements account.Credentials. It only fails if nothing can be written any more.
 func (d *Accounts) Touch(_ context.Context, hash string, used, expires time.Time) error {
 	if err := d.db.Writable(); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (d *Accounts) Touch(_ context.Context, hash string, used, expires time.Time
 	return nil
 }
 
-// writeTouches has the waiting uses written soon, before the writes that come
-// after them: those must find them.
+// writeTouches schedules the write of the waiting uses. WriteSoon runs it before later writes, which may
+// depend on them.
 func (d *Accounts) writeTouches() {
 	d.db.WriteSoon(touchDelay, &touchWrite{accounts: d})
 }
@@ -90,10 +90,11 @@ func (d *Accounts) writeTouches() {
 // touchWrite writes the waiting uses of credentials. It implements sqlite.SoonWrite.
 type touchWrite struct {
 	accounts *Accounts
-	list     map[string]touch // as written
+	list     map[string]touch // the uses that WriteRows wrote
 }
 
-// WriteRows implements sqlite.SoonWrite.
+// WriteRows implements sqlite.SoonWrite. It writes all uses that wait when it runs, not only those at
+// its scheduling.
 func (w *touchWrite) WriteRows(t *sqlite.Tx) error {
 	w.list = w.accounts.touches.waiting()
 	for hash, u := range w.list {
@@ -105,14 +106,14 @@ func (w *touchWrite) WriteRows(t *sqlite.Tx) error {
 	return nil
 }
 
-// NoteOutcome implements sqlite.SoonWrite.
+// NoteOutcome implements sqlite.SoonWrite. It removes the written uses from those that wait.
 func (w *touchWrite) NoteOutcome(err error) { w.accounts.noteTouched(w.list, err) }
 
-// noteTouched follows the write of touches. A failed write is not tried again:
-// the next use is noted in its turn.
+// noteTouched updates the cached rows after a write of uses. A failed write is not repeated, because the
+// next use of each credential is written anyway.
 func (d *Accounts) noteTouched(list map[string]touch, err error) {
 	if err != nil {
-		list = d.touches.waiting() // it may have failed before it read them
+		list = d.touches.waiting() // The write may have failed before WriteRows set its list.
 		d.db.Log().Warn("note uses of credentials", "error", err)
 	} else {
 		d.credentials.Set(func(rows map[string]credentialRow) {

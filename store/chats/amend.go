@@ -18,9 +18,8 @@ import (
 
 func errUnsaid() error { return fault.New(fault.Conflict, "This message was removed.") }
 
-// Amend implements chat.Transcripts. The emoji of a reaction is the text of
-// the message's first part. Files that an edit names and its target did not
-// hold are checked as those of a new message are.
+// Amend implements chat.Transcripts. The emoji of a reaction is the text of the message's first part.
+// Files that an edit adds are checked like those of a new message.
 func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, error) {
 	body, err := json.Marshal(m.Parts)
 	if err != nil {
@@ -62,8 +61,9 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 	return out, err
 }
 
-// loadTarget reads the message that m amends, if its sender is in the room, sees
-// that message and it can be amended.
+// loadTarget returns the message that m amends. It returns a NotFound fault if the sender is no member
+// or does not see the message, a Forbidden one for an edit by a reader, and a Conflict if the message
+// was deleted.
 func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r MessageRow, err error) {
 	if m.Sender.Kind == "person" || m.Sender.Kind == "guest" {
 		if h.Role == "" {
@@ -91,8 +91,8 @@ func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r MessageRow, err error) 
 	return r, nil
 }
 
-// setReaction sets or takes back a reaction and reports whether that changed
-// anything.
+// setReaction sets or removes a reaction of the sender and reports whether that changed a row. Setting a
+// new emoji beyond chat.MaxReactions is a Conflict fault.
 func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
 	if len(m.Parts) == 0 || m.Parts[0].Text == "" {
 		return false, fault.New(fault.Invalid, "Choose an emoji.")
@@ -121,8 +121,8 @@ func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool
 	return n > 0, err
 }
 
-// applyEdit gives r the parts of m, which is message seq. Whoever may read the
-// message may read its earlier forms, so it keeps the files of these.
+// applyEdit makes m, which has seq, the current form of r. r keeps the files of its earlier forms,
+// because members who may read a message may read its earlier forms.
 func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID,
 		r.Seq); err != nil {
@@ -148,8 +148,8 @@ func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 	return replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
 }
 
-// deleteMessage deletes r with its edits: the parts of their bodies that the hash chain needs are
-// kept, and nothing else.
+// deleteMessage removes the content of r and its edits, with all copies of the text elsewhere. The rows
+// stay with the hash of their bodies, which the hash chain needs.
 func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	var seqs []int64
 	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`,
@@ -182,13 +182,13 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
 		return err
 	}
-	// The traces of the tasks that it started hold its text, too.
+	// The traces of the tasks for this message contain its text.
 	if _, err := t.Exec(`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ? AND root_seq = ? AND root_seq > 0)`,
 		r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	if r.SenderKind == "agent" && r.TaskID != "" {
-		// The answer is also in its task and in the traces.
+		// The task and its traces contain the answer's text.
 		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID,
 			r.Seq); err != nil {
 			return err
@@ -201,9 +201,8 @@ func deleteMessage(t *sqlite.Tx, r MessageRow, seq, at int64) error {
 	return deleteWords(t, r.ConversationID, r.Seq)
 }
 
-// dropTitle takes its title from a conversation that is called by a deleted
-// message: titles are those its forms give. The next message names it anew. A
-// title that a person chose stays.
+// dropTitle clears the title of a conversation that was made from the text of a deleted message; titles
+// are those of its forms. The next message gives another title. A title that a person chose stays.
 func dropTitle(t *sqlite.Tx, conversationID string, titles []string) error {
 	var title string
 	if err := t.Get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {

@@ -12,9 +12,9 @@ import (
 	"agentsite/store/tasks"
 )
 
-// CreateAnswered implements chat.Rooms. It writes the same rows as CreateConversation, Append, Claim
-// and Finish one after the other, without the outbox entries that would be removed again: six
-// statements instead of twenty, and one flush of the disk instead of four.
+// CreateAnswered implements chat.Rooms. It writes the rows of CreateConversation, Append, Claim and
+// Finish without the outbox entries that these add and remove: six statements instead of twenty, and one
+// flush of the disk instead of four.
 func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
 	c, k := a.Room, a.Task
 	said := []chat.Message{a.Question, a.Answer}
@@ -38,7 +38,7 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
-	var opened string // the conversation that the message opened
+	var opened string // id of the conversation that the same message opened before, if any
 	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if a.First != nil {
 			if opened, err = tasks.ClaimFirstAsk(t, *a.First); err != nil || opened != a.First.ConversationID {
@@ -85,22 +85,21 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 	return said, nil
 }
 
-// roomInsert and newMembers store a new conversation, of which nothing is
-// cached.
+// Statements that store a new conversation and its members. No cache has entries to invalidate.
 const (
 	roomInsert = `INSERT INTO conversations (id, title, created_at, updated_at, last_seq, head_hash, speaks, speaker_id, past, hops, turns, budget, branched_from, branched_seq)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	newMembers = `INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 )
 
-// insertRoom stores a conversation with its settings and members, which may
-// all see it from its beginning or from a message that is named.
+// insertRoom stores a conversation with its settings and members. Zero settings mean
+// chat.DefaultSettings. Members see the messages after their FromSeq.
 func insertRoom(t *sqlite.Tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
 	s := c.Settings
 	if s == (chat.Settings{}) {
 		s = chat.DefaultSettings
 	}
-	var hash any // absent in an empty one
+	var hash any // NULL in a conversation without messages
 	if head != nil {
 		hash = head
 	}

@@ -20,7 +20,8 @@ func errNoRoom() error {
 
 func errNoMessage() error { return fault.New(fault.NotFound, "There is no such message.") }
 
-// Append implements chat.Transcripts.
+// Append implements chat.Transcripts. It reads a repeated message as it is now, because it may have been
+// edited.
 func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	var out chat.Posted
 	body, err := json.Marshal(p.Message.Parts)
@@ -33,7 +34,7 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	})
 	switch {
 	case err != nil:
-	case out.Repeat: // it may have been changed since
+	case out.Repeat: // Read the first message again, because it may have been edited or deleted.
 		out.Message, err = d.Message(ctx, p.Message.ConversationID, out.Message.Seq)
 	default:
 		d.words.wordless.addRoom(p.Message.ConversationID)
@@ -41,8 +42,8 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	return out, err
 }
 
-// postMessage appends a message with the work it asks for. Of a repeated one only the
-// seq is returned.
+// postMessage appends a message, its files and the tasks it asks for. For a repeated client id it stores
+// nothing and sets only Repeat and the seq.
 func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Posted, err error) {
 	h, err := loadHead(t, p.Message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -90,7 +91,7 @@ func errReader() error {
 	return fault.New(fault.Forbidden, "You may read this conversation, not write in it.")
 }
 
-// checkQuoted fails unless the message that p quotes is one its sender sees.
+// checkQuoted returns a NotFound fault unless p quotes a message that its sender may see.
 func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 	var kind string
 	err := t.Get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID,
@@ -102,7 +103,7 @@ func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 	return err
 }
 
-// Said implements chat.Transcripts.
+// Said implements chat.Transcripts. It returns the message as it is now, with its edits.
 func (d *Chats) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
 	var seq int64
 	if err := d.db.Get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
@@ -113,21 +114,22 @@ func (d *Chats) Said(ctx context.Context, conversationID, senderID, clientID str
 
 const seqQuery = `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`
 
-// findSeq finds the message the same sender said with the same client id.
+// findSeq returns the seq of the message for which the sender used m's client id; sql.ErrNoRows without
+// one.
 func findSeq(t *sqlite.Tx, m chat.Message) (seq int64, err error) {
 	err = t.Get(&seq, seqQuery, m.ConversationID, m.Sender.ID, m.ClientID)
 	return seq, err
 }
 
-// loadMessage reads one message; sql.ErrNoRows when it is absent.
+// loadMessage reads one message in the transaction; sql.ErrNoRows when it is absent.
 func loadMessage(t *sqlite.Tx, conversationID string, seq int64) (r MessageRow, err error) {
 	err = t.Get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID,
 		seq)
 	return r, err
 }
 
-// claimClientID takes a client id for the message that gets seq, and reports whether
-// the sender had not used it in this conversation.
+// claimClientID reserves m's client id for the message with seq. fresh is false if the sender used the
+// id in this conversation before.
 func claimClientID(t *sqlite.Tx, m chat.Message, seq int64) (fresh bool, err error) {
 	res, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
 		ON CONFLICT (conversation_id, sender_id, client_id) DO NOTHING`, m.ConversationID, m.Sender.ID, m.ClientID, seq)
@@ -138,15 +140,15 @@ func claimClientID(t *sqlite.Tx, m chat.Message, seq int64) (fresh bool, err err
 	return n == 1, err
 }
 
-// head is the end of a transcript, and the membership of its next sender.
+// head is the end of a transcript, with the membership of the sender of the next message.
 type head struct {
 	LastSeq int64  `db:"last_seq"`
 	Hash    []byte `db:"head_hash"`
-	Role    string `db:"role"` // "" for who is not in it
+	Role    string `db:"role"` // "" if the sender is no member
 	FromSeq int64  `db:"from_seq"`
 }
 
-// memberKind is the kind of member that says messages of this kind of sender.
+// memberKind returns the kind of member that a sender of that kind is: operators are persons.
 func memberKind(senderKind string) string {
 	if senderKind == "guest" {
 		return senderKind
@@ -154,7 +156,8 @@ func memberKind(senderKind string) string {
 	return "person"
 }
 
-// loadHead reads the end of m's conversation, sql.ErrNoRows when there is none.
+// loadHead reads the end of m's conversation and the membership of m's sender; sql.ErrNoRows for a
+// missing conversation.
 func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
 	err = t.Get(&h, `SELECT c.last_seq, c.head_hash, COALESCE(m.role, '') AS role, COALESCE(m.from_seq, 0) AS from_seq
 		FROM conversations c LEFT JOIN members m ON m.conversation_id = c.id AND m.kind = ? AND m.member_id = ? AND m.left_at = 0
@@ -162,7 +165,8 @@ func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
 	return h, err
 }
 
-// appendMessage gives m the next seq of its conversation and extends the hash chain.
+// appendMessage gives m the next seq of its conversation, extends the hash chain, and returns m with
+// both. A used client id is an error.
 func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Message, error) {
 	h, err := loadHead(t, m)
 	if err != nil {
@@ -177,8 +181,9 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 	return d.extendTranscript(t, h, m, body, "", "")
 }
 
-// extendTranscript is append for a head that was read in this transaction and a client id that was
-// claimed in it. title names a conversation without a name, spoke is the agent that had its turn.
+// extendTranscript is appendMessage for a head that was read, and a client id that was claimed, in the
+// same transaction. title is given to a conversation without one, and spoke is the agent whose turn it
+// was; both may be "".
 func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message,
 	error) {
 	m.Seq = h.LastSeq + 1
@@ -195,7 +200,7 @@ func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, tit
 	}
 	var err error
 	switch {
-	case m.Kind.Amends(): // the room does not go to the top of a list for it
+	case m.Kind.Amends(): // An amendment does not move the conversation to the top of lists.
 		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash,
 			m.ConversationID)
 	case spoke != "":

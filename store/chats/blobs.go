@@ -17,14 +17,15 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// BlobsDir is the folder in the data folder with the content of files: a file with a SHA-256 that
-// begins with "ab" is in files/ab.
+// BlobsDir is the folder in the data folder that holds the contents of files: the content whose SHA-256
+// begins with "ab" is in files/ab, with the hash as its name.
 const BlobsDir = "files"
 
-// headBytes is how much of a blob PutBlob shows.
+// headBytes is the number of bytes that PutBlob returns as the head, enough to recognize the media type.
 const headBytes = 512
 
-// BlobPath returns the path of a blob below the data folder; "" for text that is no hash.
+// BlobPath returns the path of a blob below the data folder; "" if hash is no SHA-256 in lower-case
+// hexadecimal.
 func BlobPath(hash string) string {
 	if len(hash) != 2*sha256.Size || strings.Trim(hash, "0123456789abcdef") != "" {
 		return ""
@@ -40,15 +41,15 @@ func (d *Files) blob(hash string) (string, error) {
 	return filepath.Join(filepath.Dir(d.db.Path()), path), nil
 }
 
-// PutBlob implements chat.Blobs. A crash leaves at most a temporary file, which
-// the next start takes away.
+// PutBlob implements chat.Blobs. It returns after the content is on disk. A crash leaves at most a
+// temporary file, which the next start removes.
 func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
 	err error) {
 	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
 	if err := MakeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
 	}
-	f, err := os.CreateTemp(root, sqlite.ScratchPrefix) // mode 0600
+	f, err := os.CreateTemp(root, sqlite.ScratchPrefix) // CreateTemp creates the file with mode 0600.
 	if err != nil {
 		return "", 0, nil, diskError(err)
 	}
@@ -87,7 +88,7 @@ func diskError(err error) error {
 		"This portal could not store the file. Try again in a moment, or tell its operator.")
 }
 
-// headWriter keeps the beginning of the written bytes.
+// headWriter keeps the first headBytes of the written bytes.
 type headWriter struct{ b []byte }
 
 func (w *headWriter) Write(b []byte) (int, error) {
@@ -95,7 +96,8 @@ func (w *headWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// MakeDir makes a folder and its name durable, unless it is there.
+// MakeDir creates a folder, readable by its owner only, and flushes its name to disk. An existing folder
+// is no error.
 func MakeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -107,8 +109,8 @@ func MakeDir(dir string) error {
 	return sqlite.SyncDir(filepath.Dir(dir))
 }
 
-// placeBlob gives a written blob its name. One that is there and as long is
-// the same one and stays, as good as new for SweepBlobs.
+// placeBlob moves a written blob to its place. A blob of the same hash and size stays and gets a new
+// time, so that SweepBlobs does not delete it soon.
 func (d *Files) placeBlob(tmp, hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
@@ -127,11 +129,12 @@ func (d *Files) placeBlob(tmp, hash string, size int64) error {
 	} else if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	// Also of one that was there: its own flush may not have come yet.
+	// Flush also for a blob that was there before, because its own flush may not have happened yet.
 	return sqlite.SyncDir(filepath.Dir(path))
 }
 
-// touchBlob makes sure that a blob is there, and stays for a while.
+// touchBlob gives a blob a new time, so that SweepBlobs does not delete it soon. A missing or incomplete
+// blob is a NotFound fault.
 func (d *Files) touchBlob(hash string, size int64) error {
 	path, err := d.blob(hash)
 	if err != nil {
@@ -150,7 +153,7 @@ func (d *Files) touchBlob(hash string, size int64) error {
 	return nil
 }
 
-// OpenBlob implements chat.Blobs.
+// OpenBlob implements chat.Blobs. An unknown hash is a NotFound fault. It checks no permission.
 func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, error) {
 	path, err := d.blob(hash)
 	if err != nil {
@@ -166,8 +169,8 @@ func (d *Files) OpenBlob(ctx context.Context, hash string) (io.ReadSeekCloser, e
 	return f, nil
 }
 
-// dropBlob deletes a blob that belongs to no file and was not touched after before, and reports
-// whether it did. While a backup is made it does nothing.
+// dropBlob deletes a blob that no row of files names and that was last touched before a time, and
+// reports whether it did. It does nothing while a backup is made.
 func (d *Files) dropBlob(ctx context.Context, hash string, before time.Time) (bool, error) {
 	path, err := d.blob(hash)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"agentsite/store/tasks"
 )
 
-// CreateConversation implements chat.Rooms.
+// CreateConversation implements chat.Rooms. Nothing is stored if one of the messages or events fails.
 func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if err := d.beginRoom(t, c, said); err != nil {
@@ -27,7 +27,7 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 		if len(said)+len(events) == 0 {
 			return nil
 		}
-		// An old message must not set back the time of the room's last change.
+		// Copied messages are older than the conversation: do not set back the time of its last change.
 		_, err := t.Exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`,
 			clock.Milli(c.CreatedAt), c.ID)
 		return err
@@ -38,7 +38,8 @@ func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, sai
 	return err
 }
 
-// CreateAsking implements chat.Rooms.
+// CreateAsking implements chat.Rooms. The question, its files and its task are stored with the
+// conversation or not at all.
 func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post,
 	first *chat.FirstAsk) (chat.Posted, error) {
 	var out chat.Posted
@@ -46,7 +47,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	var opened string // the conversation that the message opened
+	var opened string // id of the conversation that the same message opened before, if any
 	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if first != nil {
 			if opened, err = tasks.ClaimFirstAsk(t, *first); err != nil || opened != first.ConversationID {
@@ -68,7 +69,7 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 	return out, err
 }
 
-// beginRoom stores a conversation with its first messages.
+// beginRoom stores a conversation with its members and its copied messages.
 func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
 	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
@@ -127,7 +128,8 @@ func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Messa
 	return d.appendMessage(t, e, string(body))
 }
 
-// roomEvent changes a room and adds the event to its transcript.
+// roomEvent runs change and appends the event e to the transcript, in one transaction. It returns e as
+// stored.
 func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message,
 	error) {
 	var out chat.Message
@@ -142,7 +144,7 @@ func (d *Chats) roomEvent(ctx context.Context, id string, e chat.Message, change
 	return out, err
 }
 
-// Rename implements chat.Rooms.
+// Rename implements chat.Rooms. An empty title lets the next message give one.
 func (d *Chats) Rename(ctx context.Context, id, title string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE conversations SET title = ? WHERE id = ?`, title, id)
@@ -150,7 +152,7 @@ func (d *Chats) Rename(ctx context.Context, id, title string, event chat.Message
 	})
 }
 
-// SetRoom implements chat.Rooms.
+// SetRoom implements chat.Rooms. A missing conversation is a NotFound fault.
 func (d *Chats) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		d.settings.Invalidate(t)
@@ -166,10 +168,11 @@ func (d *Chats) SetRoom(ctx context.Context, id string, s chat.Settings, event c
 	})
 }
 
-// deleteTraces is apart because a test looks at its plan.
+// deleteTraces is a constant of its own because a test checks its query plan.
 const deleteTraces = `DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ?)`
 
-// DeleteRoom implements chat.Rooms.
+// DeleteRoom implements chat.Rooms. It deletes the messages, tasks, links and hooks of the conversation,
+// and queues unused files for deletion.
 func (d *Chats) DeleteRoom(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
 	return d.words.writeWords(ctx, func(t *sqlite.Tx) error {

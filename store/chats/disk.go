@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// CtxReader ends a long copy when ctx does.
+// CtxReader is a Reader that fails with the error of Ctx once that has ended, so that a long copy can be
+// canceled.
 type CtxReader struct {
 	Ctx context.Context
 	In  io.Reader
@@ -18,7 +19,8 @@ func (c CtxReader) Read(b []byte) (int, error) {
 	return c.In.Read(b)
 }
 
-// DiskWriter remembers that it was the disk that failed, not the backup.
+// DiskWriter records the error of the last write in Err, so that the caller of a copy can
+// distinguish a failed disk from a failed source.
 type DiskWriter struct {
 	W   io.Writer
 	Err error

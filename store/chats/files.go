@@ -14,12 +14,12 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Files keeps the files of messages: rows in the database, and blobs in a
-// folder beside it. It implements chat.Files.
+// Files stores the files of messages: rows in the database, and their contents in a folder beside it. It
+// implements chat.Files.
 type Files struct {
 	db *sqlite.DB
-	// blobs is held to put a blob in its place or to take one away; keep by a
-	// backup, which needs every blob its copy names.
+	// blobs is held while a blob is put into its place or deleted. Keep is read-locked by a backup,
+	// which needs every blob that its copy of the database names; deletions try to lock it.
 	blobs sync.Mutex
 	Keep  sync.RWMutex
 }
@@ -43,15 +43,16 @@ func errNoFile() error { return fault.New(fault.NotFound, "There is no such file
 
 const (
 	fileQuery = `SELECT f.hash, f.size, f.media_type, f.created_at FROM files f WHERE f.hash = ?1`
-	// mayRead is the right of a member (kind ?2, id ?3) to the file f.
+	// mayRead limits a query on files f to those that a member (kind ?2, id ?3) sent, or that a message
+	// holds which the member may see.
 	mayRead = ` AND (EXISTS (SELECT 1 FROM uploads o WHERE o.owner_kind = ?2 AND o.owner_id = ?3 AND o.hash = f.hash)
 		OR EXISTS (SELECT 1 FROM file_uses u JOIN members m ON m.conversation_id = u.conversation_id AND m.kind = ?2 AND m.member_id = ?3
 			AND m.left_at = 0 AND m.from_seq < u.seq WHERE u.hash = f.hash))`
 )
 
-// PutFile implements chat.Files. The quota counts the file once for each owner that sent it.
+// PutFile implements chat.Files. A file that the owner sent before does not count again for the quota.
 func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string, quota int64) error {
-	// A file that is being sent now must not be deleted meanwhile.
+	// Touch the blob first, so that a sweep does not delete it before the row exists.
 	if err := d.touchBlob(f.Hash, f.Size); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 	})
 }
 
-// FileFor implements chat.Files.
+// FileFor implements chat.Files. Files of messages before the member joined are a NotFound fault.
 func (d *Files) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
 	var r fileRow
 	if err := d.db.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
@@ -92,7 +93,7 @@ func (d *Files) FileFor(ctx context.Context, hash, memberKind, memberID string) 
 	return r.file(), nil
 }
 
-// SharedFile implements chat.Files.
+// SharedFile implements chat.Files. It is for links, so it checks no member.
 func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, from, upTo int64) (chat.File, error) {
 	var r fileRow
 	if err := d.db.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
@@ -102,9 +103,9 @@ func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, fro
 	return r.file(), nil
 }
 
-// useFiles notes that the message holds the files, which its sender must have
-// sent or be able to read. Of a message of an agent (by is nil), which this
-// portal stored the files of, those that are gone are left away.
+// useFiles records that the message holds the files. by must have sent them or be able to read them,
+// else it returns a NotFound fault. by nil stands for an agent, whose files this portal stored itself;
+// files that are gone are left out then.
 func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
@@ -134,7 +135,8 @@ func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, b
 	return nil
 }
 
-// dropFileUses forgets the files of one message, or with seq 0 of a whole room.
+// dropFileUses removes the references of one message to its files, or with seq 0 those of all messages
+// of the conversation. at is the time from which an unused file waits for its deletion.
 func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
 	from, to := seq, seq
 	if seq == 0 {
@@ -157,12 +159,12 @@ func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
 	return nil
 }
 
-// looseQuery finds files without a message that were not sent again for a while.
+// looseQuery finds files that no message has held, and no member has sent again, since a time.
 const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)
 	ORDER BY loose_at LIMIT ?`
 
-// DropFiles implements chat.Files. It takes their blobs away, too, unless a
-// backup is being made, which leaves these to SweepBlobs.
+// DropFiles implements chat.Files. It also deletes their blobs, unless a backup is being made; then
+// SweepBlobs deletes them later.
 func (d *Files) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
 	var hashes []string
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {

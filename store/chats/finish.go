@@ -16,7 +16,7 @@ import (
 	"agentsite/store/tasks"
 )
 
-// finishing holds the values that a task stores at its end.
+// finishing holds the stored values of a task that Finish needs.
 type finishing struct {
 	State      string `db:"state"`
 	AgentID    string `db:"agent_id"`
@@ -30,7 +30,7 @@ type finishing struct {
 	Pushed     bool   `db:"pushed"`
 }
 
-// root is the message of a person that the task goes back to.
+// root returns the seq of the person's message that the task goes back to, over any number of agents.
 func (f finishing) root() int64 {
 	if f.RootSeq == 0 {
 		return f.MessageSeq
@@ -38,7 +38,8 @@ func (f finishing) root() int64 {
 	return f.RootSeq
 }
 
-// Finish implements chat.Transcripts.
+// Finish implements chat.Transcripts. The message, the task's state, its files, further tasks and
+// notifications are stored in one transaction.
 func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	var out chat.Posted
 	k := e.Task
@@ -64,7 +65,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 			return fault.New(fault.Conflict, "The task has ended already: %s.", have.State)
 		}
 		m := e.Message
-		// Only an answer takes the place of one.
+		// Only an answer can replace an answer; a failure is shown beside it.
 		replaces := k.State == task.Completed && m.Kind == chat.Text && have.Replaces > 0
 		if replaces {
 			if err := t.Get(&replaces, `SELECT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent')`,
@@ -121,8 +122,8 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	return out, err
 }
 
-// dropCheckpoint deletes the checkpoint of a task that ended: it may hold the conversation, and
-// messages of it can be deleted later. For remote agents the reference to their context stays.
+// dropCheckpoint deletes the checkpoint of a task that ended, because it may contain messages that are
+// deleted later. Those of kinds a2a and peer stay, because they hold only the remote context.
 func dropCheckpoint(t *sqlite.Tx, taskID string) error {
 	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
@@ -130,19 +131,19 @@ func dropCheckpoint(t *sqlite.Tx, taskID string) error {
 	return err
 }
 
-// markReplaced notes that the answer seq was given anew.
+// markReplaced records that newer is the regenerated form of the answer seq.
 func markReplaced(t *sqlite.Tx, conversationID string, seq, newer int64) error {
 	_, err := t.Exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
 	return err
 }
 
-// rootQuery counts the work for one message of a person, and its answers.
+// rootQuery counts the tasks that go back to one message of a person, and the bytes of their answers.
 const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)), 0) AS bytes
 	FROM tasks t LEFT JOIN messages m ON m.conversation_id = t.conversation_id AND m.seq = t.answer_seq
 	WHERE t.conversation_id = ? AND t.root_seq = ? AND t.root_seq > 0`
 
-// askFurther submits the tasks that an answer calls for, as far as its root's bounds
-// allow, and counts the others.
+// askFurther submits the tasks for the agents that an answer addresses, while the bounds of the root
+// message allow it. held is the number of the others.
 func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
 	var spent struct {
 		Turns int `db:"turns"`
@@ -166,7 +167,8 @@ func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []
 	return asked, held, nil
 }
 
-// Ask implements chat.Transcripts.
+// Ask implements chat.Transcripts. A deleted message is a Conflict fault, and one that is no text a
+// NotFound fault.
 func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 	var out task.Task
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {

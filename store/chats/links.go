@@ -38,7 +38,7 @@ const (
 	openLink    = ` AND expires_at > ? AND (max_uses = 0 OR uses < max_uses)`
 )
 
-// PutLink implements chat.Links. It forgets links that ended long ago.
+// PutLink implements chat.Links. It also deletes links that expired more than a day ago.
 func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -54,7 +54,7 @@ func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) err
 	})
 }
 
-// LinkByHash implements chat.Links.
+// LinkByHash implements chat.Links. An expired or used-up link is a NotFound fault.
 func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, error) {
 	var r roomLinkRow
 	if err := d.db.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash,
@@ -64,7 +64,7 @@ func (d *Chats) LinkByHash(ctx context.Context, secretHash string) (chat.Link, e
 	return r.link(), nil
 }
 
-// LinksOf implements chat.Links.
+// LinksOf implements chat.Links. It leaves out expired and used-up links and returns at most 500.
 func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, error) {
 	var rows []roomLinkRow
 	if err := d.db.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+
@@ -79,7 +79,7 @@ func (d *Chats) LinksOf(ctx context.Context, conversationID string) ([]chat.Link
 	return out, nil
 }
 
-// DropLink implements chat.Links.
+// DropLink implements chat.Links. A missing link is a NotFound fault.
 func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		res, err := t.Exec(`DELETE FROM room_links WHERE conversation_id = ? AND id = ?`, conversationID, id)
@@ -93,7 +93,8 @@ func (d *Chats) DropLink(ctx context.Context, conversationID, id string) error {
 	})
 }
 
-// countLinkUse counts a use of a link that admits a person.
+// countLinkUse counts a use of a link of kind join. A link without uses left, or one that ended, is a
+// Conflict fault.
 func countLinkUse(t *sqlite.Tx, conversationID, id string) error {
 	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+
 		openLink, id, conversationID, clock.Milli(clock.Now()))

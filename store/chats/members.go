@@ -28,7 +28,7 @@ type memberRow struct {
 	Elsewhere      string `db:"elsewhere"`
 }
 
-// memberQuery reads present members with the fields needed to route an agent's text.
+// memberQuery reads present members with the fields that decide to which host an agent's text goes.
 const memberQuery = `SELECT m.conversation_id, m.kind, m.member_id, m.handle, m.role, m.from_seq, m.read_seq, COALESCE(a.spec, '') AS spec, COALESCE(a.kind, '') AS agent_kind, COALESCE(e.host, '') AS elsewhere
 	FROM members m LEFT JOIN agents a ON m.kind = 'agent' AND a.id = m.member_id LEFT JOIN elsewhere e ON e.agent_id = a.id
 	WHERE m.left_at = 0 AND m.conversation_id `
@@ -44,8 +44,7 @@ func (r memberRow) member() chat.Member {
 	return m
 }
 
-// Members implements chat.Rooms. They are cached, because every message
-// begins with them.
+// Members implements chat.Rooms. The list is cached, because every message needs it.
 func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	list, generation, ok := d.members.Get(id)
 	if ok {
@@ -60,14 +59,14 @@ func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	for _, r := range rows {
 		list = append(list, r.member())
 	}
-	if len(list) > 0 { // keeps the column empty for an empty list
+	if len(list) > 0 { // Do not cache an empty list: the conversation may not exist, and any id can be asked for.
 		d.members.Put(id, list, generation)
 	}
 	return list, nil
 }
 
-// insertMember adds a member, or lets a former one come back. A present member keeps role and visible
-// messages.
+// insertMember adds a member, or restores a former one with the new role. A present member keeps role
+// and visible messages.
 func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
 	d.members.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
@@ -81,7 +80,7 @@ func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) e
 	return err
 }
 
-// Join implements chat.Rooms.
+// Join implements chat.Rooms. More than chat.MaxMembers are a Conflict fault.
 func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message,
 	error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
@@ -107,8 +106,8 @@ func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID strin
 	})
 }
 
-// checkReturn checks a former member that comes by a link: a removed one has to be invited, and a
-// reader stays a reader.
+// checkReturn checks a former member who joins by a link: one who was removed needs an invitation (a
+// Conflict fault), and a reader stays a reader.
 func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 	var was struct {
 		LeftAt int64  `db:"left_at"`
@@ -129,8 +128,8 @@ func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 	return nil
 }
 
-// Leave implements chat.Rooms. If another member removed this one, the time is stored as a negative
-// number.
+// Leave implements chat.Rooms. The time is stored negative if another member removed this one, so that
+// checkReturn can refuse a return by link.
 func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time,
 	event chat.Message) (chat.Message, error) {
 	left := max(clock.Milli(at), 1)
@@ -143,7 +142,7 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 			left, id, memberKind, memberID); err != nil {
 			return err
 		}
-		// A room keeps an owner: whoever has been in it longest.
+		// The next owner is the person who joined first; readers come last.
 		_, err := t.Exec(`UPDATE members SET role = 'owner' WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
 			AND NOT EXISTS (SELECT 1 FROM members WHERE conversation_id = ?1 AND left_at = 0 AND role = 'owner')
 			AND (kind, member_id) = (SELECT kind, member_id FROM members WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
@@ -152,7 +151,7 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 	})
 }
 
-// SetRole implements chat.Rooms.
+// SetRole implements chat.Rooms. A change that would leave no owner is a Conflict fault.
 func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message,
 	error) {
 	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
@@ -172,7 +171,7 @@ func (d *Chats) SetRole(ctx context.Context, id, memberKind, memberID, role stri
 	})
 }
 
-// SetMine implements chat.Rooms.
+// SetMine implements chat.Rooms. A member who left is a NotFound fault.
 func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -182,7 +181,7 @@ func (d *Chats) SetMine(ctx context.Context, id, memberKind, memberID string, m 
 	})
 }
 
-// changeMember runs an update of one present member.
+// changeMember runs an update of one present member; NotFound if it changed no row.
 func changeMember(t *sqlite.Tx, query string, args ...any) error {
 	res, err := t.Exec(query, args...)
 	if err != nil {
@@ -194,7 +193,7 @@ func changeMember(t *sqlite.Tx, query string, args ...any) error {
 	return nil
 }
 
-// MarkRead implements chat.Rooms.
+// MarkRead implements chat.Rooms. It does nothing for a missing member.
 func (d *Chats) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)

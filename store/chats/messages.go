@@ -17,14 +17,14 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Chats keeps conversations with their members and messages. It implements
-// chat.Rooms, chat.Links, chat.People and chat.Transcripts but for the search.
+// Chats stores conversations with their members and messages. It implements chat.Rooms, chat.Links,
+// chat.People and chat.Transcripts, the latter without SearchMessages.
 type Chats struct {
 	db       *sqlite.DB
 	hooks    *hooks.Hooks
 	words    *Words
-	members  *sqlite.Cache[[]chat.Member] // by conversation
-	settings *sqlite.Cache[settingsRow]   // by conversation
+	members  *sqlite.Cache[[]chat.Member] // keyed by conversation id
+	settings *sqlite.Cache[settingsRow]   // keyed by conversation id
 }
 
 func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words) *Chats {
@@ -55,28 +55,28 @@ type MessageRow struct {
 	BodyHash []byte `db:"body_hash"`
 }
 
-// saidColumns are the columns that the chain covers, with its hash: the schemas before 3 have no
-// target. nowColumns hold the later changes of a message.
+// saidColumns are the columns that the hash chain covers, and the hash itself; target is apart, because
+// schemas before 3 lack it. nowColumns hold later changes of a message.
 const (
 	saidColumns    = `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash`
 	messageColumns = saidColumns + `, target, ` + nowColumns
 	nowColumns     = `edit_seq, gone_seq, newer_seq, reacted, body_hash`
 )
 
-// headColumns are those of a message, all but its body and hash in one: each
-// column that is read costs as much as a short text. The reason comes last,
-// because it alone may hold the separator.
+// headColumns selects a message with all columns but body and hash joined to one, because each column
+// that is read costs as much as a short text. The reason comes last, because only it can contain the
+// separator.
 const headColumns = `concat_ws(char(31), conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, task_id, task_state, target, created_at,
 	edit_seq, gone_seq, newer_seq, reacted, reason) AS head, body, hash`
 
-// packedRow is a row of headColumns.
+// packedRow is a row that headColumns selected.
 type packedRow struct {
 	Head string `db:"head"`
 	Body string `db:"body"`
 	Hash []byte `db:"hash"`
 }
 
-// unpack returns the row, without the hash of its body.
+// unpack returns the row without the hash of its body, which headColumns does not select.
 func (p packedRow) unpack() (r MessageRow, err error) {
 	rest := p.Head
 	text := func() (s string) {
@@ -99,7 +99,7 @@ func (p packedRow) unpack() (r MessageRow, err error) {
 	return r, err
 }
 
-// message returns the original message, without later changes.
+// message returns the message as it was sent, without later edits, deletion or reactions.
 func (r MessageRow) message() (chat.Message, error) {
 	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID,
 		Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
@@ -114,7 +114,7 @@ func (r MessageRow) message() (chat.Message, error) {
 	return m, nil
 }
 
-// partsOf reads a body. A deleted body is empty and has no parts.
+// partsOf decodes a body. The body of a deleted message is empty and has no parts.
 func partsOf(body string) (parts []task.Part, err error) {
 	if body != "" {
 		err = json.Unmarshal([]byte(body), &parts)
@@ -129,7 +129,7 @@ func (r MessageRow) ChainEntry() chat.ChainEntry {
 		Body: []byte(r.Body), BodyHash: r.BodyHash}
 }
 
-// Messages implements chat.Transcripts.
+// Messages implements chat.Transcripts. limit is at most 500.
 func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int,
 	newest bool) ([]chat.Message, error) {
 	if before == 0 {
@@ -158,7 +158,7 @@ func (d *Chats) Messages(ctx context.Context, conversationID string, after, befo
 	return d.present(ctx, conversationID, rows)
 }
 
-// Message implements chat.Transcripts.
+// Message implements chat.Transcripts. It returns the message as it is now, with its edits.
 func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
 	var r MessageRow
 	if err := d.db.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`,
@@ -172,13 +172,14 @@ func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (
 	return list[0], nil
 }
 
-// maxEdits bounds how many earlier forms of one message are read.
+// maxEdits bounds the edits that Edits returns.
 const maxEdits = 500
 
-// editsQuery uses the index of edits by their target.
+// editsQuery reads the edits of a message; an index by target serves it.
 const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit' ORDER BY seq LIMIT ?`
 
-// Edits implements chat.Transcripts.
+// Edits implements chat.Transcripts. Each form has the time of the message's deletion, if it was
+// deleted.
 func (d *Chats) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
 	var seqs []int64
 	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
@@ -207,8 +208,8 @@ func (d *Chats) Edits(ctx context.Context, conversationID string, seq int64) ([]
 	return out, nil
 }
 
-// present returns rows of one conversation as they are now: two queries more
-// at most, and none when nothing became of them.
+// present returns rows of one conversation with their edits, deletions and reactions applied. It makes
+// at most two queries for edits and deletions and for reactions, and none if there are none.
 func (d *Chats) present(ctx context.Context, conversationID string, rows []MessageRow) ([]chat.Message, error) {
 	since, err := d.about(ctx, conversationID, rows, func(r MessageRow) int64 {
 		if r.GoneSeq > 0 {
@@ -226,7 +227,7 @@ func (d *Chats) present(ctx context.Context, conversationID string, rows []Messa
 	out := make([]chat.Message, len(rows))
 	for i, r := range rows {
 		m, err := r.message()
-		if err != nil { // the others are shown all the same
+		if err != nil { // A damaged message is shown without content, so that the others can be read.
 			d.db.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", err)
 		}
 		if gone, ok := since[r.GoneSeq]; ok {
@@ -245,7 +246,7 @@ func (d *Chats) present(ctx context.Context, conversationID string, rows []Messa
 	return out, nil
 }
 
-// about reads the messages that others name, by their seq.
+// about returns the messages that named returns for rows, by seq; 0 names none.
 func (d *Chats) about(ctx context.Context, conversationID string, rows []MessageRow,
 	named func(MessageRow) int64) (map[int64]MessageRow, error) {
 	var seqs []int64
@@ -280,8 +281,8 @@ func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64)
 	return rows, sqlite.MapError(err)
 }
 
-// reactions reads those of the rows that have some, in the order in which each
-// emoji came first.
+// reactions returns the reactions to those rows that have some, by seq, in the order in which each emoji
+// was first set.
 func (d *Chats) reactions(ctx context.Context, conversationID string, rows []MessageRow) (map[int64][]chat.Reaction,
 	error) {
 	var seqs []int64

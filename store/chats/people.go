@@ -11,7 +11,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Disclosures implements chat.People.
+// Disclosures implements chat.People. Agents to which the member disclosed nothing are missing from the
+// map.
 func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string,
 	agentIDs []string) (map[string]chat.Disclosure, error) {
 	out := make(map[string]chat.Disclosure, len(agentIDs))
@@ -42,7 +43,7 @@ func (d *Chats) Disclosures(ctx context.Context, memberKind, memberID string,
 	return out, nil
 }
 
-// Disclose implements chat.People.
+// Disclose implements chat.People. It replaces an earlier disclosure to the same agent.
 func (d *Chats) Disclose(ctx context.Context, memberKind, memberID string, x chat.Disclosure) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO disclosures (member_kind, member_id, agent_id, host, share, told_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -52,7 +53,7 @@ func (d *Chats) Disclose(ctx context.Context, memberKind, memberID string, x cha
 	})
 }
 
-// Prefs implements chat.People. An account without stored settings has the zero ones.
+// Prefs implements chat.People. An account without stored settings has the zero Prefs.
 func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error) {
 	var r struct {
 		Notify    string `db:"notify"`
@@ -69,7 +70,7 @@ func (d *Chats) Prefs(ctx context.Context, accountID string) (chat.Prefs, error)
 		sqlite.MapError(err)
 }
 
-// SetPrefs implements chat.People.
+// SetPrefs implements chat.People. It replaces all settings of the account.
 func (d *Chats) SetPrefs(ctx context.Context, accountID string, p chat.Prefs) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`INSERT INTO chat_prefs (account_id, notify, quiet_from, quiet_to, zone) VALUES (?, ?, ?, ?, ?)

@@ -11,7 +11,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// roomColumns are the columns of rooms that every member may see; settingColumns are a part of these.
+// roomColumns are the columns of a conversation that are the same for all members, settingColumns the
+// settings among them.
 const (
 	roomColumns = `c.id, c.title, c.last_seq, c.created_at, c.updated_at, c.branched_from, c.branched_seq, ` +
 		settingColumns
@@ -67,7 +68,8 @@ func (r roomRow) conversation() chat.Conversation {
 	return c
 }
 
-// Room implements chat.Rooms.
+// Room implements chat.Rooms. A member who left gets the same NotFound fault as for a missing
+// conversation.
 func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
 	var r roomRow
 	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+
@@ -79,7 +81,7 @@ func (d *Chats) Room(ctx context.Context, id, memberKind, memberID string) (chat
 	return d.withMembers(ctx, r)
 }
 
-// RoomByLink implements chat.Links.
+// RoomByLink implements chat.Links. Mine and ReadSeq are zero. The caller has checked the link.
 func (d *Chats) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
 	var r roomRow
 	if err := d.db.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`,
@@ -102,8 +104,7 @@ func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, 
 	return c, nil
 }
 
-// SettingsOf implements chat.Rooms. They are cached, because every message
-// reads them.
+// SettingsOf implements chat.Rooms. The settings are cached, because every message needs them.
 func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
 	r, generation, ok := d.settings.Get(id)
 	if !ok {
@@ -115,11 +116,11 @@ func (d *Chats) SettingsOf(ctx context.Context, id string) (s chat.Settings, spo
 	return r.settings(), r.SpokeID, nil
 }
 
-// listWindow is the number of messages that a list searches for unread and last ones, so that no room
-// makes it slow.
+// listWindow is the number of last messages of a conversation in which a list looks for unread ones and
+// the snippet, so that a long conversation does not slow it.
 const listWindow = 300
 
-// roomsQuery chooses a page of rooms before it looks into any.
+// roomsQuery selects a page of conversations first, and reads messages only for that page.
 const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 		(SELECT COUNT(*) FROM (SELECT 1 FROM messages x WHERE x.conversation_id = r.id AND x.seq > MAX(r.read_seq, r.from_seq, r.last_seq - ?6)
 			AND x.kind = 'text' AND x.gone_seq = 0 AND NOT (x.sender_id = ?1 AND x.sender_kind = ?2) LIMIT ?7)) AS unread
@@ -134,7 +135,7 @@ const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 	LEFT JOIN messages e ON s.edit_seq > 0 AND e.conversation_id = r.id AND e.seq = s.edit_seq
 	ORDER BY r.updated_at DESC, r.id DESC`
 
-// RoomsOf implements chat.Rooms.
+// RoomsOf implements chat.Rooms. f.Limit is at most 200.
 func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.RoomFilter) ([]chat.Conversation,
 	error) {
 	at, id := clock.Milli(f.Before.At), f.Before.ID

@@ -16,7 +16,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Search finds messages by their words, see chat.Transcripts.
+// Search finds messages by their words. It implements SearchMessages of chat.Transcripts.
 type Search struct {
 	db    *sqlite.DB
 	chats *Chats
@@ -28,11 +28,11 @@ func NewSearch(db *sqlite.DB, chats *Chats, words *Words) *Search { return &Sear
 // Bounds of one search.
 const (
 	maxSearchedRooms = 10_000
-	roomsPerMatch    = 256 // their names are words of one question to the index
+	roomsPerMatch    = 256 // rooms of one query to the index, in which each room is a word
 	foundPage        = 100
-	maxFoundPages    = 50 // of texts that the member does not see
-	catchUpPages     = 16 // of words that are read first
-	minPrefixRunes   = 3  // the cost of a prefix grows with the number of words that begin with it
+	maxFoundPages    = 50 // pages of hits that the member may not see, after which a search gives up
+	catchUpPages     = 16 // pages of messages that one search indexes before it asks the index
+	minPrefixRunes   = 3  // a prefix costs as much as there are words that begin with it
 )
 
 type searchedRoom struct {
@@ -48,12 +48,12 @@ type foundRow struct {
 	Seq            int64  `db:"seq"`
 }
 
-// foundQuery is answered by the index in its own order: nothing is sorted.
+// foundQuery reads hits in the order of the index, newest first, so that nothing is sorted.
 const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROSS JOIN said s ON s.id = w.rowid
 	WHERE w.said_words MATCH ? AND w.rowid < ? ORDER BY w.rowid DESC LIMIT ?`
 
-// SearchMessages implements chat.Transcripts. For rooms that were not indexed for long, it finds the
-// remaining messages once IndexWords has reached them.
+// SearchMessages implements chat.Transcripts. limit is at most 200. Messages in conversations with many
+// unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
 	limit int) ([]chat.Found, error) {
 	words := queryWords(query)
@@ -97,7 +97,7 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	for _, h := range hits[:min(len(hits), limit)] {
 		m, err := d.chats.Message(ctx, h.ConversationID, h.Seq)
 		if fault.Is(err, fault.NotFound) || err == nil && !m.Now.UnsaidAt.IsZero() {
-			continue // it was taken away meanwhile
+			continue // The message was deleted since the index was read.
 		}
 		if err != nil {
 			return nil, err
@@ -108,8 +108,8 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 	return out, nil
 }
 
-// catchUp indexes messages that a search would miss, the room changed last first. It may fail:
-// messages indexed before are found all the same.
+// catchUp indexes new messages of the member's rooms, the last changed room first, at most catchUpPages.
+// An error is logged only, because the search can use the existing index.
 func (d *Search) catchUp(ctx context.Context, list []searchedRoom) {
 	pages := 0
 	for _, r := range list {
@@ -124,7 +124,7 @@ func (d *Search) catchUp(ctx context.Context, list []searchedRoom) {
 	}
 }
 
-// foundBefore is the id below which a search goes on after a message it found.
+// foundBefore returns the id in the index below which a search continues after the message at p.
 func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	if p.At.IsZero() {
 		return 1<<63 - 1, nil
@@ -133,13 +133,14 @@ func (d *Search) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	var id int64
 	err := d.db.Get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
 		WHERE s.id >= ? AND s.id < ? AND m.id = ?`, from, from+1<<saidShift, p.ID)
-	if errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
+	if errors.Is(err, sql.ErrNoRows) { // The message was deleted meanwhile: continue before its time.
 		return from, nil
 	}
 	return id, sqlite.MapError(err)
 }
 
-// find returns the newest texts that match and that the member sees.
+// find returns the newest indexed texts that match, that have an id below below and that the member may
+// see, at most limit.
 func (d *Search) find(ctx context.Context, match string, in map[string]searchedRoom, below int64,
 	limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {
@@ -162,8 +163,8 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 	return hits, nil
 }
 
-// matchQuery builds the query for the index: texts of one of the rooms with all the words; the last may be
-// a prefix unless it is too short. Only syntax written here gets into it, because words are quoted.
+// matchQuery returns the FTS5 query for texts of the rooms with all the words. The last word matches as
+// a prefix unless it is too short. Words are quoted, so that no input is read as syntax.
 func matchQuery(list []searchedRoom, words []string) string {
 	var b strings.Builder
 	b.WriteString("room : (")

@@ -14,7 +14,7 @@ const (
 	maxQueryWords = 12
 	maxWordRunes  = 60
 	snippetRunes  = 200
-	leadRunes     = 60 // of a snippet, before the word
+	leadRunes     = 60 // runes of a snippet before the found word
 )
 
 // inWord reports whether the index takes r as a part of a word.
@@ -22,14 +22,14 @@ func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }
 
-// alone reports whether r is a word of its own, in scripts that put no spaces
-// between words.
+// alone reports whether r counts as a word, because its script puts no spaces between words.
 func alone(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
 		unicode.Myanmar)
 }
 
-// searchable is a text as the index gets it: "" when it has no words.
+// searchable returns a text for the index, with characters of scripts without spaces separated; "" if it
+// has no words.
 func searchable(text string) string {
 	var b strings.Builder
 	some := false
@@ -68,7 +68,8 @@ func queryWords(query string) []string {
 	return out
 }
 
-// fold makes runes alike that the index takes as the same.
+// fold returns the lower-case base character of r, because the index treats characters that differ in
+// case or accent as the same.
 func fold(r rune) rune {
 	if r >= utf8.RuneSelf {
 		r, _ = utf8.DecodeRuneInString(norm.NFD.String(string(r)))
@@ -84,8 +85,8 @@ func folded(s string) []rune {
 	return out
 }
 
-// around is a piece of the text, on one line, with the first of the words in
-// it, or its beginning.
+// around returns a snippet of the text on one line: around the first place of one of the words, or else
+// the beginning.
 func around(text string, words []string) string {
 	runes := []rune(strings.Join(strings.Fields(rows.ClipText(text, maxWordBytes)), " "))
 	plain := folded(string(runes))
@@ -100,7 +101,7 @@ func around(text string, words []string) string {
 	}
 	from := max(min(at-leadRunes, len(runes)-snippetRunes), 0)
 	to := min(from+snippetRunes, len(runes))
-	for i := from; from > 0 && i < at; i++ { // begin with a whole word
+	for i := from; from > 0 && i < at; i++ { // Begin the snippet with a whole word.
 		if runes[i] == ' ' {
 			from = i + 1
 			break
@@ -116,7 +117,7 @@ func around(text string, words []string) string {
 	return out
 }
 
-// indexWord finds where a word begins with w, or -1.
+// indexWord returns the index of the first word that begins with w, or -1.
 func indexWord(text, w []rune) int {
 	if len(w) == 0 {
 		return -1

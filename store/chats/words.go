@@ -11,7 +11,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Words keeps the full-text index of messages.
+// Words maintains the full-text index of messages.
 type Words struct {
 	db       *sqlite.DB
 	wordless rooms
@@ -19,40 +19,39 @@ type Words struct {
 
 func NewWords(db *sqlite.DB) *Words { return &Words{db: db} }
 
-// The words of messages are written behind them: a post costs nothing more.
-// said_words has a row for each text that can be found, under an id that
-// begins with the time it was said, so that the index itself yields the newest
-// first; the room of a text is a word of it, so that a search meets no other's.
+// Messages are indexed after they are stored, so that a post costs no more. The table said_words has a
+// row for each text, with an id that begins with the time of the message, so that the index returns the
+// newest first. The room id is indexed as a word of the text, so that a search reads only the member's
+// rooms.
 
 const (
-	// saidShift leaves room for two million texts of one millisecond, until
-	// the year 2109.
+	// saidShift is the number of low bits of an id for texts of the same millisecond: two million. The
+	// times last until the year 2109.
 	saidShift = 21
-	// wordsPage and wordsBytes bound the messages that one transaction indexes; other writers wait for it,
-	// a few milliseconds.
+	// wordsPage and wordsBytes bound the messages that one transaction indexes, because other writers
+	// wait for it: some milliseconds.
 	wordsPage  = 100
 	wordsBytes = 128 << 10
-	// wordsRooms bounds the rooms among which such a page is taken: each
-	// transaction that adds words writes a part of the index of its own, which
-	// costs as much as the words of ten short texts.
+	// wordsRooms bounds the rooms of one page, because the words of each room cost a part of the index,
+	// as much as ten short texts.
 	wordsRooms = 50
-	// maxWordBytes of one text are searched.
+	// maxWordBytes is the part of a text in bytes that is indexed.
 	maxWordBytes = 64 << 10
 )
 
-// saidFrom is the first id of texts of a time in milliseconds.
+// saidFrom returns the first id in the index for texts of a time in milliseconds.
 func saidFrom(at int64) int64 { return min(max(at, 0), 1<<(63-saidShift)-1) << saidShift }
 
 // rooms is the set of rooms with messages to index, and the progress of the scan of all rooms since
 // the start: rooms beyond it may have messages that are not indexed.
 type rooms struct {
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	ids   map[string]struct{}
 	after string
-	lap   bool // all rooms were looked at
+	lap   bool // the scan of all rooms has ended
 }
 
-// maxWordless bounds the set; with more, all rooms are looked at again.
+// maxWordless bounds the set. When it is full, the set is emptied and all rooms are scanned again.
 const maxWordless = 65_536
 
 func (r *rooms) addRoom(id string) {
@@ -71,7 +70,8 @@ func (r *rooms) addRoom(id string) {
 	r.ids[id] = struct{}{}
 }
 
-// nextRoom takes some rooms out of the set.
+// nextRoom removes up to wordsRooms rooms from the set and returns them, with the progress of the scan.
+// lap is true if no scan is needed now.
 func (r *rooms) nextRoom() (ids []string, after string, lap bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,8 @@ func (r *rooms) nextRoom() (ids []string, after string, lap bool) {
 	return ids, r.after, r.lap || len(ids) > 0
 }
 
-// passed notes how far the look at all rooms has come.
+// passed records the progress of the scan of all rooms, unless another scan was started since from was
+// read.
 func (r *rooms) passed(from, after string, end bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,9 +96,8 @@ func (r *rooms) passed(from, after string, end bool) {
 	}
 }
 
-// IndexWords reads the words of some messages that a search could not find
-// yet, and reports whether there are more. It does next to nothing when there
-// are none. One caller at a time.
+// IndexWords indexes some messages that are not in the index yet, and reports whether there are more.
+// Without any it costs almost nothing. It must not run twice at a time.
 func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
 	ids, after, lap := d.wordless.nextRoom()
 	switch {
@@ -120,12 +120,11 @@ func (d *Words) IndexWords(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// readAll reads the words of some rooms, at least of one. Those that are not
-// done go back into the set.
+// readAll indexes messages of some rooms. Rooms that are not done go back into the set.
 func (d *Words) readAll(ctx context.Context, ids []string) error {
 	rest, err := d.readWords(ctx, ids...)
 	if err != nil && len(ids) > 1 && ctx.Err() == nil {
-		// One that cannot be read must not hold up the others.
+		// Try the rooms one by one, so that one that cannot be read does not hold up the others.
 		rest, err = nil, nil
 		for _, id := range ids {
 			one, oneErr := d.readWords(ctx, id)
@@ -143,8 +142,8 @@ func (d *Words) readAll(ctx context.Context, ids []string) error {
 	return err
 }
 
-// readWords reads the words of a page of messages of some rooms, in one
-// transaction, and returns the rooms that have more.
+// readWords indexes a page of messages of some rooms in one transaction, and returns the rooms that have
+// more.
 func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
 	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
 		rest = nil
@@ -167,11 +166,11 @@ func (d *Words) readWords(ctx context.Context, ids ...string) (rest []string, er
 	return rest, err
 }
 
-// wordsLeft is the rest of a transaction's limit.
+// wordsLeft holds the numbers of messages and bytes that a transaction may still index.
 type wordsLeft struct{ messages, bytes int }
 
-// indexPage reads the words of a room as far as the page lasts, of at least
-// one message, and reports whether there are more.
+// indexPage indexes messages of a room while page lasts, but at least one, and reports whether there are
+// more. It skips damaged messages.
 func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
 	var c struct {
 		WordsSeq int64 `db:"words_seq"`
@@ -217,7 +216,7 @@ func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) 
 	return more, err
 }
 
-// insertWord makes a text findable.
+// insertWord indexes a text, unless it has no words or is indexed already.
 func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string) error {
 	words := searchable(rows.ClipText(text, maxWordBytes))
 	if words == "" {
@@ -235,13 +234,13 @@ func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string)
 		return err
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
-		return nil // it is there
+		return nil // The text is indexed already.
 	}
 	_, err = t.Exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
 	return err
 }
 
-// deleteWords makes a text that is gone not findable.
+// deleteWords removes a text from the index. PurgeWords removes its words from the file.
 func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
 	var id int64
 	err := t.Get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
@@ -258,7 +257,7 @@ func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
 	return err
 }
 
-// replaceWord makes a text findable by other words, if its words were read.
+// replaceWord indexes a text in place of the previous one of the message, if that was indexed.
 func replaceWord(t *sqlite.Tx, conversationID string, seq int64, text string) error {
 	var c struct {
 		WordsSeq  int64 `db:"words_seq"`
@@ -276,22 +275,21 @@ func replaceWord(t *sqlite.Tx, conversationID string, seq int64, text string) er
 	return insertWord(t, conversationID, seq, c.CreatedAt, text)
 }
 
-// deletedWords finds whether the index holds words of deleted texts. FTS5 only
-// marks a deleted row, on pages of its own with the highest ids ("tombstones").
+// deletedWords reports whether the index still contains words of deleted texts. FTS5 only marks deleted
+// rows, on pages with the highest ids ("tombstones").
 const deletedWords = `SELECT EXISTS (SELECT 1 FROM said_words_data WHERE id >= 1 << 53)`
 
 // purgePages bounds the pages of the index that one transaction rewrites.
 const purgePages = 256
 
-// PurgeWords removes the words of deleted texts from the index, which is
-// rewritten for it, a part in each transaction. It reads one row when no text
-// was deleted since the last call.
+// PurgeWords removes the words of deleted texts from the index file, for privacy. It rewrites the index,
+// a part in each transaction, and reads one row if no text was deleted since the last call.
 func (d *Words) PurgeWords(ctx context.Context) error {
 	var marked bool
 	if err := d.db.Get(ctx, &marked, deletedWords); err != nil || !marked {
 		return sqlite.MapError(err)
 	}
-	pages := -purgePages // begins a merge of all parts; later steps continue it
+	pages := -purgePages // A negative number begins a merge of all parts; later steps continue it.
 	for more := true; more; pages = purgePages {
 		err := d.writeWords(ctx, func(t *sqlite.Tx) error {
 			var before, after int64
@@ -302,7 +300,7 @@ func (d *Words) PurgeWords(ctx context.Context) error {
 				return err
 			}
 			err := t.Get(&after, `SELECT total_changes()`)
-			more = after-before >= 2 // as the documentation of FTS5 has it
+			more = after-before >= 2 // FTS5 documents fewer than two changes as the end of a merge.
 			return err
 		})
 		if err != nil {
@@ -312,8 +310,8 @@ func (d *Words) PurgeWords(ctx context.Context) error {
 	return nil
 }
 
-// writeWords is Write for transactions on the index of words. A damaged index is emptied, and filled
-// again from the messages in steps.
+// writeWords is DB.Write for transactions that change the index. If the index is damaged, it is emptied
+// and fn runs again; later calls of IndexWords fill the index from the messages.
 func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	err := d.db.Write(ctx, fn)
 	if !sqlite.IsIndexDamaged(err) {
@@ -325,7 +323,7 @@ func (d *Words) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error
 	return d.db.Write(ctx, fn)
 }
 
-// emptyWords lets all words be read anew.
+// emptyWords empties a damaged index, so that all messages are indexed anew. cause is logged.
 func (d *Words) emptyWords(ctx context.Context, cause error) error {
 	d.db.Log().Warn("read the words of all messages anew", "cause", cause)
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -341,7 +339,7 @@ func (d *Words) emptyWords(ctx context.Context, cause error) error {
 	return err
 }
 
-// rescanAll lets all rooms be looked at.
+// rescanAll makes IndexWords scan all rooms again.
 func (r *rooms) rescanAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

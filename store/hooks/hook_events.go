@@ -14,22 +14,22 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// listener is a webhook as whoever changes something needs it.
+// listener is an active webhook with the fields that decide whether an event goes to it.
 type listener struct {
 	ID      string `db:"id"`
 	OwnerID string `db:"owner_id"`
-	Events  string `db:"events"` // with a space around each
+	Events  string `db:"events"` // names of the event types, each with a space before and after it
 }
 
 func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, " "+string(t)+" ") }
 
-// listenersQuery reads webhooks alone: there may be very many push hooks.
+// listenersQuery reads webhooks only, because there may be very many push hooks.
 const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`
 
-// loadWebhooks are all active webhooks, by account. They are cached as a whole:
-// without webhooks a change costs a look at an empty map.
+// loadWebhooks returns all active webhooks by account. They are cached as a whole, so that without
+// webhooks a change costs no query. The caller must not change the map.
 func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
-	changed := d.listeners.Invalidated() // by this transaction
+	changed := d.listeners.Invalidated() // true if this transaction changed webhooks, so that the cache is outdated
 	all, generation, ok := d.listeners.Get("")
 	if ok && !changed {
 		return all, nil
@@ -48,13 +48,14 @@ func (d *Hooks) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
 	return all, nil
 }
 
-// queueEvent queues an event for a hook. A hook with too many waiting events misses it.
+// queueEvent queues an event for an active hook. If notify.MaxWaiting events wait already, the event is
+// dropped and counted as missed.
 func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
-	// One for which nothing waited has its turn after those that wait already.
+	// A hook without waiting events is due now, behind those that are due earlier.
 	res, err := t.Exec(`UPDATE hooks SET waiting = waiting + 1, next_at = CASE WHEN waiting = 0 AND failures = 0 THEN ? ELSE next_at END WHERE id = ? AND state = 'active' AND waiting < ?`,
 		clock.Milli(clock.Now()), hookID, notify.MaxWaiting)
 	if err != nil {
@@ -72,7 +73,8 @@ func (d *Hooks) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notif
 	return err
 }
 
-// notifyAccount notifies the webhooks of an account that subscribe to the event.
+// notifyAccount queues an event for each webhook of an account that subscribes to its type. all is the
+// result of loadWebhooks.
 func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type,
 	f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
@@ -85,7 +87,7 @@ func (d *Hooks) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID
 	return nil
 }
 
-// NotifyPushes sends the current state of a task to its push subscribers.
+// NotifyPushes queues the current state of a task, given in f, for the push hooks of the task.
 func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	var ids []string
 	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`,
@@ -100,7 +102,8 @@ func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	return nil
 }
 
-// NotifyMessage notifies the other people of a conversation of a text.
+// NotifyMessage queues an event for the webhooks of the people in a conversation, except the sender, if
+// m is a text.
 func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
@@ -125,7 +128,8 @@ func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 	return nil
 }
 
-// NotifyTask notifies the caller of a task of its end or its question, by its message.
+// NotifyTask queues events for the end or the question of a task: for the caller's webhooks, and with
+// pushed also for push hooks. Guests and other portals have no webhooks.
 func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
@@ -145,7 +149,8 @@ func (d *Hooks) NotifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed boo
 	return d.notifyAccount(t, all, k.CallerID, typ, f, at)
 }
 
-// NotifyRegistration notifies the owner of a new agent, which has no co-owners yet.
+// NotifyRegistration queues an event for the webhooks of a new agent's owner. A new agent has no
+// co-owners.
 func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -155,7 +160,7 @@ func (d *Hooks) NotifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 		clock.Milli(a.CreatedAt))
 }
 
-// NotifyOwners notifies the owner and co-owners of an agent.
+// NotifyOwners queues an event for the webhooks of an agent's owner and co-owners.
 func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -173,8 +178,8 @@ func (d *Hooks) NotifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.T
 	return nil
 }
 
-// NotifyLiveness notifies the owners of an agent of a changed verdict, before it is stored in the
-// table.
+// NotifyLiveness queues an event for the owners' webhooks if the state differs from the stored one. Call
+// it before l is stored.
 func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
@@ -196,7 +201,7 @@ func (d *Hooks) NotifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) err
 		clock.Milli(clock.Now()))
 }
 
-// NotifyReport notifies the operators of a report.
+// NotifyReport queues an event for the webhooks of the operators.
 func (d *Hooks) NotifyReport(t *sqlite.Tx, r hub.Report) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {

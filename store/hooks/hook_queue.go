@@ -11,19 +11,20 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// dueHooksQuery repeats the condition of the index hooks_due word for word. It
-// looks at the events, too: a count that was wrong would keep the worker busy
-// with nothing.
+// dueHooksQuery repeats the condition of the index hooks_due word for word, because SQLite uses a
+// partial index only then. It also requires an event: a wrong count of waiting events would make the
+// worker loop.
 const dueHooksQuery = `SELECT ` + hookColumns + ` FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at <= ?
 	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) AND owner_id NOT IN (SELECT value FROM json_each(?)) AND (failures = 0 OR ? = 0) ORDER BY next_at LIMIT ?`
 
-// DueHooks implements notify.Queue.
+// DueHooks implements notify.Queue. A hook that is due again later counts for later even if there is no
+// room for it.
 func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook,
 	later time.Time, err error) {
 	at := clock.Milli(now)
 	args := []any{at}
 	for _, list := range [][]string{busy.IDs, busy.Hosts, busy.Owners} {
-		b, err := json.Marshal(append([]string{}, list...)) // a null would be one more
+		b, err := json.Marshal(append([]string{}, list...)) // A nil list would encode as null, and NOT IN a list with a NULL is never true.
 		if err != nil {
 			return nil, later, err
 		}
@@ -40,7 +41,7 @@ func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, l
 	return hooksOf(rows), clock.FromMilli(next), nil
 }
 
-// NextEvent implements notify.Queue.
+// NextEvent implements notify.Queue. It does not remove the event; Settle does.
 func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.Event, error) {
 	var r struct {
 		hookRow
@@ -63,8 +64,8 @@ func (d *Hooks) NextEvent(ctx context.Context, hookID string) (notify.Hook, noti
 	return r.hook(), e, nil
 }
 
-// Settle implements notify.Queue. A hook that was deleted meanwhile has nothing
-// to settle.
+// Settle implements notify.Queue. It does nothing for a hook that was deleted, and leaves the state of
+// one that its owner has changed since o.Of.
 func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var updated int64
@@ -122,8 +123,8 @@ func (d *Hooks) Settle(ctx context.Context, o notify.Outcome) error {
 
 const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, status, took, error) SELECT id, ?, ?, ?, ?, ?, ? FROM hooks WHERE id = ? AND kind = 'webhook'`
 
-// insertAttempt stores an attempt and deletes the oldest beyond the limit. Attempts of push hooks are
-// never shown, so they are not stored.
+// insertAttempt stores an attempt of a webhook and deletes the oldest beyond notify.MaxAttempts.
+// Attempts of push hooks are not stored, because no page shows them.
 func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
 	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(),
 		a.Error, hookID)
@@ -137,12 +138,12 @@ func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
 	return err
 }
 
-// AddAttempt implements notify.Queue.
+// AddAttempt implements notify.Queue, for a test delivery that the owner asked for.
 func (d *Hooks) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertAttempt(t, hookID, a) })
 }
 
-// Attempts implements notify.Queue.
+// Attempts implements notify.Queue. It returns the newest first, at most notify.MaxAttempts.
 func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notify.Attempt, error) {
 	var rows []struct {
 		EventID string `db:"event_id"`
@@ -164,5 +165,5 @@ func (d *Hooks) Attempts(ctx context.Context, hookID string, limit int) ([]notif
 }
 
 // Hooked signals that hooks may have events. One signal may stand for many events, and for events that
-// were removed since.
+// were removed since. It is for one reader.
 func (d *Hooks) Hooked() <-chan struct{} { return d.hooked.Wake() }

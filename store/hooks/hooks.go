@@ -12,11 +12,10 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Hooks keeps webhooks and push hooks with the events that wait for them. It
-// implements notify.Store.
+// Hooks stores webhooks and push hooks with the events that wait for them. It implements notify.Store.
 type Hooks struct {
 	db        *sqlite.DB
-	listeners *sqlite.Cache[map[string][]listener] // under one key: see loadWebhooks
+	listeners *sqlite.Cache[map[string][]listener] // one entry with the key "", see loadWebhooks
 	// hooked is raised when an event waits for a hook.
 	hooked *sqlite.Signal
 }
@@ -82,7 +81,7 @@ func hookValues(h notify.Hook) []any {
 		clock.Milli(h.CreatedAt), clock.Milli(h.UpdatedAt)}
 }
 
-// AddWebhook implements notify.Hooks.
+// AddWebhook implements notify.Hooks. It counts inactive webhooks of the account as well.
 func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
@@ -99,7 +98,7 @@ func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 	})
 }
 
-// Webhook implements notify.Hooks.
+// Webhook implements notify.Hooks. A webhook of another account is a NotFound fault.
 func (d *Hooks) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
 	var r hookRow
 	err := d.db.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`,
@@ -107,7 +106,7 @@ func (d *Hooks) Webhook(ctx context.Context, accountID, id string) (notify.Hook,
 	return r.hook(), sqlite.MapError(err)
 }
 
-// Webhooks implements notify.Hooks.
+// Webhooks implements notify.Hooks. It returns them in the order of creation, at most 100.
 func (d *Hooks) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
 	var rows []hookRow
 	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
@@ -115,7 +114,7 @@ func (d *Hooks) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, 
 	return hooksOf(rows), sqlite.MapError(err)
 }
 
-// SetWebhook implements notify.Hooks.
+// SetWebhook implements notify.Hooks. Events that wait are sent to a changed URL at once.
 func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var was struct {
@@ -139,7 +138,7 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 			_, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`,
 				h.ID)
 			return err
-		case was.URL != h.URL: // waiting events are sent there at once
+		case was.URL != h.URL: // Waiting events are sent to the new URL at once.
 			if _, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 				return err
 			}
@@ -149,7 +148,7 @@ func (d *Hooks) SetWebhook(ctx context.Context, h notify.Hook) error {
 	})
 }
 
-// deleteEvents deletes the waiting events of a hook.
+// deleteEvents deletes the waiting events of a hook and their count.
 func deleteEvents(t *sqlite.Tx, hookID string) error {
 	if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
 		return err
@@ -158,7 +157,7 @@ func deleteEvents(t *sqlite.Tx, hookID string) error {
 	return err
 }
 
-// DropWebhook implements notify.Hooks.
+// DropWebhook implements notify.Hooks. It also deletes the waiting events and attempts.
 func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		var have string
@@ -177,7 +176,7 @@ func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
 	})
 }
 
-// PutPush implements notify.Hooks.
+// PutPush implements notify.Hooks. A missing task is a NotFound fault.
 func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
 	var out notify.Hook
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -192,7 +191,7 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			h.TaskID); err != nil {
 			return err
 		}
-		// The task may have changed its state before the subscription existed.
+		// Queue the current state, because the task may have reached it before the hook existed.
 		stands := func(hookID string) error {
 			s := task.State(k.State)
 			if s == task.Submitted {
@@ -224,7 +223,7 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 			if o.State == string(notify.Active) {
 				return nil
 			}
-			return stands(o.ID) // with one that was given up nothing waits
+			return stands(o.ID) // A hook that failed lost its waiting events.
 		}
 		if len(have) >= max {
 			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
@@ -243,7 +242,7 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 const pushUpdate = `UPDATE hooks SET version = ?, url = ?, host = ?, scheme = ?, secret = ?, updated_at = ?, state = 'active', reason = '', failures = 0, failing_since = 0, next_at = 0
 	WHERE id = ?`
 
-// Pushes implements notify.Hooks.
+// Pushes implements notify.Hooks. It returns at most 100.
 func (d *Hooks) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
 	var rows []hookRow
 	err := d.db.List(ctx, &rows, `SELECT `+hookColumns+
@@ -253,7 +252,7 @@ func (d *Hooks) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error
 
 const pushDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?`
 
-// DropPush implements notify.Hooks.
+// DropPush implements notify.Hooks. It also deletes the waiting events.
 func (d *Hooks) DropPush(ctx context.Context, taskID, name string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
@@ -264,7 +263,8 @@ func (d *Hooks) DropPush(ctx context.Context, taskID, name string) error {
 	})
 }
 
-// These delete the push hooks of a conversation's tasks with their events.
+// Statements that delete the push hooks of a conversation's tasks, and first their events. The argument
+// is the conversation's id.
 const (
 	RoomEventsDelete = `DELETE FROM hook_events WHERE hook_id IN (SELECT h.id FROM tasks k JOIN hooks h ON h.kind = 'push' AND h.task_id = k.id WHERE k.conversation_id = ?)`
 	RoomPushesDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id IN (SELECT id FROM tasks WHERE conversation_id = ?)`

@@ -8,15 +8,15 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Inbox keeps the notices of accounts. It implements hub.Notices.
+// Inbox stores the notices of accounts, which the account's page lists. It implements hub.Notices.
 type Inbox struct{ db *sqlite.DB }
 
 func NewInbox(db *sqlite.DB) *Inbox { return &Inbox{db} }
 
-// maxNotices is how many notices an account keeps.
+// maxNotices is the number of notices kept for each account; older ones are deleted.
 const maxNotices = 200
 
-// AddNotice implements hub.Notices.
+// AddNotice implements hub.Notices. It deletes the account's oldest notices beyond maxNotices.
 func (d *Inbox) AddNotice(ctx context.Context, n hub.Notice) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
 }
@@ -31,7 +31,7 @@ func insertNotice(t *sqlite.Tx, n hub.Notice) error {
 	return err
 }
 
-// Notices implements hub.Notices, newest first.
+// Notices implements hub.Notices. It returns the newest first.
 func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub.Notice, error) {
 	var rows []struct {
 		ID        string `db:"id"`
@@ -54,14 +54,14 @@ func (d *Inbox) Notices(ctx context.Context, accountID string, limit int) ([]hub
 	return out, nil
 }
 
-// Unread implements hub.Notices.
+// Unread implements hub.Notices. It counts the notices that MarkNotices has not marked.
 func (d *Inbox) Unread(ctx context.Context, accountID string) (int, error) {
 	var n int
 	err := d.db.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
 	return n, sqlite.MapError(err)
 }
 
-// MarkNotices implements hub.Notices.
+// MarkNotices implements hub.Notices. Notices that arrived after upTo stay unread.
 func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`,

@@ -10,7 +10,7 @@ import (
 	"errors"
 )
 
-// AuditRow is a decision in the operators' log.
+// AuditRow is a decision in the operators' log, with the hash that chains it to the previous one.
 type AuditRow struct {
 	ID        int64  `db:"id"`
 	ActorKind string `db:"actor_kind"`
@@ -24,8 +24,8 @@ type AuditRow struct {
 
 const AuditColumns = `id, actor_kind, actor_id, act, subject, why, created_at, hash`
 
-// ChainedHash is the hash of a decision that follows one with the hash before:
-// each part with its length, so that no two decisions share one.
+// ChainedHash returns the hash of a decision that follows one with the hash before, nil for the first.
+// Each field is hashed with its length, so that no two decisions have the same input.
 func (r *AuditRow) ChainedHash(before []byte) []byte {
 	h := sha256.New()
 	part := func(b []byte) {
@@ -40,7 +40,8 @@ func (r *AuditRow) ChainedHash(before []byte) []byte {
 	return h.Sum(nil)
 }
 
-// AppendAudit notes a decision in the operators' log.
+// AppendAudit adds a decision of by to the operators' log, in the transaction that carries it out.
+// Entries are never changed.
 func AppendAudit(t *sqlite.Tx, by ident.Actor, act, subject, why string) error {
 	r := AuditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why,
 		CreatedAt: clock.Milli(clock.Now())}

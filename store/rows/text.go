@@ -1,5 +1,5 @@
-// Package rows holds small pieces that several stores need: names that are
-// taken for ever, the log of decisions, NULL for an empty text.
+// Package rows has functions that several stores share: reserved names, the log of decisions, and
+// helpers for values of rows.
 package rows
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// HostOf is the host and port of an address.
+// HostOf returns the host and port of an address, "" if it is none.
 func HostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -19,7 +19,7 @@ func HostOf(address string) string {
 	return u.Host
 }
 
-// ClipText shortens a text to at most n bytes of whole characters.
+// ClipText cuts a text to at most n bytes at a character boundary.
 func ClipText(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -27,15 +27,15 @@ func ClipText(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// TakeName reserves a name for ever; a Conflict fault when it is taken.
+// TakeName reserves a name for ever, across accounts and agents; a Conflict fault when it is taken.
 func TakeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
 	return sqlite.MapError(t.InsertRows(NameInsert, [][]any{{name, kind, ref, at}}))
 }
 
-// NameInsert is the statement of TakeName up to its values.
+// NameInsert is the statement of TakeName up to VALUES, for inserts of many names.
 const NameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES`
 
-// NullText is NULL for an empty text.
+// NullText returns nil, which is stored as NULL, for an empty text.
 func NullText(s string) any {
 	if s == "" {
 		return nil
@@ -43,7 +43,7 @@ func NullText(s string) any {
 	return s
 }
 
-// CheckChanged makes a NotFound fault of a statement that changed nothing.
+// CheckChanged returns the error of a statement, or a NotFound fault if it changed no row.
 func CheckChanged(res sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -10,11 +10,12 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ScratchPrefix begins the names of temporary files of a backup or a restore in the data folder; a
+// ScratchPrefix begins the names of temporary files and folders of a backup, a restore or an upload; a
 // crash can leave them.
 const ScratchPrefix = ".agentsite-tmp-"
 
-// RemoveScratch deletes temporary files that a crash left. The caller owns the folder.
+// RemoveScratch deletes temporary files in dir that a crash left. No portal or restore may be using the
+// folder.
 func RemoveScratch(dir string) {
 	left, err := filepath.Glob(filepath.Join(EscapeGlob(dir), ScratchPrefix+"*"))
 	if err != nil {
@@ -36,9 +37,9 @@ func EscapeGlob(path string) string {
 	return string(b)
 }
 
-// CopyInto writes a consistent copy of the database, as of one moment, to a new file that is private
-// from its first byte and on disk when CopyInto returns. VACUUM INTO reads every row, so damage that
-// SQLite can see fails the copy, and deleted data is not in it.
+// CopyInto writes a consistent copy of the database, as of one moment, to a new file. The file is
+// readable by its owner only, and on disk when CopyInto returns. VACUUM INTO reads every row, so that
+// damage fails the copy, and deleted data is not in the copy.
 func CopyInto(ctx context.Context, c *sqlx.Conn, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -54,7 +55,7 @@ func CopyInto(ctx context.Context, c *sqlx.Conn, path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names in dir durable.
+// SyncDir flushes the names in dir to disk, so that new and renamed files survive a power cut.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

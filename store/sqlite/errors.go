@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// SQLite's primary result codes that are handled differently.
+// Result codes of SQLite that need their own handling; the last group is extended codes.
 const (
 	sqliteBusy       = 5
 	sqliteIOErr      = 10
@@ -19,7 +19,7 @@ const (
 	sqliteConstraint = 19
 	sqliteNotADB     = 26
 
-	// sqliteCorruptVTab is damage that the index of words found in itself.
+	// sqliteCorruptVTab is damage that a full-text index found in itself.
 	sqliteCorruptVTab = 267
 
 	sqliteConstraintUnique     = 2067
@@ -28,7 +28,7 @@ const (
 	sqliteConstraintForeignKey = 787
 )
 
-// ErrorCode is the extended SQLite result code of err, or 0.
+// ErrorCode returns the extended SQLite result code of err, 0 for other errors and nil.
 func ErrorCode(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
@@ -36,17 +36,19 @@ func ErrorCode(err error) int {
 	return 0
 }
 
-// IsIndexDamaged reports whether err is damage that a full-text index found in
-// itself. The index can be filled again.
+// IsIndexDamaged reports whether err is damage that a full-text index found in itself. The index can be
+// filled again, so writing need not stop.
 func IsIndexDamaged(err error) bool { return ErrorCode(err) == sqliteCorruptVTab }
 
-// IsDuplicate reports whether err says that a unique value is taken.
+// IsDuplicate reports whether err says that a unique or primary key is taken.
 func IsDuplicate(err error) bool {
 	c := ErrorCode(err)
 	return c == sqliteConstraintUnique || c == sqliteConstraintPrimaryKey
 }
 
-// MapError gives a driver error its kind; errors that have one pass through.
+// MapError returns err as a fault: NotFound for sql.ErrNoRows and a missing referenced row, Conflict for
+// a duplicate, Invalid for a failed check, Unavailable for a full or busy database. Other errors, faults
+// and nil are returned unchanged.
 func MapError(err error) error {
 	if err == nil {
 		return nil

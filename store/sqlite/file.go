@@ -19,38 +19,40 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
 const (
 	readConns = 4
-	// readCacheKB, of each connection, holds the inner pages of a large
-	// database; the system's own cache has the rest. SQLite gives it back only
-	// at the end.
+	// readCacheKB is the page cache of each reading connection. It holds the inner pages of a large
+	// database; the cache of the operating system holds the rest. SQLite returns this memory only on
+	// close.
 	readCacheKB = 1 << 10
-	// writeCacheKB is for the one writer.
+	// writeCacheKB is the page cache of the one writing connection.
 	writeCacheKB = 8 << 10
-	// checkpointEvery bounds how long the WAL grows under constant readers.
+	// checkpointEvery is how often the writer checks the size of the WAL, which constant readers keep
+	// from shrinking.
 	checkpointEvery = time.Minute
-	// checkpointBytes is the WAL size below which the timer leaves it alone:
-	// an idle portal does nothing.
+	// checkpointBytes is the size from which the WAL is emptied. An idle portal stays below it and does
+	// nothing.
 	checkpointBytes = 8 << 20
 )
 
-// Kind describes one of our databases.
+// Kind describes one kind of database file: the portal's or the replica.
 type Kind struct {
-	ID         int64  // marks the file
-	Migrations fs.FS  // its migrations
-	Schema     string // the outcome of steps in an empty database
-	// WriterOptions are the options of its writer, as in a data source name.
+	ID         int64  // the application id in the file's header
+	Migrations fs.FS  // the migrations of this kind
+	Schema     string // SQL of the schema after all migrations
+	// WriterOptions are added to the writer's data source name.
 	WriterOptions string
-	// copied has a copy made before an upgrade.
+	// copied is true if the database is copied before its schema is migrated.
 	copied bool
-	// DamagedSuffix ends the name of an empty file that marks a damaged database; "" marks none.
+	// DamagedSuffix, with the database's name before it, is the name of an empty file that marks a
+	// damaged database; "" for no mark.
 	DamagedSuffix string
 }
 
-// listVersions are the migrations this binary knows, in order.
+// listVersions returns the versions of the migrations in this binary, in order.
 func (k Kind) listVersions() []int64 {
 	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.Migrations)
 	if err != nil {
@@ -63,39 +65,39 @@ func (k Kind) listVersions() []int64 {
 	return list
 }
 
-// newestVersion is the last migration this binary knows.
+// newestVersion returns the version of the last migration in this binary.
 func (k Kind) newestVersion() int64 {
 	list := k.listVersions()
 	return list[len(list)-1]
 }
 
-// DB is one SQLite database with its one writer and its readers. Types that embed it add the
-// particulars of a database.
+// DB is one SQLite database with one writing connection and a pool of reading ones. It is safe for
+// concurrent use. Types with more knowledge of a database embed it.
 type DB struct {
 	path  string
 	kind  Kind
 	log   *slog.Logger
 	wpool *sqlx.DB
 	wconn *sqlx.Conn
-	wstmt map[string]*sqlx.Stmt // owned by the writer goroutine
+	wstmt map[string]*sqlx.Stmt // used by the writer goroutine only
 	read  *sqlx.DB
-	rstmt sync.Map // query → *sqlx.Stmt
+	rstmt sync.Map // prepared statement by query
 
 	ops    chan *op
-	flush  chan struct{} // wakes the writer for the writes in soon
+	flush  chan struct{} // has capacity 1: wakes the writer for the writes in soon
 	stop   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
-	// broken is set once by the writer after an I/O error: all writing stops, because after a failed fsync
-	// the state on disk is unknown. fatal is closed then.
+	// broken is set once, after an I/O error: all writing stops then, because after a failed fsync the
+	// state on disk is unknown. fatal is closed at the same time.
 	broken atomic.Pointer[error]
 	fatal  chan struct{}
 
 	soonMu sync.Mutex // guards soon
-	soon   []*op      // writes that the next transaction begins with
+	soon   []*op      // writes to run at the beginning of the next transaction
 }
 
-// Open opens a database, brings it up to date and starts its writer.
+// Open opens a database, migrates its schema and starts its writer. The caller closes it.
 func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, error) {
 	f, err := openWriter(ctx, path, k, log)
 	if err != nil {
@@ -107,14 +109,14 @@ func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, erro
 		}
 	}
 	if err != nil {
-		_ = f.closeWriter() // the first error counts
+		_ = f.closeWriter() // return the first error
 		return nil, err
 	}
 	go f.runWriter()
 	return f, nil
 }
 
-// openWriter opens a database for writing alone and brings it up to date.
+// openWriter opens the writing connection of a database and migrates its schema.
 func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, error) {
 	f := &DB{
 		path: path, kind: k, log: log,
@@ -131,7 +133,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	if err := f.prepareFile(ctx); err != nil {
-		_ = f.closeWriter() // the first error counts
+		_ = f.closeWriter() // return the first error
 		return nil, err
 	}
 	return f, nil
@@ -139,8 +141,8 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 
 func (f *DB) closeWriter() error { return errors.Join(f.wconn.Close(), f.wpool.Close()) }
 
-// Close stops accepting writes, waits for the queued ones and closes the
-// database. It is safe to call twice.
+// Close refuses new writes, waits for the queued ones and closes the database. A second call does
+// nothing.
 func (f *DB) Close() error {
 	if f.closed.Swap(true) {
 		return nil
@@ -148,20 +150,19 @@ func (f *DB) Close() error {
 	close(f.stop)
 	<-f.done
 	errs := []error{f.read.Close()}
-	// database/sql does not close statements prepared on one connection with
-	// it. With one left SQLite keeps the file open and the WAL as it is, and
-	// whoever then copies the database file alone has next to nothing.
+	// database/sql does not close prepared statements with their connection. With one left open, SQLite
+	// keeps the file and the WAL, and a copy of the database file alone would lack the WAL's content.
 	for _, s := range f.wstmt {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(append(errs, f.closeWriter())...)
 }
 
-// Fatal is closed when the database had an error after which writing must stop for good; Err returns
-// the error. The portal should exit and be started anew.
+// Fatal returns a channel that is closed when an error has stopped all writing; Err returns that error.
+// The portal should exit then and be started again.
 func (f *DB) Fatal() <-chan struct{} { return f.fatal }
 
-// Err is the reason Fatal was closed, or nil.
+// Err returns the error for which Fatal was closed, nil before.
 func (f *DB) Err() error {
 	if p := f.broken.Load(); p != nil {
 		return *p
@@ -169,10 +170,10 @@ func (f *DB) Err() error {
 	return nil
 }
 
-// Log is where failures are logged.
+// Log returns the logger that Open got.
 func (f *DB) Log() *slog.Logger { return f.log }
 
-// Path is the database file.
+// Path returns the path of the database file.
 func (f *DB) Path() string { return f.path }
 
 func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
@@ -181,24 +182,25 @@ func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(conns)
-	db.SetMaxIdleConns(conns) // the checked connections are the ones used
+	db.SetMaxIdleConns(conns) // Keep all connections, because checkReaders has checked these.
 	return db, nil
 }
 
-// writeDSN returns the data source name of the writer.
+// writeDSN returns the data source name of the writer, with the settings that durability needs.
 func (k Kind) writeDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&%s",
 		EscapePath(path), Synchronous, k.WriterOptions)
 }
 
-// WriteDSN returns the data source name of the writer of the portal's database.
+// WriteDSN returns the data source name of a writer of the portal's database, for tests and tools.
 func WriteDSN(path string) string { return portalFile().writeDSN(path) }
 
 func ReadDSN(path string) string {
 	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", EscapePath(path), readCacheKB)
 }
 
-// CopyDSN lets VACUUM INTO write its copy, which query_only would forbid.
+// CopyDSN returns the data source name for a copy. It lacks query_only, which would forbid VACUUM INTO
+// to write its copy.
 func CopyDSN(path string) string {
 	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", EscapePath(path))
 }
@@ -206,7 +208,8 @@ func CopyDSN(path string) string {
 // EscapePath escapes characters that an SQLite file URI would read as its own syntax.
 func EscapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// prepareFile checks the writer's settings and brings the schema up to date.
+// prepareFile checks the settings of the writer and migrates the schema. It refuses a file of a newer
+// binary.
 func (f *DB) prepareFile(ctx context.Context) error {
 	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
 		return err
@@ -236,8 +239,7 @@ func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) err
 	return nil
 }
 
-// CheckSettings checks that each connection runs with the settings that
-// durability needs.
+// CheckSettings returns an error unless all connections run with the settings that durability needs.
 func (f *DB) CheckSettings(ctx context.Context) error {
 	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
 		return err
@@ -245,8 +247,8 @@ func (f *DB) CheckSettings(ctx context.Context) error {
 	return checkReaders(ctx, f.read)
 }
 
-// checkReaders holds every connection of the pool at once, so that each one
-// that will ever serve a query is seen with its settings.
+// checkReaders checks the settings of every connection of the pool. It holds all at once, so that no
+// connection is checked twice.
 func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 	var held []*sqlx.Conn
 	defer func() {
@@ -267,8 +269,8 @@ func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 	return nil
 }
 
-// migrateSchema applies pending migrations, after a copy of a database that holds
-// something, and refuses a database that is newer than this binary.
+// migrateSchema applies pending migrations, after a copy of a database with content if its kind asks for
+// one. mark sets the application id.
 func (f *DB) migrateSchema(ctx context.Context, mark bool) error {
 	have, err := SchemaOf(ctx, f.wconn)
 	if err != nil {
@@ -299,7 +301,7 @@ func (f *DB) migrateSchema(ctx context.Context, mark bool) error {
 			return fmt.Errorf("mark database: %w", err)
 		}
 	}
-	// goose takes a pool: the writer's one connection is lent to it.
+	// goose needs a pool, so close the one connection that the pool may have.
 	if err := f.wconn.Close(); err != nil {
 		return err
 	}
@@ -315,12 +317,12 @@ func (f *DB) migrateSchema(ctx context.Context, mark bool) error {
 		return err
 	}
 	f.wconn = c
-	// The pool may have opened another connection meanwhile.
+	// The pool may have opened a new connection for goose.
 	return checkPragmas(ctx, f.wconn, writerPragmas())
 }
 
-// createSchema gives an empty database, in one transaction, the schema that the
-// migrations make.
+// createSchema creates the newest schema in an empty database, in one transaction. The result equals
+// that of all migrations.
 func (f *DB) createSchema(ctx context.Context) error {
 	tx, err := f.wconn.BeginTxx(ctx, nil)
 	if err != nil {
@@ -328,7 +330,8 @@ func (f *DB) createSchema(ctx context.Context) error {
 	}
 	defer tx.Rollback()
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.ID, f.kind.Schema))
-	for _, version := range append([]int64{0}, f.kind.listVersions()...) { // as goose notes them
+	// record the migrations as applied, as goose does
+	for _, version := range append([]int64{0}, f.kind.listVersions()...) {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
 		}
@@ -342,7 +345,8 @@ func (f *DB) createSchema(ctx context.Context) error {
 	return nil
 }
 
-// Statement returns the prepared form of query on the reading pool.
+// Statement returns the prepared statement of query on the reading pool. It is kept until Close, so
+// query must not contain values.
 func (f *DB) Statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if s, ok := f.rstmt.Load(query); ok {
 		return s.(*sqlx.Stmt), nil
@@ -358,7 +362,7 @@ func (f *DB) Statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	return s, nil
 }
 
-// Get reads one row into dest; sql.ErrNoRows when there is none.
+// Get reads one row into dest, a struct or scalar; sql.ErrNoRows when there is none.
 func (f *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
 	s, err := f.Statement(ctx, query)
 	if err != nil {
@@ -367,7 +371,7 @@ func (f *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 	return s.GetContext(ctx, dest, args...)
 }
 
-// List reads rows into the slice dest points to.
+// List reads all rows into dest, a pointer to a slice. No rows are no error.
 func (f *DB) List(ctx context.Context, dest any, query string, args ...any) error {
 	s, err := f.Statement(ctx, query)
 	if err != nil {

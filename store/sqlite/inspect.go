@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// CheckFile refuses a database file that is empty or not SQLite: an empty
-// file would pass SQLite's own check and look like a fresh portal.
+// CheckFile returns an error for a file that is empty or not SQLite; a missing file is none. SQLite
+// itself accepts an empty file, which would look like a new portal.
 func CheckFile(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -37,19 +37,20 @@ func nonEmpty(path string) bool {
 	return err == nil && st.Size() > 0
 }
 
-// CheckPortal refuses a database of another program and one of a newer binary, before it is opened for
-// writing: such a file stays unchanged.
+// CheckPortal returns an error for a database of another program or of a newer binary. It is called
+// before the database is opened for writing, so that such a file stays unchanged.
 func CheckPortal(ctx context.Context, path string) error {
 	_, err := PortalSchema(ctx, path)
 	return err
 }
 
-// PortalSchema is the schema version of a portal's database this binary can use.
+// PortalSchema returns the schema version of a portal's database; an error if this binary cannot use it.
 func PortalSchema(ctx context.Context, path string) (int64, error) {
 	return portalFile().SchemaIn(ctx, path)
 }
 
-// SchemaIn is the schema version of a database file of the kind.
+// SchemaIn returns the schema version of a database file of this kind; an error if this binary cannot
+// use it.
 func (k Kind) SchemaIn(ctx context.Context, path string) (int64, error) {
 	db, err := ConnectReadOnly(path)
 	if err != nil {
@@ -82,7 +83,7 @@ func (k Kind) SchemaIn(ctx context.Context, path string) (int64, error) {
 	return have, nil
 }
 
-// SchemaOf is the number of the last migration applied, 0 before the first.
+// SchemaOf returns the version of the last migration that was applied, 0 before the first.
 func SchemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
 	var there int
 	if err := c.GetContext(ctx, &there, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version'"); err != nil || there == 0 {
@@ -93,8 +94,8 @@ func SchemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
 	return have, err
 }
 
-// quietDSN opens a file for looking at it. Without a WAL the file is opened as
-// immutable: nothing is created beside it, not even on a read-only disk.
+// quietDSN returns a data source name for reading a file without changing its folder. Without a WAL the
+// file is opened as immutable, so that SQLite creates no files beside it, even on a read-only disk.
 func quietDSN(path string) string {
 	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_dqs=0", EscapePath(path))
 	if !nonEmpty(path + "-wal") {
@@ -103,5 +104,6 @@ func quietDSN(path string) string {
 	return dsn
 }
 
-// ConnectReadOnly opens a database without writers for reading.
+// ConnectReadOnly opens a database for reading, while no portal writes to it. The caller closes the
+// pool.
 func ConnectReadOnly(path string) (*sqlx.DB, error) { return Connect(path, quietDSN(path), 1) }

@@ -11,15 +11,14 @@ import (
 	"agentsite/migrations"
 )
 
-// FileName is the database inside the data folder.
+// FileName is the name of the portal's database in the data folder.
 const FileName = "agentsite.db"
 
-// ApplicationID marks our database files: "AGST" in ASCII.
+// ApplicationID marks portals' databases in the file header: "AGST" in ASCII.
 const ApplicationID = 0x41475354
 
-// OpenPortal opens or creates the database in the folder dir, migrates it to this
-// binary's schema, and refuses to go on when SQLite runs with other settings
-// than those durability needs, or when the file was written by a newer binary.
+// OpenPortal opens or creates the portal's database in the folder dir and migrates it. It returns an
+// error if SQLite runs without the settings that durability needs, or if a newer binary wrote the file.
 func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 	path := filepath.Join(dir, FileName)
 	if err := CheckFile(path); err != nil {
@@ -39,8 +38,8 @@ func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) 
 	return Open(ctx, path, portalFile(), log)
 }
 
-// createFile makes a database beside its place and puts it there whole: a crash
-// leaves no empty file, which the next start would have to refuse.
+// createFile creates the database in a temporary folder and links the finished file to its place, so
+// that a crash leaves no empty file, which the next start would refuse.
 func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 	path := filepath.Join(dir, FileName)
 	if nonEmpty(path + "-wal") {
@@ -51,7 +50,7 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 		return fmt.Errorf("create database: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	// Created here so that the file is private from its first byte.
+	// Create the file here, because SQLite would create it readable by others.
 	f, err := os.OpenFile(filepath.Join(tmp, FileName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
@@ -64,20 +63,20 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 	if err := errors.Join(w.closeWriter(), f.Sync()); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
-	// Link fails when the name exists: a database is never replaced.
+	// Link fails if the name exists, so that no database is replaced.
 	if err := errors.Join(os.Link(f.Name(), path), SyncDir(dir)); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
 	return nil
 }
 
-// portalFile describes a portal's database.
+// portalFile returns the Kind of the portal's database.
 func portalFile() Kind {
 	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"),
-		// Deleted data is overwritten, so that a deleted text is not left in the file.
+		// secure_delete overwrites deleted data, so that a deleted text is not left in the file.
 		WriterOptions: fmt.Sprintf("_time_format=sqlite&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&"+
 			"_pragma=secure_delete(1)", writeCacheKB), copied: true}
 }
 
-// SchemaVersion is the newest migration this binary knows.
+// SchemaVersion returns the version of the newest migration of the portal's database in this binary.
 func SchemaVersion() int64 { return portalFile().newestVersion() }

@@ -2,11 +2,11 @@ package sqlite
 
 import "strings"
 
-// rowSteps are the numbers of rows that statements for many rows are prepared for: few, because each
-// prepared statement stays.
+// rowSteps are the numbers of rows of prepared multi-row statements. There are few, because each
+// prepared statement stays in memory.
 var rowSteps = [...]int{64, 8, 1}
 
-// RowStep returns the largest number of rows, at most n, that statements are prepared for. n is not 0.
+// RowStep returns the largest of rowSteps that is at most n; n is at least 1.
 func RowStep(n int) int {
 	for _, s := range rowSteps {
 		if s <= n {
@@ -16,9 +16,9 @@ func RowStep(n int) int {
 	return 1
 }
 
-// InsertRows inserts rows of the same number of values, many by one statement: SQLite saves every page
-// that a statement changes for the case that it fails, so one statement for each row saves the same
-// pages again and again. insert is the statement up to and including VALUES.
+// InsertRows inserts rows, many by one statement, because SQLite saves every page before a statement
+// changes it, and one statement for each row would save the same pages again. insert is the statement up
+// to and including VALUES; all rows have the same number of values.
 func (t *Tx) InsertRows(insert string, rows [][]any) error {
 	for len(rows) > 0 {
 		n := RowStep(len(rows))

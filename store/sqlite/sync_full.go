@@ -2,7 +2,7 @@
 
 package sqlite
 
-// Every commit reaches the disk before it is acknowledged.
+// The setting of every release: each commit is on disk before it is acknowledged.
 const (
 	Synchronous      = "FULL"
 	synchronousValue = "2"

@@ -2,8 +2,7 @@
 
 package sqlite
 
-// For one purpose only: bench/nightly shows with it that its power-cut test
-// notices lost writes.
+// For bench/nightly only, which shows with this setting that its power-cut test notices lost writes.
 const (
 	Synchronous      = "OFF"
 	synchronousValue = "0"

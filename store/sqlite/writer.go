@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// maxQueuedWrites bounds the waiting writes; beyond it callers wait for maxWriteWait and then get an
-	// error that asks to retry.
+	// maxQueuedWrites bounds the waiting writes. Beyond it callers wait for maxWriteWait, and then get
+	// an Unavailable fault.
 	maxQueuedWrites = 4096
-	// maxBatch bounds the work one failing write can cost the others.
+	// maxBatch bounds the writes in one transaction, because one that fails makes the others run again.
 	maxBatch     = 256
 	maxWriteWait = 5 * time.Second
-	// gathers bounds how often a batch yields to running goroutines, if each yield brought another write.
+	// gathers bounds how often a batch waits for running goroutines to add writes; it stops at the first
+	// time without a new one.
 	gathers = 3
 )
 
@@ -34,24 +35,23 @@ type op struct {
 	fn      func(*Tx) error
 	err     error
 	done    chan struct{}
-	soon    SoonWrite // of a write by WriteSoon
+	soon    SoonWrite // set for a write by WriteSoon
 	claimed atomic.Bool
 }
 
-// Tx is the writer's transaction as one op sees it. It counts writes, so that
-// an op that failed before it wrote anything needs no rollback.
+// Tx is the writer's transaction as one write sees it. It counts the changes, so that a write which
+// failed before its first change needs no rollback. It is valid only during the call that got it.
 type Tx struct {
 	f      *DB
 	writes int
 	ends   map[Ender]struct{}
 }
 
-// Ender acts on the end of a transaction that it has something to do with. The
-// writer calls it before any caller is answered, also for a batch that is
-// rolled back and tried again without a failed write.
+// Ender is called by the writer at the end of a transaction, before any caller is answered. A batch that
+// is rolled back and tried again ends several times.
 type Ender interface{ Ended(committed bool) }
 
-// AtEnd has e called once when the transaction has ended.
+// AtEnd calls e.Ended once, when the transaction has ended, however often e was passed.
 func (t *Tx) AtEnd(e Ender) {
 	if t.ends == nil {
 		t.ends = make(map[Ender]struct{})
@@ -78,7 +78,8 @@ func (t *Tx) stmt(query string) (*sqlx.Stmt, error) {
 	return s, nil
 }
 
-// Exec runs a statement that writes.
+// Exec runs a statement that changes rows. The statement stays prepared, so query must not contain
+// values.
 func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -89,19 +90,20 @@ func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	return res, err
 }
 
-// note counts a write. SQLite takes back a statement that broke a constraint
-// by itself, so a refused duplicate costs the batch no rollback.
+// note counts a change. A statement that broke a constraint is undone by SQLite alone, so that a refused
+// duplicate needs no rollback.
 func (t *Tx) note(err error) {
 	if ErrorCode(err)&0xff != sqliteConstraint {
 		t.writes++
 	}
 }
 
-// RequireRollback causes a rollback if the current write fails, even if it changed no row, because it
-// changed data that the transaction has in memory.
+// RequireRollback causes a rollback if the current write fails, even if it changed no row. Call it for
+// changes of data in memory that belongs to the transaction.
 func (t *Tx) RequireRollback() { t.writes++ }
 
-// Get reads one row; a statement with RETURNING counts as a write.
+// Get reads one row into dest; sql.ErrNoRows when there is none. A statement other than SELECT counts as
+// a change.
 func (t *Tx) Get(dest any, query string, args ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -114,7 +116,7 @@ func (t *Tx) Get(dest any, query string, args ...any) error {
 	return err
 }
 
-// List reads rows.
+// List reads all rows into dest, a pointer to a slice, and sees the changes of the transaction.
 func (t *Tx) List(dest any, query string, args ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -123,12 +125,12 @@ func (t *Tx) List(dest any, query string, args ...any) error {
 	return s.Select(dest, args...)
 }
 
-// Write runs fn in a transaction that other writes may share and returns once it is on disk. fn may
-// run more than once, when another write of its batch failed: it must set its results anew each time
-// and have no other effects. It must not block on anything but the database.
+// Write runs fn in a transaction that other writes may share, and returns once it is on disk. fn may run
+// more than once, when another write of its batch failed: it must set its results anew each time and
+// have no other effects. It must not block on anything but the database.
 //
-// When ctx ends while the write still waits, it is withdrawn; once it has begun, Write waits for its
-// outcome.
+// If ctx ends while the write still waits, the write is withdrawn; once it has begun, Write waits for
+// its outcome.
 func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	if err := f.Writable(); err != nil {
 		return err
@@ -158,7 +160,7 @@ func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 		}
 		<-o.done
 	case <-f.done:
-		// The writer has ended: the op was run before it did, or never.
+		// The writer has ended: it ran the write before, or never will.
 		if o.claimed.CompareAndSwap(false, true) {
 			return errStopping()
 		}
@@ -175,8 +177,8 @@ type SoonWrite interface {
 	NoteOutcome(err error)
 }
 
-// WriteSoon runs w at the beginning of the next transaction, at the latest after delay: one commit is enough for a
-// small write and the one that follows it.
+// WriteSoon runs w at the beginning of the next transaction, and after delay at the latest, so that a
+// small write can share the commit of the next one. It does not wait.
 func (f *DB) WriteSoon(delay time.Duration, w SoonWrite) {
 	f.soonMu.Lock()
 	f.soon = append(f.soon, &op{fn: w.WriteRows, done: make(chan struct{}), soon: w})
@@ -184,7 +186,7 @@ func (f *DB) WriteSoon(delay time.Duration, w SoonWrite) {
 	time.AfterFunc(delay, func() {
 		select {
 		case f.flush <- struct{}{}:
-		default: // the writer is woken already
+		default: // A wake-up is pending already.
 		}
 	})
 }
@@ -197,14 +199,14 @@ func (f *DB) takeSoon() []*op {
 	return soon
 }
 
-// Writable says why nothing can be written any more.
+// Writable returns the error with which Write would refuse a write, nil if it would not.
 func (f *DB) Writable() error {
 	if err := f.Err(); err != nil {
 		return fault.Wrap(fault.Unavailable, err,
 			"This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
 	}
 	if f.closed.Load() {
-		return errStopping() // or a steady stream of writes would keep Close waiting
+		return errStopping() // Refuse new writes, because a steady stream of them would keep Close waiting.
 	}
 	return nil
 }
@@ -213,7 +215,7 @@ func errStopping() error {
 	return fault.New(fault.Unavailable, "This portal is stopping. Try again in a moment.")
 }
 
-// runWriter is the one goroutine that uses the writing connection.
+// runWriter commits the queued writes until Close. Only its goroutine uses the writing connection.
 func (f *DB) runWriter() {
 	defer close(f.done)
 	tick := time.NewTicker(checkpointEvery)
@@ -229,7 +231,7 @@ func (f *DB) runWriter() {
 			continue
 		case <-f.flush:
 		case <-f.stop:
-			// Whatever was queued before the stop is still written.
+			// Writes that were queued before Close are still committed.
 			select {
 			case o := <-f.ops:
 				batch = append(batch, o)
@@ -242,15 +244,15 @@ func (f *DB) runWriter() {
 	}
 }
 
-// gatherOps adds the queued writes to a batch after a yield to running goroutines: a caller of the last
-// commit often writes again at once, and a commit costs as much as several writes. If no goroutine is
-// running the yield takes no time.
+// gatherOps adds queued writes to a batch after a yield to running goroutines, because the caller of the
+// last commit often writes again at once, and a commit costs as much as several writes. Without running
+// goroutines the yield takes no time.
 func (f *DB) gatherOps(batch []*op) []*op {
 	for range gathers {
 		runtime.Gosched()
 		had := len(batch)
 		for len(batch) < maxBatch && len(f.ops) > 0 {
-			batch = append(batch, <-f.ops) // no other goroutine receives from it
+			batch = append(batch, <-f.ops) // This does not block, because no other goroutine receives from ops.
 		}
 		if len(batch) == had || len(batch) == maxBatch {
 			break
@@ -259,8 +261,8 @@ func (f *DB) gatherOps(batch []*op) []*op {
 	return batch
 }
 
-// commitBatch runs the ops as one transaction, after the rows that belong before them. If an op fails after
-// changing rows, the batch is rolled back and run again without it, so one bad write never costs
+// commitBatch runs the writes as one transaction, after those of WriteSoon. If a write fails after
+// changing rows, the batch is rolled back and run again without it, so that one bad write never fails
 // another. Its caller is answered only after the retry commits, because the row it conflicted with may
 // be in the same batch.
 func (f *DB) commitBatch(batch []*op) {
@@ -301,9 +303,9 @@ func (f *DB) commitBatch(batch []*op) {
 	}
 }
 
-// attemptBatch returns the index of an op that has to be taken out, or -1 and the
-// outcome of the commit. Ops that failed without writing keep their error and
-// stay.
+// attemptBatch runs the writes and commits. It returns the index of a write that must be removed from
+// the batch, or -1 and the outcome of the commit. Writes that failed before their first change keep
+// their error and stay.
 func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
 	if err := f.Err(); err != nil {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
@@ -317,7 +319,7 @@ func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
 	for i, o := range ops {
 		before := t.writes
 		o.err = runOp(o.fn, t)
-		// An error of SQLite itself may have ended the transaction already: later statements would be
+		// An error of SQLite itself may have ended the transaction, so that later statements would be
 		// committed on their own.
 		broke := ErrorCode(o.err) != 0 && ErrorCode(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
@@ -340,7 +342,7 @@ func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
 func runOp(fn func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.writes++ // its changes are unknown: roll back
+			t.writes++ // The changes of a write that panicked are unknown, so require a rollback.
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -353,12 +355,12 @@ func (f *DB) rollback(ctx context.Context) {
 	}
 }
 
-// NoteError stops all writing after an I/O error: after a failed fsync the state on disk is unknown,
-// and another try could report success for lost bytes. A full disk is not such an error: SQLite rolls
-// back and recovers by itself.
+// NoteError stops all writing after an I/O error or damage: after a failed fsync the state on disk is
+// unknown, and another attempt could report success for lost bytes. A full disk is no such error,
+// because SQLite rolls back and recovers by itself.
 func (f *DB) NoteError(err error) {
 	if ErrorCode(err) == sqliteCorruptVTab {
-		return // the words of messages, which are read anew
+		return // A damaged full-text index is filled again, so writing goes on.
 	}
 	c := ErrorCode(err) & 0xff
 	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
@@ -369,7 +371,8 @@ func (f *DB) NoteError(err error) {
 	}
 }
 
-// MarkDamaged notes beside the file that it is damaged, if its kind wants that.
+// MarkDamaged creates the file that marks the database as damaged, if its kind has one. The next start
+// of the portal reads it.
 func (f *DB) MarkDamaged() {
 	if f.kind.DamagedSuffix == "" {
 		return
@@ -387,7 +390,8 @@ func (f *DB) stopWriting(err error) {
 	}
 }
 
-// checkpoint empties a large WAL; readers that hold it make it a no-op.
+// checkpoint empties the WAL if it is larger than checkpointBytes. It does nothing while readers use the
+// WAL.
 func (f *DB) checkpoint() {
 	st, err := os.Stat(f.path + "-wal")
 	if err != nil || st.Size() < checkpointBytes || f.Err() != nil {

@@ -6,11 +6,11 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// TopicTask is the outbox of the runtime: its refs are task ids.
+// TopicTask is the outbox topic of tasks that wait for the runtime. Its refs are task ids.
 const TopicTask = "task"
 
-// enqueueWork notes in the outbox that something has to be acted on, in the same
-// transaction as the change itself.
+// enqueueWork adds work to the outbox in the transaction that causes it, so that neither is stored
+// without the other. Work that is queued already is released to be claimed again.
 func enqueueWork(t *sqlite.Tx, topic, ref string) error {
 	_, err := t.Exec(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
 		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref,
@@ -18,7 +18,7 @@ func enqueueWork(t *sqlite.Tx, topic, ref string) error {
 	return err
 }
 
-// DequeueWork deletes a row of the outbox after its work is done.
+// DequeueWork deletes a row of the outbox after its work is done; a missing row is no error.
 func DequeueWork(t *sqlite.Tx, topic, ref string) error {
 	_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
 	return err

@@ -7,9 +7,10 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// ActivePortals implements task.Portals.
+// ActivePortals implements task.Portals. The lists are in no order.
 func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err error) {
-	// The condition repeats that of the index tasks_portals word for word.
+	// The condition must repeat that of the index tasks_portals word for word, because SQLite uses a
+	// partial index only then.
 	if err := d.db.List(ctx, &asking, `SELECT DISTINCT substr(caller_id, 1, instr(caller_id, '/') - 1) FROM tasks WHERE caller_kind = 'portal'`+ActiveStates); err != nil {
 		return nil, nil, sqlite.MapError(err)
 	}
@@ -17,10 +18,10 @@ func (d *Tasks) ActivePortals(ctx context.Context) (asking, asked []string, err 
 	return asking, asked, sqlite.MapError(err)
 }
 
-// TasksFor implements task.Portals.
+// TasksFor implements task.Portals. It returns only tasks that have not ended.
 func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, error) {
 	var rows []taskRow
-	// All ids of a portal's people are between its own and the next one.
+	// The caller ids of a portal's people begin with its id and "/"; "0" is the character after "/".
 	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_kind = 'portal'`+ActiveStates+
 		` AND caller_id >= ? AND caller_id < ? ORDER BY caller_id LIMIT ?`,
 		portalID+"/", portalID+"0", task.MaxStopped); err != nil {
@@ -29,7 +30,7 @@ func (d *Tasks) TasksFor(ctx context.Context, portalID string) ([]task.Task, err
 	return tasksOf(rows)
 }
 
-// TasksAt implements task.Portals.
+// TasksAt implements task.Portals. It returns only tasks in the outbox, which have not ended.
 func (d *Tasks) TasksAt(ctx context.Context, portalID string) ([]task.Task, error) {
 	var rows []taskRow
 	if err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE id IN

@@ -8,8 +8,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Questions implements chat.Tasks. A task stores the last message it got; the earlier ones are in the
-// client ids of the agent's questions.
+// Questions implements chat.Tasks. A task stores only the last message it got; the client ids of the
+// agent's questions contain the seqs of the earlier ones.
 func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
 	var rows []struct {
 		Seq      int64  `db:"seq"`
@@ -31,15 +31,15 @@ func (d *Tasks) Questions(ctx context.Context, t task.Task) (map[int64]string, e
 
 const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
 
-// FirstAsked implements chat.Tasks.
+// FirstAsked implements chat.Tasks. The row is deleted with the conversation.
 func (d *Tasks) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	var id string
 	err := d.db.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
 	return id, sqlite.MapError(err)
 }
 
-// ClaimFirstAsk stores which conversation a message opened, and returns that conversation: another one if the message
-// was sent before. Readers see it once this transaction is committed.
+// ClaimFirstAsk stores which conversation a message opened, and returns it: another one if the message
+// was sent before. Other transactions see it only after the commit.
 func ClaimFirstAsk(t *sqlite.Tx, a chat.FirstAsk) (conversationID string, err error) {
 	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID,

@@ -19,8 +19,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Tasks keeps tasks and the queue of those that wait. It implements
-// task.Reads, task.Queue, task.Portals and chat.Tasks.
+// Tasks stores tasks, and the queue of those that wait for the runtime. It implements task.Reads,
+// task.Queue, task.Portals and chat.Tasks.
 type Tasks struct {
 	db    *sqlite.DB
 	hooks *hooks.Hooks
@@ -76,7 +76,7 @@ func (r taskRow) task() (task.Task, error) {
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share, Direct: r.Direct,
 	}
-	if r.Hop > 0 { // a task that a person asked for is its own root
+	if r.Hop > 0 { // A task that a person asked for is its own root, so RootSeq stays zero.
 		t.RootSeq = r.RootSeq
 	}
 	var err error
@@ -109,10 +109,11 @@ func tasksOf(rows []taskRow) ([]task.Task, error) {
 	return out, nil
 }
 
-// maxShortCheckpoint is the size that the column of most checkpoints takes.
+// maxShortCheckpoint is the largest checkpoint in bytes that is stored in the short column; longer ones
+// have a column of their own.
 const maxShortCheckpoint = 65536
 
-// TaskByID implements task.Reads.
+// TaskByID implements task.Reads. It checks no permission.
 func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	var r taskRow
 	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
@@ -121,8 +122,8 @@ func (d *Tasks) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	return r.task()
 }
 
-// TaskAsked implements chat.Tasks. A task that waited for input names only the
-// last message it got; the earlier ones are in the client ids of its questions.
+// TaskAsked implements chat.Tasks. A task stores only the last message it got; the client ids of the
+// agent's questions contain the seqs of the earlier ones.
 func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
 	var r taskRow
 	if err := d.db.Get(ctx, &r, `SELECT `+taskColumns+
@@ -134,7 +135,7 @@ func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64)
 	return r.task()
 }
 
-// ListTasks implements task.Reads.
+// ListTasks implements task.Reads. It returns the newest first, at most 200.
 func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
 	before := f.Before
 	if before == "" {
@@ -151,7 +152,7 @@ func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, erro
 	return tasksOf(rows)
 }
 
-// FindTasks implements task.Reads.
+// FindTasks implements task.Reads. A page has at most 100 tasks.
 func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
 	const which = ` FROM tasks
 		WHERE caller_id = ? AND agent_id = ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?) AND updated_at >= ?`
@@ -178,10 +179,12 @@ func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([
 	return list, total, err
 }
 
-// ActiveStates repeats the condition of the index tasks_active word for word.
+// ActiveStates is the SQL condition of tasks that have not ended. It must repeat that of the index
+// tasks_active word for word, because SQLite uses a partial index only then.
 const ActiveStates = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required')`
 
-// ActiveTasks implements task.Reads.
+// ActiveTasks implements task.Reads. A conversation takes precedence over a caller; it returns at most
+// 1,000.
 func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
 	var rows []taskRow
 	var err error
@@ -198,7 +201,8 @@ func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string
 	return tasksOf(rows)
 }
 
-// Claim implements task.Queue.
+// Claim implements task.Queue. A damaged task is claimed but not returned, so that it does not block the
+// queue.
 func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
 	var out []task.Task
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -210,7 +214,7 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 		}
 		now := clock.Milli(clock.Now())
 		for _, id := range ids {
-			// A task that is gone or has ended needs nothing any more.
+			// A deleted or ended task needs no run, so its row leaves the outbox.
 			res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
 			if err != nil {
 				return err
@@ -228,14 +232,14 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 				return err
 			}
-			if r.Pushed && r.Attempt == 1 { // subscribers got the state at the first attempt
+			if r.Pushed && r.Attempt == 1 { // Push hooks get the state working only at the first attempt.
 				if err := d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
 					return err
 				}
 			}
 			one, err := r.task()
 			if err != nil {
-				// Its lease keeps it from holding up the others for ever.
+				// The task stays claimed, so that the next call does not find it again.
 				d.db.Log().Error("skip a damaged task", "task", id, "error", err)
 				continue
 			}
@@ -246,7 +250,7 @@ func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task,
 	return out, err
 }
 
-// Release implements task.Queue.
+// Release implements task.Queue. The worker calls it once at its start, with its own new fence.
 func (d *Tasks) Release(ctx context.Context, fence int64) (int, error) {
 	n := 0
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
@@ -261,7 +265,8 @@ func (d *Tasks) Release(ctx context.Context, fence int64) (int, error) {
 	return n, err
 }
 
-// SaveCheckpoint implements task.Queue.
+// SaveCheckpoint implements task.Queue. A checkpoint above maxShortCheckpoint is stored in a column of
+// its own.
 func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		short, long := string(state), ""
@@ -280,7 +285,8 @@ func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMes
 	})
 }
 
-// LastCheckpoint implements task.Queue.
+// LastCheckpoint implements task.Queue. It finds no long checkpoints, because those are not kept after
+// the end of a task.
 func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage,
 	error) {
 	var checkpoint []byte
@@ -292,14 +298,16 @@ func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, cal
 	return checkpoint, nil
 }
 
-// waitingQuery repeats the condition of the index tasks_waiting word for word.
+// waitingQuery must repeat the condition of the index tasks_waiting word for word, because SQLite uses a
+// partial index only then.
 const waitingQuery = `SELECT ` + taskColumns +
 	` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
 	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
-// AskAgent gives an addressed agent its task: the one in this conversation that waits for the caller's
-// input goes on, otherwise a new one is submitted. A message of one agent never answers a question of
-// another agent to the caller. resumes, when set, is the task that must be waiting.
+// AskAgent gives an addressed agent its task for the message seq: the agent's task that waits for the
+// caller's input continues, or else a new one is submitted. A message of another agent always submits a
+// new one, because it is no answer of the caller. If resumes is set, that task must be waiting; else it
+// returns a Conflict fault.
 func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
 		return SubmitTask(t, k, seq)
@@ -332,7 +340,7 @@ func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, 
 	return w, enqueueWork(t, TopicTask, w.ID)
 }
 
-// SubmitTask stores a new task for the message seq and queues it.
+// SubmitTask stores a new task for the message seq, counts it for the agent and adds it to the queue.
 func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
 	k.MessageSeq = seq
 	root := k.RootSeq
