@@ -24,7 +24,8 @@ func (d *Hooks) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, l
 	at := clock.Milli(now)
 	args := []any{at}
 	for _, list := range [][]string{busy.IDs, busy.Hosts, busy.Owners} {
-		b, err := json.Marshal(append([]string{}, list...)) // A nil list would encode as null, and NOT IN a list with a NULL is never true.
+		// A nil list would encode as null, and NOT IN a list with a NULL is never true.
+		b, err := json.Marshal(append([]string{}, list...))
 		if err != nil {
 			return nil, later, err
 		}

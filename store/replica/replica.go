@@ -1,5 +1,6 @@
-// Package replica keeps the records that portals signed in a database of its
-// own, replica.db: all in it but versions and proofs can be fetched again.
+// Package replica stores the records that portals signed, in a database of its own, replica.db.
+// Everything in it can be fetched again from the other portals, except the versions of dropped records
+// and the proofs of conflicts.
 package replica
 
 import (
@@ -18,25 +19,28 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// FileName is the replica's database inside the data folder.
+// FileName is the name of the replica's database in the data folder.
 const FileName = "replica.db"
 
-// replicaID marks replicas: "AGSR" in ASCII.
+// replicaID marks replicas in the file header: "AGSR" in ASCII.
 const replicaID = 0x41475352
 
 const (
-	// asideSuffix is added to a replica that cannot be used; one is kept.
+	// asideSuffix ends the name of a replica that was moved aside because it cannot be used. One is
+	// kept, for the operator.
 	asideSuffix = ".aside"
-	// damagedSuffix marks a replica that was seen to be damaged: the next start
-	// begins another.
+	// damagedSuffix ends the name of an empty file that marks a damaged replica. The next start creates
+	// a new replica then.
 	damagedSuffix = ".damaged"
-	// replicaPageBytes lets five records of usual size share a page.
+	// replicaPageBytes is the page size of the database, at which five records of usual size share a
+	// page.
 	replicaPageBytes = 8 << 10
-	// replicaCacheKB is for the one writer.
+	// replicaCacheKB is the page cache of the one writing connection.
 	replicaCacheKB = 8 << 10
-	// replicaCheckpointPages bounds the WAL in a first sync: 64 MiB.
+	// replicaCheckpointPages is the size of the WAL in pages from which it is written back: 64 MiB, so
+	// that a first sync rarely waits for it.
 	replicaCheckpointPages = 8 << 10
-	// maxKnown bounds the portals with a cached standing, at about 1 KiB each.
+	// maxKnown bounds the portals whose state is cached, at about 1 KiB each.
 	maxKnown = 16 << 10
 )
 
@@ -47,27 +51,26 @@ type Replica struct {
 	*sqlite.DB
 	own     record.PortalID
 	network string
-	// known is the standing of portals, true to the disk.
+	// known caches the state of portals by their id; it equals the state on disk.
 	known *sqlite.Cache[known]
-	next  int64 // of wires; owned by the writer goroutine
+	next  int64 // last key in the table wires; used by the writer goroutine only
 	open  openPortals
 }
 
 var _ federation.Replica = (*Replica)(nil)
 
-// known is the cached part of a portal's stored state.
+// known is the cached state of a portal: its row id and its standing.
 type known struct {
 	id       int64
 	standing record.Standing
-	// fresh is true while no agent of it was ever seen: then no lookup of earlier versions is needed.
+	// fresh is true while the portal has no row in agents, so that earlier versions need no lookup.
 	fresh bool
 }
 
-// Open opens or creates the replica in the folder dir, of the portal and
-// network given. One that is damaged, of a newer binary, of another portal or
-// of another network is moved aside with a line in the log, and a new one
-// begun: all in it can be fetched again but the versions and proofs that a
-// backup holds. Only a folder that cannot be written fails.
+// Open opens or creates the replica of a portal and a network in the folder dir. A replica that is
+// damaged, was written by a newer binary, or belongs to another portal or network is logged and moved
+// aside, and a new one created, because its records can be fetched again. Only a folder that cannot be
+// written is an error.
 func Open(ctx context.Context, dir string, own record.PortalID, network string, log *slog.Logger) (*Replica, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); err == nil {
@@ -103,7 +106,7 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 	return r, nil
 }
 
-// marked says that damage was seen in the replica before.
+// marked returns an error if the file that marks a damaged replica exists, nil otherwise.
 func marked(path string) error {
 	if _, err := os.Stat(path + damagedSuffix); err == nil {
 		return errors.New("it was seen to be damaged")
@@ -111,7 +114,8 @@ func marked(path string) error {
 	return nil
 }
 
-// moveAside takes the files of a replica, if there are any, out of the way.
+// moveAside renames the files of a replica, if there are any, in place of those moved earlier, and
+// removes the mark of damage.
 func moveAside(path string) error {
 	for _, end := range []string{"", "-wal", "-shm"} {
 		aside := path + asideSuffix + end
@@ -128,8 +132,8 @@ func moveAside(path string) error {
 	return sqlite.SyncDir(filepath.Dir(path))
 }
 
-// createReplica makes the file, private from its first byte, with the settings that must precede any
-// content. A crash leaves a file that cannot be used.
+// createReplica creates the database file, readable by its owner only, with the settings that must
+// precede any content. After a crash the next start moves the incomplete file aside.
 func createReplica(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -150,16 +154,16 @@ func createReplica(ctx context.Context, path string) error {
 	return errors.Join(f.Sync(), sqlite.SyncDir(filepath.Dir(path)))
 }
 
-// replicaFile describes a replica's database.
+// replicaFile returns the sqlite.Kind of a replica.
 func replicaFile() sqlite.Kind {
 	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"),
 		WriterOptions: fmt.Sprintf("_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)", replicaCacheKB,
 			replicaCheckpointPages),
-		// The next start begins a new replica.
+		// The mark makes the next start create a new replica.
 		DamagedSuffix: damagedSuffix}
 }
 
-// openFile opens the file of a replica, whoever it belongs to.
+// openFile opens the file of a replica without a check of its portal and network.
 func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
@@ -179,7 +183,8 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, err
 	return r, nil
 }
 
-// claimReplica makes a new replica the portal's and refuses another's.
+// claimReplica binds a new replica to a portal and a network. It returns an error for a replica that
+// belongs to others.
 func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network string) error {
 	var owner struct{ Portal, Network string }
 	switch err := r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
@@ -202,9 +207,9 @@ func (r *Replica) claimReplica(ctx context.Context, own record.PortalID, network
 	return startNumbers(ctx, r.DB)
 }
 
-// startNumbers makes the numbers of arrival continue from the present time in milliseconds, or from
-// their current value if that is more: a reader that continues after a number of a lost or restored
-// replica misses nothing.
+// startNumbers makes the arrival numbers of records continue from the present time in milliseconds, or
+// from their last value if that is larger. A reader that continues after a number of a lost or restored
+// replica then misses no record.
 func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	now := clock.Now().UnixMilli()
 	return db.Write(ctx, func(t *sqlite.Tx) error {
@@ -220,7 +225,7 @@ func startNumbers(ctx context.Context, db *sqlite.DB) error {
 	})
 }
 
-// lookUpPortal returns the cached or stored state of a portal; ok is false when there is none.
+// lookUpPortal returns the cached or stored state of a portal; false when the replica has none.
 func (r *Replica) lookUpPortal(ctx context.Context, id record.PortalID) (known, bool, error) {
 	k, generation, ok := r.known.Get(string(id))
 	if ok {
@@ -233,7 +238,7 @@ func (r *Replica) lookUpPortal(ctx context.Context, id record.PortalID) (known, 
 	err := r.Get(ctx, &row, `SELECT `+portalColumns+
 		`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return known{}, false, nil // not cached: a request can name any portal
+		return known{}, false, nil // Do not cache unknown portals, because a request can name any.
 	}
 	if err != nil {
 		return known{}, false, r.notedError(err)
@@ -243,8 +248,8 @@ func (r *Replica) lookUpPortal(ctx context.Context, id record.PortalID) (known, 
 	return k, true, nil
 }
 
-// ringOf returns the keys in a card that was admitted, nil without one. One
-// that is damaged is none until Verify lets it go and it comes again.
+// ringOf returns the keys in a stored card, nil without one. A damaged card counts as none until Verify
+// has deleted it and it was fetched again.
 func ringOf(network string, card []byte) *record.Ring {
 	if card == nil {
 		return nil
@@ -257,8 +262,8 @@ func ringOf(network string, card []byte) *record.Ring {
 	return nil
 }
 
-// notedError gives an error of reading its kind, and has a damaged file replaced at
-// the next start.
+// notedError maps the error of a read to a fault. If the error is damage, it also makes the next start
+// create a new replica.
 func (r *Replica) notedError(err error) error {
 	if err != nil && sqlite.IsDamaged(err) {
 		r.NoteError(err)
@@ -266,7 +271,7 @@ func (r *Replica) notedError(err error) error {
 	return sqlite.MapError(err)
 }
 
-// Standing implements record.Memory.
+// Standing implements record.Memory. It is cached, because a Gate asks for it for each record.
 func (r *Replica) Standing(ctx context.Context, portal record.PortalID) (record.Standing, error) {
 	k, _, err := r.lookUpPortal(ctx, portal)
 	return k.standing, err

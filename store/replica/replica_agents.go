@@ -7,7 +7,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// slotRow is the row of a slot in agents.
+// slotRow is the row of an agent's slot. N is the key of its record in wires, nil when only the version
+// is remembered.
 type slotRow struct {
 	Akey              []byte
 	Epoch, Seq, Until int64
@@ -22,19 +23,20 @@ const slotColumns = `akey, epoch, seq, until, hash, gone, size, n, turn`
 
 func (a *slotRow) seen() record.Seen { return seenOf(a.Epoch, a.Seq, a.Until, a.Hash, a.N != nil) }
 
-// agentKey is the key of a record of an agent, which its slot is found by.
+// agentKey returns the key by which the slot of an agent's record is found.
 func agentKey(slot record.Slot) record.Hash {
 	return record.AgentKey(record.AgentID(slot.Portal, slot.About))
 }
 
-// agentsByKey is the query for as many keys of a portal.
+// agentsByKey returns the query for the slots of n keys of a portal.
 func agentsByKey(n int) string {
 	return `SELECT ` + slotColumns + ` FROM agents WHERE portal = ? AND akey IN (` + marks(n) + `)`
 }
 
 func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
-// lookUp calls list for the keys, a step at a time, and returns the rows found.
+// lookUp calls list for the keys of a portal, in steps of prepared statements, and returns the rows that
+// exist.
 func lookUp(portal int64, keys []record.Hash,
 	list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
 	found := make(map[record.Hash]slotRow)
@@ -57,10 +59,11 @@ func lookUp(portal int64, keys []record.Hash,
 	return found, nil
 }
 
-// loadAgents returns the rows of some agents of a portal.
+// loadAgents returns the rows of some agents of a portal by key; missing ones are left out.
 func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
 	if p.Slots == 0 {
-		return map[record.Hash]slotRow{}, nil // most calls of a first sync end here
+		// Without rows no query is needed, which is the usual case in a first sync.
+		return map[record.Hash]slotRow{}, nil
 	}
 	return lookUp(p.ID, keys, func(dest *[]slotRow, query string,
 		args ...any) error {
@@ -68,7 +71,7 @@ func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash
 	})
 }
 
-// keepAgents keeps agents of one portal, in order.
+// keepAgents stores records of agents of one portal, in order, and sets kept for those that it stored.
 func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) error {
 	p, found, err := r.findPortal(t, list[0].Record.Portal)
 	if err != nil || !found {
@@ -91,7 +94,7 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 	waits := make(map[record.Hash]bool, len(list))
 	for i, k := range list {
 		if waits[keys[i]] {
-			continue // another record of the slot stands before it; the Gate looks anew
+			continue // An earlier record of this call took the slot, so the Gate must check this one again.
 		}
 		row, there := is[keys[i]]
 		var seen record.Seen
@@ -104,7 +107,7 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 		kept[i], waits[keys[i]] = true, true
 		n := row.N
 		if n == nil {
-			r.next++ // never used again, also when this is taken back
+			r.next++ // A number is not used again, even if the transaction is rolled back.
 			next := r.next
 			n = &next
 		}
@@ -120,7 +123,8 @@ func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) e
 	return placeAgents(t, p, wait)
 }
 
-// countReplaced counts a record in the place of a row.
+// countReplaced updates the portal's counts for a record that takes the place of row; there is false if
+// the slot is new.
 func (p *portalRow) countReplaced(row slotRow, there bool, rec *record.Record) {
 	if there {
 		p.Bytes -= row.Size
@@ -137,7 +141,7 @@ func (p *portalRow) countReplaced(row slotRow, there bool, rec *record.Record) {
 	}
 }
 
-// placed is a record with its place in wires.
+// placed is a record to store, with its key in agents and its number in wires.
 type placed struct {
 	record.Keeping
 	key record.Hash
@@ -149,7 +153,7 @@ const (
 	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES`
 )
 
-// placeAgents stores records.
+// placeAgents stores the records and their slots, many by one statement.
 func placeAgents(t *sqlite.Tx, p *portalRow, list []placed) error {
 	wires, rows := make([][]any, len(list)), make([][]any, len(list))
 	for i := range list {

@@ -12,10 +12,11 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Copy writes the part of the replica that a backup keeps from the folder data to a database in dir,
-// and reports whether there is any: the portals, the highest versions of all their records, and the
-// reasons of quarantines. The rest is fetched again from the other portals. No head of the portal
-// itself is kept: numbers were used since, so a restored portal begins a new epoch.
+// Copy writes the part of the replica that a backup contains, from the folder data to a new database in
+// dir: the portals, the highest versions of their records, and the conflicts of quarantined portals.
+// Other records are fetched again from the other portals. It leaves out the portal's own head, because
+// numbers of its log were used since, so that a restored portal begins a new epoch. there is false if
+// there is no usable replica.
 func Copy(ctx context.Context, data, dir string) (there bool, err error) {
 	from, to := filepath.Join(data, FileName), filepath.Join(dir, FileName)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) || err == nil && marked(from) != nil {
@@ -49,7 +50,7 @@ func Copy(ctx context.Context, data, dir string) (there bool, err error) {
 	if _, err := c.ExecContext(ctx, `ATTACH ? AS live`, "file:"+sqlite.EscapePath(from)+"?mode=ro"); err != nil {
 		return false, err
 	}
-	// One transaction, so that all is of one moment.
+	// One transaction makes all rows be from one moment.
 	if _, err := c.ExecContext(ctx, `BEGIN;
 		INSERT INTO owner SELECT id, portal, network FROM live.owner;
 		INSERT INTO said (number, portal, type, about, epoch, seq, hash, until, expires, signer, wire)

@@ -12,7 +12,7 @@ import (
 
 var _ federation.DHTStore = (*Replica)(nil)
 
-// DHTNodes implements federation.DHTStore.
+// DHTNodes implements federation.DHTStore. The replica keeps no other order than that of KeepDHTNodes.
 func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err error) {
 	err = r.eachRecord(ctx, func(row *sql.Rows) (bool, error) {
 		var id, node []byte
@@ -28,7 +28,7 @@ func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err e
 	return all, err
 }
 
-// KeepDHTNodes implements federation.DHTStore.
+// KeepDHTNodes implements federation.DHTStore. It replaces all nodes in one transaction.
 func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) error {
 	return r.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM dht_nodes`); err != nil {
@@ -48,11 +48,12 @@ func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) er
 	})
 }
 
-// pageDHT is how many values DHTRecords has in memory, and KeepDHTRecords
-// writes at once.
+// pageDHT is the number of values that DHTRecords reads at once, and that KeepDHTRecords writes in one
+// transaction.
 const pageDHT = 256
 
-// DHTRecords implements federation.DHTStore.
+// DHTRecords implements federation.DHTStore. It reads in pages, so that a slow yield holds no read
+// transaction.
 func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error {
 	now := clock.Now().UnixMilli()
 	lastKey, lastBy := []byte{}, []byte{}
@@ -80,7 +81,7 @@ func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, va
 	}
 }
 
-// KeepDHTRecords implements federation.DHTStore.
+// KeepDHTRecords implements federation.DHTStore. An error may leave some records stored.
 func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecord) error {
 	now := clock.Now().UnixMilli()
 	if err := r.Write(ctx, func(t *sqlite.Tx) error {
@@ -107,7 +108,7 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 	return nil
 }
 
-// ForgetDHT implements federation.DHTStore.
+// ForgetDHT implements federation.DHTStore. publisher is also the id of the node.
 func (r *Replica) ForgetDHT(ctx context.Context, publisher record.Hash) error {
 	return r.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM dht_nodes WHERE id = ?`, publisher[:]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// voidAgents lets the records go of agents that are held and for which where
-// says so, and returns how many; their versions are remembered.
+// voidAgents deletes the records of a portal's agents for which the SQL condition where is true, and
+// returns their number. Their versions stay in the slots, so that older records are still refused.
 func voidAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	if p.Slots == 0 {
 		return 0, nil
@@ -33,7 +33,8 @@ func voidAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, e
 	return sum.Rows, nil
 }
 
-// deleteAgents forgets the versions of agents that are not held.
+// deleteAgents deletes the slots, with their versions, of agents without a record for which where is
+// true.
 func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	res, err := t.Exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
@@ -48,7 +49,8 @@ func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	return err
 }
 
-// voidSaid deletes the other records of a portal for which where is true.
+// voidSaid deletes the records of a portal that are no agents' and for which where is true. Their
+// versions stay.
 func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
@@ -67,7 +69,7 @@ func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	return nil
 }
 
-// Drop implements federation.Replica.
+// Drop implements federation.Replica, in one transaction; LetGo is for portals with many records.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, found, err := r.findPortal(t, portal)
@@ -85,7 +87,7 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 	})
 }
 
-// LetGo implements federation.Replica.
+// LetGo implements federation.Replica. Call it until done, so that each write is short.
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
 	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		done = true
@@ -105,7 +107,8 @@ func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (
 	return done && err == nil, err
 }
 
-// Omit implements federation.Replica.
+// Omit implements federation.Replica. The position of the sync stays, because the head does not cover
+// these records.
 func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
 	return r.inSteps(ctx, portal, keys, func(t *sqlite.Tx, p *portalRow, key record.Hash) error {
 		if _, err := deleteReplaced(t, p, `akey = ?`, key[:]); err != nil {
@@ -113,21 +116,22 @@ func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []recor
 		}
 		was := *p
 		_, err := voidAgents(t, p, `akey = ?`, key[:])
-		p.keepPosition(&was) // it is not before it any more
+		p.keepPosition(&was) // The deleted record is not before the position, because the head does not cover it.
 		return err
 	})
 }
 
-// keepPosition leaves a sync where it was.
+// keepPosition restores the position and the whole head of was, which voidAgents resets.
 func (p *portalRow) keepPosition(was *portalRow) {
 	p.AtEpoch, p.AtSeq, p.WholeEpoch, p.WholeSeq, p.WholeHash = was.AtEpoch, was.AtSeq, was.WholeEpoch, was.WholeSeq,
 		was.WholeHash
 }
 
-// sweepStep bounds the rows that one write of a sweep changes.
+// sweepStep bounds the rows that one write of a sweep changes, so that other writes need not wait long.
 const sweepStep = 256
 
-// inSteps calls fn for keys of agents of a portal in writes of bounded length.
+// inSteps calls fn for each key, in transactions of at most sweepStep keys. It does nothing for an
+// unknown portal.
 func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash,
 	fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
 	for len(keys) > 0 {
@@ -152,7 +156,7 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 	return nil
 }
 
-// Release implements federation.Replica.
+// Release implements federation.Replica. A portal that is not quarantined stays unchanged.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, found, err := r.findPortal(t, portal)
@@ -166,12 +170,12 @@ func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 	})
 }
 
-// sweepPage is how many rows a sweep looks at at once.
+// sweepPage is the number of rows that a sweep reads at once.
 const sweepPage = 4096
 
-// Sweep implements federation.Replica. It deletes expired records, and versions that need not be
-// remembered any more. It reads all rows but no record: about a second for a million agents, without
-// blocking others.
+// Sweep implements federation.Replica. It deletes expired records, and versions whose time to be
+// remembered has passed. It reads all slots but no record: about a second for a million agents, in short
+// writes.
 func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 	at := now.UnixMilli()
 	var portals []struct {
@@ -220,7 +224,8 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
 			}
-			p.keepPosition(&was) // no portal sends it again
+			// The record has expired, so no portal sends it again and the sync need not start over.
+			p.keepPosition(&was)
 			return deleteAgents(t, p, `akey = ? AND until <= ?`, key[:], now)
 		})
 		if err != nil || n < sweepPage {
@@ -229,8 +234,8 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 	}
 }
 
-// sweepSaid sweeps the other records; cards and heads stay after they have expired, because they show
-// which portals existed until when.
+// sweepSaid deletes expired records that are no agents'. Cards and heads stay after their expiry,
+// because they prove which portals existed until when.
 func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalID, now int64) error {
 	const due = `until > 0 AND (until <= ? OR wire IS NOT NULL AND expires <= ?)`
 	for {

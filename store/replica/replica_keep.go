@@ -10,13 +10,14 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Keep implements record.Memory.
+// Keep implements record.Memory, as KeepAll of one record.
 func (r *Replica) Keep(ctx context.Context, rec *record.Record, was record.Seen, until int64) (bool, error) {
 	kept, err := r.KeepAll(ctx, []record.Keeping{{Record: rec, Was: was, Until: until}})
 	return err == nil && kept[0], err
 }
 
-// KeepAll implements record.Bulk.
+// KeepAll implements record.Bulk. Records of agents of one portal that follow each other are stored
+// together, which is several times faster.
 func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bool, err error) {
 	if len(list) > record.MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(list), record.MaxBatch)
@@ -49,8 +50,8 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 	return kept, nil
 }
 
-// changePortals is Write for transactions that may change rows of portals. A failed write is rolled back
-// together with its changes to the cached rows.
+// changePortals is DB.Write for transactions that may change rows of portals: it stores the changed rows
+// after fn. If fn fails, its changes to the rows in memory are undone by a rollback.
 func (r *Replica) changePortals(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	return r.Write(ctx, func(t *sqlite.Tx) error {
 		err := fn(t)
@@ -64,8 +65,8 @@ func (r *Replica) changePortals(ctx context.Context, fn func(*sqlite.Tx) error) 
 	})
 }
 
-// stillAdmits reports whether the facts that a Gate checked still hold: another write may have kept a card,
-// a head or a conflict since.
+// stillAdmits reports whether the facts that a Gate checked still hold: since then another write may
+// have stored a card, a head or a conflict of the portal.
 func (p *portalRow) stillAdmits(rec *record.Record) bool {
 	switch rec.Type {
 	case record.TypeCard:
@@ -78,7 +79,7 @@ func (p *portalRow) stillAdmits(rec *record.Record) bool {
 	return !p.Quarantined && p.ring != nil && p.ring.Has(rec.Key)
 }
 
-// saidRow is the row of a slot in said.
+// saidRow is the row of the slot of a record that is no agent's.
 type saidRow struct {
 	Number            int64
 	Epoch, Seq, Until int64
@@ -97,11 +98,12 @@ func seenOf(epoch, seq, until int64, hash []byte, held bool) record.Seen {
 
 const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS held, COALESCE(length(wire), 0) AS size FROM said WHERE portal = ? AND type = ? AND about = ?`
 
-// keepSaid keeps a record that is no agent's.
+// keepSaid stores a record that is no agent's, and reports whether it did. A card may be the first
+// record of its portal.
 func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
 	p, found, err := r.findPortal(t, rec.Portal)
-	if err == nil && !found && rec.Type == record.TypeCard { // the first record of a portal
+	if err == nil && !found && rec.Type == record.TypeCard { // A card is the first record of a new portal.
 		p, err = r.open.insertPortal(t, rec.Portal)
 	}
 	if err != nil || p == nil || !p.stillAdmits(rec) {
@@ -140,11 +142,12 @@ func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	return true, nil
 }
 
-// applyCard deletes records signed by keys that the card does not list.
+// applyCard applies a newly stored card: the portal's records signed by keys that the card does not list
+// are deleted.
 func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
 	p.ring = card.Ring()
 	p.turn()
-	args := make([]any, record.MaxKeys) // empty ones are nobody's
+	args := make([]any, record.MaxKeys) // Empty strings fill the list, because no record has an empty signer.
 	for i := range args {
 		args[i] = ""
 		if i < len(card.Keys) {
@@ -160,12 +163,12 @@ func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
 	return voidSaid(t, p, `type != 'portal/1' AND signer NOT IN (?, ?, ?, ?)`, args...)
 }
 
-// applyHead notes a head, and forgets agents of an epoch that is over: no head
-// will cover them, and the head's own version keeps them out.
+// applyHead applies a newly stored head. A new epoch deletes the agents of earlier ones with their
+// versions: no head will cover them, and the version of the head keeps them out.
 func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 	over := head.Epoch > p.HeadEpoch
 	if head.Version() == (record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}) {
-		p.notWhole() // of two heads of one version it is not known to which it adds up
+		p.notWhole() // Two heads have the same version, so it is unknown which of them the stored records match.
 	}
 	p.HeadEpoch, p.HeadSeq = head.Epoch, head.Seq
 	p.HeadIssued, p.HeadExpires, p.HeadCount = head.Issued, head.Expires, head.Count
@@ -183,9 +186,8 @@ func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 	return deleteAgents(t, p, `epoch < ?`, head.Epoch)
 }
 
-// Quarantine implements record.Memory. Of the conflicts of a portal that is
-// quarantined already only the first is kept, unless it proves nothing to
-// others and the new one does.
+// Quarantine implements record.Memory. A portal that is quarantined already keeps its first conflict,
+// unless only the new one is proof for other portals.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, found, err := r.findPortal(t, c.Slot.Portal)
@@ -199,7 +201,7 @@ func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 		err = t.Get(&released, `SELECT released FROM conflicts WHERE portal = ? AND type = ? AND about = ? AND epoch = ? AND seq = ?`,
 			p.ID, c.Slot.Type, c.Slot.About, c.Epoch, c.Seq)
 		if err == nil && released {
-			return nil // an operator knows of it
+			return nil // An operator has released the portal from this conflict.
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err

@@ -8,7 +8,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// portalRow is one row of portals. A transaction changes the one it has in
+// portalRow is one row of the table portals, with the keys of its card. A transaction changes the row in
 // memory and stores it at the end of each write.
 type portalRow struct {
 	ID          int64
@@ -29,22 +29,22 @@ type portalRow struct {
 	Turn        int64
 
 	ring    *record.Ring
-	changed bool // is to be stored
-	turned  bool // its standing changed in this transaction
+	changed bool // the row must be stored at the end of the write
+	turned  bool // the cached standing must be invalidated at the end of the write
 }
 
-// openPortals are the rows that the open transaction read or changed. They
-// belong to the writer.
+// openPortals holds the rows that the open transaction has read or changed. Only the writer goroutine
+// uses it.
 type openPortals struct {
 	rows map[record.PortalID]*portalRow
 }
 
-// Ended forgets the rows, because the next transaction reads its own.
+// Ended implements sqlite.Ender. It drops the rows, because the next transaction reads its own.
 func (o *openPortals) Ended(bool) { clear(o.rows) }
 
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
 
-// slotBytes is the size of a slot besides its record, for quotas.
+// slotBytes is the size in bytes that a slot counts for quotas besides its record.
 const slotBytes = 160
 
 func (p *portalRow) standing(ring *record.Ring) record.Standing {
@@ -52,18 +52,19 @@ func (p *portalRow) standing(ring *record.Ring) record.Standing {
 		Quarantined: p.Quarantined}
 }
 
-// turn notes that the standing changes.
+// turn marks the row as changed, and its standing as outdated in the cache.
 func (p *portalRow) turn() { p.changed, p.turned = true, true }
 
-// notWhole notes that not all that a head covers is held any more, and that the
-// sync has to begin anew.
+// notWhole records that some records which the head covers are missing now, so that the sync must start
+// over.
 func (p *portalRow) notWhole() {
 	p.AtEpoch, p.AtSeq = 0, 0
 	p.WholeEpoch, p.WholeSeq, p.WholeHash = 0, 0, nil
 	p.changed = true
 }
 
-// findPortal returns the row of a portal. found is false if there is none.
+// findPortal returns the row of a portal for the open transaction; false if the replica does not know
+// the portal.
 func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, found bool, err error) {
 	if p, ok := r.open.rows[id]; ok {
 		return p, true, nil
@@ -83,7 +84,7 @@ func (r *Replica) findPortal(t *sqlite.Tx, id record.PortalID) (p *portalRow, fo
 	return p, true, nil
 }
 
-// insertPortal inserts the row of a portal that has none.
+// insertPortal inserts the row of a portal that has none, and returns it for the open transaction.
 func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow, error) {
 	res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
 	if err != nil {
@@ -97,14 +98,14 @@ func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow
 	return p, nil
 }
 
-// addRow keeps a row until the end of the transaction.
+// addRow adds a row to the open transaction, whose end drops it.
 func (o *openPortals) addRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
 	o.rows[id] = p
 	t.AtEnd(o)
 }
 
-// loadRing returns the keys of a portal: the cached ones are those committed last,
-// because only this goroutine commits.
+// loadRing returns the keys in a portal's current card, nil without one. The cached keys are those of
+// the last commit, because only the writer goroutine commits and calls this.
 func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record.Ring, error) {
 	if k, _, ok := r.known.Get(string(id)); ok {
 		return k.standing.Ring, nil
@@ -117,7 +118,8 @@ func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record
 	return ringOf(r.network, card), nil
 }
 
-// storePortals stores the rows that were changed.
+// storePortals stores the changed rows, and invalidates the cached state of those whose standing
+// changed.
 func (r *Replica) storePortals(t *sqlite.Tx) error {
 	for id, p := range r.open.rows {
 		if !p.changed {

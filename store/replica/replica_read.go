@@ -13,7 +13,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Seen implements record.Memory.
+// Seen implements record.Memory, as SeenAll of one slot.
 func (r *Replica) Seen(ctx context.Context, slot record.Slot) (record.Seen, error) {
 	all, err := r.SeenAll(ctx, []record.Slot{slot})
 	if err != nil {
@@ -22,7 +22,8 @@ func (r *Replica) Seen(ctx context.Context, slot record.Slot) (record.Seen, erro
 	return all[0], nil
 }
 
-// SeenAll implements record.Bulk.
+// SeenAll implements record.Bulk. Slots of agents of one portal that follow each other are read
+// together.
 func (r *Replica) SeenAll(ctx context.Context, slots []record.Slot) ([]record.Seen, error) {
 	if len(slots) > record.MaxBatch {
 		return nil, fmt.Errorf("%d slots at once are more than %d", len(slots), record.MaxBatch)
@@ -61,7 +62,7 @@ func (r *Replica) seenSaid(ctx context.Context, slot record.Slot) (record.Seen, 
 	return row.seen(), r.notedError(err)
 }
 
-// seenAgents fills all for slots of agents of one portal.
+// seenAgents fills all, which has the length of slots, for slots of agents of one portal.
 func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []record.Seen) error {
 	k, ok, err := r.lookUpPortal(ctx, slots[0].Portal)
 	if err != nil || !ok || k.fresh {
@@ -86,7 +87,7 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	return nil
 }
 
-// readWire reads one record. It is empty if there is none.
+// readWire returns the one record that a query selects, nil if there is none.
 func (r *Replica) readWire(ctx context.Context, query string, args ...any) ([]byte, error) {
 	var wire []byte
 	err := r.Get(ctx, &wire, query, args...)
@@ -96,7 +97,7 @@ func (r *Replica) readWire(ctx context.Context, query string, args ...any) ([]by
 	return wire, nil
 }
 
-// Held implements record.Memory.
+// Held implements record.Memory. It returns nil for an unknown portal.
 func (r *Replica) Held(ctx context.Context, slot record.Slot) ([]byte, error) {
 	if slot.Type == record.TypeAgent {
 		return r.Agent(ctx, slot.Portal, agentKey(slot))
@@ -109,17 +110,17 @@ func (r *Replica) Held(ctx context.Context, slot record.Slot) ([]byte, error) {
 		slot.About)
 }
 
-// Card implements federation.Replica.
+// Card implements federation.Replica. An expired card is returned as well.
 func (r *Replica) Card(ctx context.Context, portal record.PortalID) ([]byte, error) {
 	return r.Held(ctx, record.Slot{Type: record.TypeCard, Portal: portal})
 }
 
-// Head implements federation.Replica.
+// Head implements federation.Replica. An expired head is returned as well.
 func (r *Replica) Head(ctx context.Context, portal record.PortalID) ([]byte, error) {
 	return r.Held(ctx, record.Slot{Type: record.TypeHead, Portal: portal})
 }
 
-// Agent implements federation.Replica.
+// Agent implements federation.Replica. It returns records that no head covers yet as well.
 func (r *Replica) Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
 	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
@@ -129,7 +130,7 @@ func (r *Replica) Agent(ctx context.Context, portal record.PortalID, key record.
 		k.id, key[:])
 }
 
-// Heads implements federation.Replica.
+// Heads implements federation.Replica, without reading the records.
 func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
 	var rows []struct {
 		Portal record.PortalID
@@ -147,10 +148,10 @@ func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
 	return heads, nil
 }
 
-// maxLog bounds the entries that Log returns at once.
+// maxLog bounds the records that one call of Log returns.
 const maxLog = 10_000
 
-// Log implements federation.Replica.
+// Log implements federation.Replica. It returns nil for an unknown portal.
 func (r *Replica) Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error) {
 	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
@@ -173,7 +174,8 @@ func (r *Replica) Log(ctx context.Context, portal record.PortalID, after int64, 
 	return log, err
 }
 
-// Leaves implements federation.Replica.
+// Leaves implements federation.Replica. It holds a read transaction, which keeps the WAL from being
+// emptied until it ends.
 func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func(key, hash record.Hash) bool) error {
 	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
@@ -191,7 +193,8 @@ func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func
 	}, `SELECT akey, hash FROM agents WHERE portal = ? AND n IS NOT NULL AND gone = 0 ORDER BY akey`, k.id)
 }
 
-// eachRecord calls fn with every row of a query until it returns false.
+// eachRecord calls fn with every row of a query until fn returns false or an error. Damage makes the
+// next start create a new replica.
 func (r *Replica) eachRecord(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
 	s, err := r.Statement(ctx, query)
 	if err != nil {
@@ -210,11 +213,11 @@ func (r *Replica) eachRecord(ctx context.Context, fn func(*sql.Rows) (bool, erro
 	return r.notedError(rows.Err())
 }
 
-// pageRecords bounds how many records Agents has in memory.
+// pageRecords is the number of records that reads in pages hold in memory.
 const pageRecords = 256
 
-// Agents implements federation.Replica. All portals are read in the order in
-// which records arrived, one portal in the order of its log.
+// Agents implements federation.Replica. All portals are read in the order of arrival, one portal in the
+// order of its log. A slow yield holds no read transaction.
 func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error {
 	if portal == "" {
 		return r.readPages(ctx, yield, func(_, _, n int64) (string, []any) {
@@ -232,8 +235,8 @@ func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func
 	})
 }
 
-// readPages calls yield with records, a page at a time: query is asked for those
-// behind a place in the log.
+// readPages calls yield with records, a page at a time, until yield returns false. query returns the
+// statement for the page after an epoch, seq and number.
 func (r *Replica) readPages(ctx context.Context, yield func(wire []byte) bool,
 	query func(epoch, seq, n int64) (string, []any)) error {
 	var epoch, seq, n int64
@@ -257,7 +260,8 @@ func (r *Replica) readPages(ctx context.Context, yield func(wire []byte) bool,
 	}
 }
 
-// Holding implements federation.Replica.
+// Holding implements federation.Replica. The counts are stored with the portals, so that no records are
+// read.
 func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error) {
 	var row struct {
 		Agents int
@@ -274,7 +278,7 @@ func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents i
 	return row.Agents, row.Bytes, r.notedError(err)
 }
 
-// Position implements federation.Replica.
+// Position implements federation.Replica. It is zero for an unknown portal.
 func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.Version, error) {
 	var row struct{ Epoch, Seq int64 }
 	err := r.Get(ctx, &row, `SELECT at_epoch AS epoch, at_seq AS seq FROM portals WHERE portal = ?`, portal)
@@ -284,8 +288,7 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 	return record.Version{Epoch: row.Epoch, Seq: row.Seq}, r.notedError(err)
 }
 
-// SetPosition implements federation.Replica. Of a portal that nothing is known
-// of it keeps nothing.
+// SetPosition implements federation.Replica. It does nothing for an unknown portal.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
 	return r.changePortals(ctx, func(t *sqlite.Tx) error {
 		p, found, err := r.findPortal(t, portal)
@@ -300,7 +303,7 @@ func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at re
 // maxOthers bounds the results of one call of Others.
 const maxOthers = 1000
 
-// Others implements federation.Replica.
+// Others implements federation.Replica. limit is at most maxOthers.
 func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, limit int) ([]federation.Numbered,
 	error) {
 	limit = min(limit, maxOthers)
@@ -319,14 +322,14 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 	return all[:min(limit, len(all))], nil
 }
 
-// Convicted implements federation.Replica. It reads the conflicts, which are few.
+// Convicted implements federation.Replica. It reads only the table of conflicts, which is small.
 func (r *Replica) Convicted(ctx context.Context) ([]record.PortalID, error) {
 	var all []record.PortalID
 	err := r.List(ctx, &all, `SELECT DISTINCT p.portal FROM conflicts c JOIN portals p ON p.id = c.portal WHERE p.quarantined = 1 AND c.released = 0`)
 	return all, r.notedError(err)
 }
 
-// Quarantined implements federation.Replica.
+// Quarantined implements federation.Replica. A conflict that an operator released does not count.
 func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error) {
 	var row struct {
 		Type, About   string

@@ -7,16 +7,16 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// A record that a head covers is shown until a head covers the next one of its
-// slot. It stands in replaced meanwhile, at most one for each slot, and does
-// not count for quotas: a portal that changes all its agents at once would use
-// up twice its own.
+// The directory shows a record that a head covers until a head covers the next record of its slot.
+// Meanwhile the table replaced holds the covered one, at most one for each slot. It does not count for
+// quotas, because a portal that changes all its agents at once would otherwise need twice its quota.
 
 const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kept, epoch, seq, hash, expires, signer, wire)
 	SELECT a.portal, a.akey, ?, a.turn, a.epoch, a.seq, a.hash, a.expires, a.signer, w.wire FROM agents a JOIN wires w ON w.n = a.n
 	WHERE a.portal = ? AND a.akey IN (`
 
-// setAside keeps the covered records of some agents that are about to be replaced.
+// setAside copies the covered records of some agents to the table replaced, before newer ones take their
+// slots.
 func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
 		n := sqlite.RowStep(len(keys))
@@ -33,7 +33,8 @@ func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	return nil
 }
 
-// deleteReplaced deletes the set-aside records of a portal for which where is true.
+// deleteReplaced deletes the records of a portal in the table replaced for which the SQL condition where
+// is true, and returns their number.
 func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	res, err := t.Exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
@@ -42,8 +43,8 @@ func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int6
 	return res.RowsAffected()
 }
 
-// sweepReplaced deletes, a step at a time, set-aside records that have expired or were covered by a
-// newer record since.
+// sweepReplaced deletes records in the table replaced that have expired, or whose successor a head
+// covers now, in writes of at most sweepStep rows.
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64
@@ -62,7 +63,7 @@ func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now
 	}
 }
 
-// verifyReplaced deletes set-aside records without a valid signature.
+// verifyReplaced deletes records in the table replaced that are damaged or have no valid signature.
 func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.PortalID, report *Report) error {
 	var after int64
 	for {

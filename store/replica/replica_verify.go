@@ -13,16 +13,17 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Report is the result of a verification of a replica. Repairs lose nothing: deleted records are
-// fetched again from the other portals.
+// Report is the result of a verification of a replica. Its repairs lose no data, because deleted records
+// are fetched again from the other portals.
 type Report struct {
 	Portals, Records int
-	// Mended are sentences for the operator, at most 100; More counts others.
+	// Mended lists the repairs as sentences for the operator, at most maxMended; More counts further
+	// ones.
 	Mended []string
 	More   int
 }
 
-// maxMended bounds a report.
+// maxMended bounds the listed repairs of a report.
 const maxMended = 100
 
 func (r *Report) mended(format string, args ...any) {
@@ -33,9 +34,9 @@ func (r *Report) mended(format string, args ...any) {
 	r.Mended = append(r.Mended, fmt.Sprintf(format, args...))
 }
 
-// Verify checks the replica in the data folder dir while no portal runs
-// on it, and mends it: see Replica.Verify. Without one the report is empty. It
-// changes nothing but the replica.
+// Verify checks and repairs the replica in the data folder dir while no portal runs on it, see
+// Replica.Verify. Without a replica the report is empty. A replica that cannot be opened is marked, so
+// that the next start creates a new one.
 func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 	var report Report
 	path := filepath.Join(dir, FileName)
@@ -58,10 +59,10 @@ func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 	return report, os.WriteFile(path+damagedSuffix, nil, 0o600)
 }
 
-// Verify checks every record: that its hash, version, portal and key are those of its row, and that
-// the counts are right. Damaged records are deleted, and fetched again from the other portals; the
-// portal's own head goes with a record of its own, so that its next start begins a new epoch. It runs
-// beside all other work; records that arrive meanwhile may be checked or not.
+// Verify checks that the hash, version, portal and key of every record are those of its row, and that
+// the counts are right. It deletes damaged records, which are then fetched again. If one of the portal's
+// own is damaged, its own head is deleted too, so that its next start begins a new epoch. The portal may
+// run meanwhile; records that arrive may be checked or not.
 func (r *Replica) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	var sound string
@@ -107,7 +108,8 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// openStored opens a wire if it is the record that is described.
+// openStored decodes a wire and reports whether it is the record that the other arguments describe, with
+// a valid signature.
 func openStored(network string, wire []byte, portal record.PortalID, epoch, seq int64, hash []byte,
 	signer string) (*record.Record, bool) {
 	rec, err := record.Open(network, wire)
@@ -145,7 +147,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 					continue
 				}
 			}
-			// Damage is no news when the record was replaced meanwhile.
+			// letGo reports a repair only if the record was not replaced since it was read.
 			if err := r.letGo(ctx, portal, a.Akey, *a.N, a.Seq, report); err != nil {
 				return err
 			}
@@ -156,8 +158,8 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 	}
 }
 
-// letGo deletes a damaged record of an agent with its version, which may be damaged as well: the head
-// decides which agents count.
+// letGo deletes a damaged record of an agent and its version, which may be damaged as well. That is
+// safe, because the head decides which agents count.
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
@@ -211,7 +213,8 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 	}
 }
 
-// letGoSaid forgets a damaged record, with its version unless that must stay.
+// letGoSaid deletes a damaged record that is no agent's, and its version unless that must be remembered
+// for ever.
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type,
 	report *Report) error {
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
@@ -240,7 +243,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 	return err
 }
 
-// recountPortal counts the rows of a portal and repairs its stored counts.
+// recountPortal counts the rows of a portal and corrects its stored counts, in one transaction.
 func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
 	err := r.changePortals(ctx, func(t *sqlite.Tx) error {
@@ -269,11 +272,11 @@ func (r *Replica) recountPortal(ctx context.Context, portal record.PortalID, rep
 	return err
 }
 
-// verifyWires takes away records that no agent has.
+// verifyWires deletes records in wires to which no slot refers.
 func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
 	var there, held int64
-	err := r.Write(ctx, func(t *sqlite.Tx) error { // nothing changes between
+	err := r.Write(ctx, func(t *sqlite.Tx) error { // A write, because no other write can come between the two counts.
 		return errors.Join(t.Get(&there, `SELECT COUNT(*) FROM wires`),
 			t.Get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
 	})

@@ -11,8 +11,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// Complete implements federation.Replica. It writes one row for any number of records: they are
-// covered because their turn is over. It deletes one step of the records that they replaced; a sweep
+// Complete implements federation.Replica. It writes one row for any number of records, which are covered
+// because their turn is over. It deletes at most sweepStep of the records that they replaced, and Sweep
 // deletes the rest.
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version,
 	head federation.Whole) (turn int64, ok bool, err error) {
@@ -48,7 +48,7 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 	return turn, ok, err
 }
 
-// Whole implements federation.Replica.
+// Whole implements federation.Replica. It is zero for an unknown portal.
 func (r *Replica) Whole(ctx context.Context, portal record.PortalID) (federation.Whole, int64, error) {
 	var p portalRow
 	err := r.Get(ctx, &p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, portal)
@@ -61,8 +61,8 @@ func (r *Replica) Whole(ctx context.Context, portal record.PortalID) (federation
 }
 
 const (
-	// covered are rows that no longer wait for a head, waitedFor those that
-	// stand for one that does.
+	// covered is the SQL condition of records that a head covers: their turn is over. waitedFor is that
+	// of replaced records whose successor no head covers yet.
 	covered   = `a.turn < (SELECT turn FROM portals WHERE id = a.portal)`
 	waitedFor = `a.turn = (SELECT turn FROM portals WHERE id = a.portal)`
 
@@ -75,14 +75,14 @@ const (
 	coveredAside = `SELECT 0, 0, a.n, a.wire FROM replaced a WHERE a.portal = ? AND a.n > ? AND a.kept >= ? AND ` +
 		waitedFor + ` ORDER BY a.n LIMIT ?`
 
-	// One statement, so that it sees an agent before or after a Complete.
+	// One statement sees the agent either before or after a Complete, never between.
 	coveredAgent = `SELECT w.wire FROM agents a JOIN wires w ON w.n = a.n WHERE a.portal = ?1 AND a.akey = ?2 AND ` +
 		covered + `
 		UNION ALL SELECT a.wire FROM replaced a WHERE a.portal = ?1 AND a.akey = ?2 AND ` + waitedFor + ` LIMIT 1`
 )
 
-// Covered implements federation.Replica. It reads in the order of the log, and then the records that
-// newer ones will replace: one that is replaced meanwhile may come twice, but is not missed.
+// Covered implements federation.Replica. It reads the agents in the order of the log, and then the table
+// replaced, so that a record which is replaced meanwhile may come twice but is not missed.
 func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error {
 	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {
@@ -107,7 +107,8 @@ func (r *Replica) Covered(ctx context.Context, portal record.PortalID, turn int6
 	})
 }
 
-// CoveredAgent implements federation.Replica.
+// CoveredAgent implements federation.Replica. It may return a tombstone; nil means that no head covers a
+// record of the agent.
 func (r *Replica) CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
 	k, ok, err := r.lookUpPortal(ctx, portal)
 	if err != nil || !ok {

@@ -285,8 +285,8 @@ func (d *Tasks) SaveCheckpoint(ctx context.Context, id string, state json.RawMes
 	})
 }
 
-// LastCheckpoint implements task.Queue. It finds no long checkpoints, because those are not kept after
-// the end of a task.
+// LastCheckpoint implements task.Queue. It does not find checkpoints above
+// maxShortCheckpoint.
 func (d *Tasks) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage,
 	error) {
 	var checkpoint []byte
