@@ -24,7 +24,7 @@ const (
 	// CallerField holds the kind of the caller and, except for probes, an id. task.HopsField lists the
 	// agents in between.
 	CallerField = "Agentsite-Caller"
-	// agentField names the portal as in Web Bot Auth, whose verifiers use it to find the key
+	// agentField names the portal as in Web Bot Auth, where verifiers find the key by it
 	// (draft-ietf-webbotauth-httpsig-protocol §4).
 	agentField = "Signature-Agent"
 )

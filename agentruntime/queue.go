@@ -23,7 +23,7 @@ type Queue struct {
 	running map[string]context.CancelCauseFunc
 }
 
-// maxEnded bounds the ended tasks whose agents wait for a notification. Further agents are not
+// maxEnded bounds the ended tasks that wait for the notification of their agents. Further agents are not
 // notified, because a slow portal must not delay the others.
 const maxEnded = 1024
 

@@ -63,7 +63,7 @@ func formatHead(first string, h http.Header) string {
 	return clipText(b.String())
 }
 
-// ordinary lists the headers whose values are shown. An agent may ask for its credential in a header of
+// ordinary lists the headers that are shown with their values. An agent may ask for its credential in a header of
 // any other name.
 var ordinary = []string{"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Length", "Content-Type",
 	"Date", "Etag", "Keep-Alive", "Last-Modified",

@@ -32,8 +32,8 @@ const (
 	stopGrace = 500 * time.Millisecond
 )
 
-// Store is the worker's port to the database. TaskByID returns a NotFound fault for a task whose
-// conversation was deleted.
+// Store is the worker's port to the database. TaskByID returns a NotFound fault for a task of
+// a deleted conversation.
 type Store interface {
 	task.Queue
 	TaskByID(ctx context.Context, id string) (task.Task, error)
@@ -219,7 +219,7 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 const stoppedReason = "Stopped before it was finished."
 
 // endStopped ends a task that was stopped after its agent returned and before it left the queue: a task
-// that now waits for input, or whose conversation was deleted.
+// that now waits for input, or that was deleted with its conversation.
 func (w *Worker) endStopped(ctx context.Context, t task.Task, s *sink) {
 	ctx = context.WithoutCancel(ctx)
 	now, err := w.store.TaskByID(ctx, t.ID)
@@ -352,8 +352,8 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 			m.Sender.ID == t.CallerID,
 			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
 	}
-	// The previous checkpoint gives access to the agent's memory of the conversation. whose limits it to
-	// tasks of one caller; "" means tasks of all callers.
+	// The previous checkpoint gives access to the agent's memory of the conversation. Without a limit
+	// to one caller ("") any task of the conversation counts.
 	whose := ""
 	if h.Asker.FromSeq > 0 {
 		whose = t.CallerID // The memory may contain messages from before the caller joined.

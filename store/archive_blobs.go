@@ -44,7 +44,7 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 	return err
 }
 
-// packBlobs writes the blobs that the database lists. A blob whose content does not have its hash is an
+// packBlobs writes the blobs that the database lists. A blob with content of another hash is an
 // error, because the backup would be damaged.
 func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
 	n, size := 0, int64(0)

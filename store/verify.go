@@ -63,7 +63,7 @@ func (r *Report) err() error {
 // report.
 func Verify(ctx context.Context, dir string) (Report, error) { return verifyFolder(ctx, dir, dir) }
 
-// verifyFolder verifies a database in dir whose blobs are in the folder data.
+// verifyFolder verifies a database in dir with its blobs in the folder data.
 func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 	var r Report
 	path := filepath.Join(dir, sqlite.FileName)

@@ -62,8 +62,8 @@ func (p *transcriptPage) noteAmended(h headRow, m chats.MessageRow) {
 	}
 }
 
-// compareAmended reports the first message of a conversation whose row claims other changes than later
-// messages made.
+// compareAmended reports the first message of a conversation that has other changes in its row than
+// later messages made.
 func (p *transcriptPage) compareAmended(h headRow) {
 	if maps.Equal(p.said, p.has) {
 		return

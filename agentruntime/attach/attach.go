@@ -47,7 +47,7 @@ func missingFile(p task.Part, why string) task.Part {
 	return task.TextPart(fmt.Sprintf("[file %s%s]", a2a.Line(p.Filename, 200), why))
 }
 
-// ForModel returns a call whose files are text, and the pictures among them as data URLs in the order
+// ForModel returns a call with its files as text, and the pictures among them as data URLs in the order
 // in which the text numbers them. If there are too many, the newest are kept.
 func ForModel(ctx context.Context, call task.Call) (task.Call, []string) {
 	found := hasFiles(call.Parts)

@@ -111,7 +111,7 @@ func (m *manual) findSections(question []string, most int, without map[string]bo
 	return out[:min(len(out), most)]
 }
 
-// exactWorth is the factor for a section whose heading is the question itself.
+// exactWorth is the factor for a section with the question itself as its heading.
 const exactWorth = 4
 
 // referenceWorth is the weight of a hit in a reference relative to a section that answers a question,

@@ -6,7 +6,7 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// thesaurus maps words to related words. It is a small index whose documents are groups of words, so
+// thesaurus maps words to related words. It is a small index of groups of words as documents, so
 // that every form of a word finds its group.
 type thesaurus struct {
 	index  *bm25.Index

@@ -77,7 +77,7 @@ func (s *session) drainOut() {
 	}
 }
 
-// errProtocol ends a connection whose agent violates the protocol.
+// errProtocol ends the connection of an agent that violates the protocol.
 type errProtocol struct{ text string }
 
 func (e errProtocol) Error() string { return e.text }

@@ -115,7 +115,7 @@ func (d *Driver) ExpectAgents(agentIDs ...string) {
 	}
 }
 
-// Drop ends the connection of an agent whose credential or permission was revoked. Its program
+// Drop ends the connection of an agent after its credential or permission was revoked. Its program
 // reconnects and authenticates anew, or is refused. Its tasks wait meanwhile, as after any lost
 // connection.
 func (d *Driver) Drop(agentID string) {

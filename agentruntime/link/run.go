@@ -40,7 +40,7 @@ type outcome struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// trouble is a failure whose text is a sentence for users.
+// trouble is a failure with a sentence for users as its text.
 type trouble struct{ text string }
 
 func (t *trouble) Error() string { return t.text }
@@ -89,8 +89,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return result, err
 }
 
-// ended is the reason of a cancel for a task that is over. It is not sent to an agent whose final
-// message was accepted.
+// ended is the reason of a cancel for a task that is over. It is not sent to an agent after its
+// final message was accepted.
 const ended = "The task has ended here."
 
 // followTask runs the task until it has an outcome, over as many connections as that takes. Its errors

@@ -1,5 +1,5 @@
 // Package mcp calls tool servers that implement MCP over Streamable HTTP, in the present version and
-// earlier ones. It has the driver of kind mcp, whose tasks are tool calls, the Prober and the Reader of
+// earlier ones. It has the driver of kind mcp, with tool calls as tasks, the Prober and the Reader of
 // such servers, and makes their tools available to other agents. The Go SDK of MCP implements the
 // protocol. This package adds bounds on the wire: bytes, requests, messages and time of a session, and
 // the destination of the credential. Sizes and schemas of a server are untrusted. The package does not

@@ -24,7 +24,7 @@ const (
 	troubleLimit   trouble = "limit"   // the server exceeded a bound of this portal
 )
 
-// problem is the error of a request. text is the predicate of a sentence whose subject is the server.
+// problem is the error of a request. text is the predicate of a sentence about the server.
 type problem struct {
 	kind trouble
 	text string

@@ -46,7 +46,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client of the server whose API is below base (usually ending in /v1). rt must bound
+// New returns a client of the server with its API below base (usually ending in /v1). rt must bound
 // time. The key is sent to base's own origin only.
 func New(rt http.RoundTripper, base, key string) (*Client, error) {
 	u, err := url.Parse(base)

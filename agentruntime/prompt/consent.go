@@ -94,7 +94,7 @@ func splitWords(text string, self ...string) []string {
 }
 
 // isYes reports whether text is a plain yes, at most eight words long. self holds the lower-case names
-// of the agent, whose mentions are ignored. In doubt it reports false, because a yes runs a tool with
+// of the agent; mentions of them are ignored. In doubt it reports false, because a yes runs a tool with
 // effects.
 func isYes(text string, self ...string) bool {
 	w := splitWords(text, self...)

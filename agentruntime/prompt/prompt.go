@@ -29,7 +29,7 @@ var (
 // Config holds the dependencies of a Driver.
 type Config struct {
 	// RT sends requests to the owners' models; it must bound time and restrict addresses. PortalRT
-	// sends those to the portal's own model, whose address the operator chose; nil means RT.
+	// sends those to the portal's own model, at the address that the operator chose; nil means RT.
 	RT, PortalRT http.RoundTripper
 	// Portal is the portal's own model; nil when it has none.
 	Portal *Model

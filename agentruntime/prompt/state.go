@@ -24,7 +24,7 @@ type state struct {
 	Said string `json:"said,omitempty"`
 	// Making is the id of a call with effects that was started.
 	Making string `json:"making,omitempty"`
-	// Lost are calls with effects whose result is unknown.
+	// Lost are calls with effects of unknown result.
 	Lost []string `json:"lost,omitempty"`
 	// Waiting is the call that a person is asked about, nil for none. Granted is the call that the
 	// person consented to; it is never stored.
@@ -81,7 +81,7 @@ func (s *state) loseCall() {
 	s.Making = ""
 }
 
-// repeatsLost reports whether c has the same tool and arguments as a call whose result is unknown. Such
+// repeatsLost reports whether c has the same tool and arguments as a call of unknown result. Such
 // a call needs new consent.
 func (s *state) repeatsLost(c openai.ToolCall) bool {
 	_, calls := s.countRounds()

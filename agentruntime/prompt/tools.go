@@ -131,7 +131,7 @@ func parseArguments(c openai.ToolCall) (json.RawMessage, error) {
 }
 
 // nestsDeep reports whether JSON text nests deeper than maxNestedDepth. It is called before decoding,
-// whose recursion a model could otherwise exhaust.
+// because deep nesting could exhaust the stack of a recursive decoder.
 func nestsDeep(s string) bool {
 	depth, in := 0, false
 	for i := 0; i < len(s); i++ {

@@ -151,7 +151,7 @@ func (w way) nameInSentence() string {
 	return w.subject
 }
 
-// trouble is a failure whose text is a sentence for users.
+// trouble is a failure with a sentence for users as its text.
 type trouble struct{ text string }
 
 // Error implements error. The text is safe to show to users.

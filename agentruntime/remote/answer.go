@@ -29,8 +29,8 @@ type artifact struct {
 	dirty  bool // set while the sink does not have the current files
 }
 
-// piece is one part of an artifact. Texts that follow each other share a piece, whose builder holds
-// them.
+// piece is one part of an artifact. Texts that follow each other share a piece and
+// its builder.
 type piece struct {
 	text strings.Builder
 	part task.Part

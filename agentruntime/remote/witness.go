@@ -228,7 +228,7 @@ func canonicalForms(card map[string]any) ([][]byte, error) {
 	return out, nil
 }
 
-// pruneDefaults returns a copy without members whose values are the defaults of their types (A2A 1.0
+// pruneDefaults returns a copy without members that have the default value of their type (A2A 1.0
 // §8.4).
 func pruneDefaults(v any) any {
 	switch v := v.(type) {

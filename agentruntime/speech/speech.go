@@ -64,7 +64,7 @@ func (f Frame) HeadLine(by task.Speaker) string {
 	return fmt.Sprintf("[#%s %s (%s)]", f.mark, speakerName(by), speakerKind(by.Kind))
 }
 
-// RemoveMark removes the mark from a text, so that a speaker who learned it from the agent cannot forge
+// RemoveMark removes the mark from a text, so that a speaker that learned it from the agent cannot forge
 // a line.
 func (f Frame) RemoveMark(text string) string {
 	if !f.HasSeveral() {

@@ -9,7 +9,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// touchDelay is how long uses of credentials wait for another write whose commit they can share.
+// touchDelay is how long uses of credentials wait for another write to share its commit.
 const touchDelay = time.Second
 
 // touches holds the uses of credentials that are not on disk yet. Most come with a request that writes

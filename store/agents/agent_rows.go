@@ -194,7 +194,7 @@ func (d *Agents) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 }
 
 // AgentsOf implements hub.Lists. It includes the agents of a disabled account, so that they can be
-// removed from the index, and leaves out co-owned agents whose owner is disabled.
+// removed from the index, and leaves out co-owned agents of a disabled owner.
 func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
 	err := d.db.List(ctx, &own, `SELECT `+listColumns+`

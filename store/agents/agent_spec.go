@@ -171,7 +171,7 @@ func (r *specReader) skill() (s hub.Skill) {
 	return s
 }
 
-// special marks the bytes at which a string ends, or whose meaning differs from the byte itself.
+// special marks the bytes at which a string ends, or which do not stand for themselves.
 var special = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = true

@@ -25,7 +25,7 @@ const (
 	DayMilli = 24 * 60 * 60 * 1000
 	// maxDays is the number of days for which counts are kept.
 	maxDays = 800
-	// maxTracedCalls is the number of calls of one agent whose traces are kept.
+	// maxTracedCalls is the number of calls of one agent with stored traces.
 	maxTracedCalls = 20
 	maxCalls       = 200
 )

@@ -51,7 +51,7 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 	})
 }
 
-// insertAgent stores an agent whose name was reserved in this transaction. The agent is due for a check
+// insertAgent stores an agent after its name was reserved in this transaction. The agent is due for a check
 // at once, or at the time of its liveness.
 func (d *Agents) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
 	if err := t.InsertRows(agentInsert, [][]any{agentValues(a, spec, sealed)}); err != nil {

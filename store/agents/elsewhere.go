@@ -18,7 +18,7 @@ const elsewhereStatus = "elsewhere"
 // agents or people here.
 func peerName(id string) string { return "@" + strings.ToLower(id) }
 
-// peerSpec is the spec of the row of an agent of another portal, whose content is not stored here.
+// peerSpec is the spec of the row of an agent of another portal; the content of that agent is not stored here.
 const peerSpec = `{}`
 
 // KeepElsewhere implements hub.Asked. It adds or updates the row by the agent's id.

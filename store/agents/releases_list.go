@@ -107,7 +107,7 @@ func byIndex(f registry.Filter, index string) string {
 }
 
 // publishedQuery returns the query and its arguments. It leaves out releases of agents that are not
-// public or whose owner is disabled.
+// public or have a disabled owner.
 func publishedQuery(f registry.Filter) (string, []any) {
 	var w where
 	status, document := effective, "r.document"

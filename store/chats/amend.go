@@ -122,7 +122,7 @@ func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool
 }
 
 // applyEdit makes m, which has seq, the current form of r. r keeps the files of its earlier forms,
-// because members who may read a message may read its earlier forms.
+// because a member with access to a message may read its earlier forms.
 func applyEdit(t *sqlite.Tx, r MessageRow, m chat.Message, seq int64) error {
 	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID,
 		r.Seq); err != nil {

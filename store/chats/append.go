@@ -182,8 +182,8 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 }
 
 // extendTranscript is appendMessage for a head that was read, and a client id that was claimed, in the
-// same transaction. title is given to a conversation without one, and spoke is the agent whose turn it
-// was; both may be "".
+// same transaction. title is given to a conversation without one, and spoke is the agent that had its
+// turn; both may be "".
 func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message,
 	error) {
 	m.Seq = h.LastSeq + 1

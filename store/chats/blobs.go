@@ -17,8 +17,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// BlobsDir is the folder in the data folder that holds the contents of files: the content whose SHA-256
-// begins with "ab" is in files/ab, with the hash as its name.
+// BlobsDir is the folder in the data folder that holds the contents of files: content with a SHA-256
+// that begins with "ab" is in files/ab, with the hash as its name.
 const BlobsDir = "files"
 
 // headBytes is the number of bytes that PutBlob returns as the head, enough to recognize the media type.

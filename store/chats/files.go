@@ -104,7 +104,7 @@ func (d *Files) SharedFile(ctx context.Context, hash, conversationID string, fro
 }
 
 // useFiles records that the message holds the files. by must have sent them or be able to read them,
-// else it returns a NotFound fault. by nil stands for an agent, whose files this portal stored itself;
+// else it returns a NotFound fault. by nil stands for an agent; this portal stored its files itself;
 // files that are gone are left out then.
 func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))

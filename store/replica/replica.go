@@ -40,7 +40,7 @@ const (
 	// replicaCheckpointPages is the size of the WAL in pages from which it is written back: 64 MiB, so
 	// that a first sync rarely waits for it.
 	replicaCheckpointPages = 8 << 10
-	// maxKnown bounds the portals whose state is cached, at about 1 KiB each.
+	// maxKnown bounds the portals with a cached state, at about 1 KiB each.
 	maxKnown = 16 << 10
 )
 

@@ -173,8 +173,8 @@ func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 // sweepPage is the number of rows that a sweep reads at once.
 const sweepPage = 4096
 
-// Sweep implements federation.Replica. It deletes expired records, and versions whose time to be
-// remembered has passed. It reads all slots but no record: about a second for a million agents, in short
+// Sweep implements federation.Replica. It deletes expired records, and versions that need not be
+// remembered any longer. It reads all slots but no record: about a second for a million agents, in short
 // writes.
 func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 	at := now.UnixMilli()

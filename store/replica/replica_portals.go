@@ -98,7 +98,7 @@ func (o *openPortals) insertPortal(t *sqlite.Tx, id record.PortalID) (*portalRow
 	return p, nil
 }
 
-// addRow adds a row to the open transaction, whose end drops it.
+// addRow adds a row to the open transaction until it ends.
 func (o *openPortals) addRow(t *sqlite.Tx, id record.PortalID, p *portalRow) {
 	o.rows[id] = p
 	t.AtEnd(o)
@@ -118,8 +118,8 @@ func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record
 	return ringOf(r.network, card), nil
 }
 
-// storePortals stores the changed rows, and invalidates the cached state of those whose standing
-// changed.
+// storePortals stores the changed rows, and invalidates the cached state of those with a changed
+// standing.
 func (r *Replica) storePortals(t *sqlite.Tx) error {
 	for id, p := range r.open.rows {
 		if !p.changed {

@@ -43,8 +43,8 @@ func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int6
 	return res.RowsAffected()
 }
 
-// sweepReplaced deletes records in the table replaced that have expired, or whose successor a head
-// covers now, in writes of at most sweepStep rows.
+// sweepReplaced deletes records in the table replaced that have expired, or have a successor that a
+// head covers now, in writes of at most sweepStep rows.
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64

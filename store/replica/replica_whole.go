@@ -62,7 +62,7 @@ func (r *Replica) Whole(ctx context.Context, portal record.PortalID) (federation
 
 const (
 	// covered is the SQL condition of records that a head covers: their turn is over. waitedFor is that
-	// of replaced records whose successor no head covers yet.
+	// of replaced records with a successor that no head covers yet.
 	covered   = `a.turn < (SELECT turn FROM portals WHERE id = a.portal)`
 	waitedFor = `a.turn = (SELECT turn FROM portals WHERE id = a.portal)`
 

@@ -1,7 +1,7 @@
 // Package calc is the engine of the built-in agent calc: it answers questions
 // about arithmetic, percentages, units and dates, without a model.
 //
-// It does not know who asks or what time it is: the caller passes the question
+// It knows neither the asker nor the time: the caller passes the question
 // and the moment, and gets Markdown or a fault.Invalid error. Nothing here does
 // I/O or changes package state, so every function is safe for concurrent use.
 //

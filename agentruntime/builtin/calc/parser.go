@@ -68,7 +68,7 @@ func (p *parser) parseAll() (value, error) {
 	return v, err
 }
 
-// expression reads an operand with all following operators whose binding power is above least.
+// expression reads an operand with all following operators of a binding power above least.
 func (p *parser) expression(least int) (value, error) {
 	if p.depth++; p.depth > maxNesting {
 		return value{}, refuse(

@@ -246,7 +246,7 @@ func convertTo(v value, to *unit) (value, error) {
 }
 
 // multiplyUnits returns the unit of the product a·b or quotient a/b, and n, a number in the unit b,
-// converted to what that unit needs. Units without a product are an Invalid fault.
+// converted to the form that this unit needs. Units without a product are an Invalid fault.
 func multiplyUnits(a, b *unit, n *big.Rat, divide bool) (*unit, *big.Rat, error) {
 	scaled := func(by *unit) *big.Rat {
 		return new(big.Rat).Mul(n, new(big.Rat).Quo(b.factor, by.factor))

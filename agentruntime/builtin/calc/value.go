@@ -228,7 +228,7 @@ func squareRoot(v value) (value, error) {
 	return limit(value{num: r, approximate: true})
 }
 
-// maxFactorial is the largest number whose factorial has at most maxDigits.
+// maxFactorial is the largest number with a factorial of at most maxDigits.
 const maxFactorial = 1775
 
 func factorial(v value) (value, error) {
@@ -308,7 +308,7 @@ func formatAnswer(v value) string {
 	return out
 }
 
-// formatValue returns the text of a value. exact is the exact fraction of a quantity whose decimals do
+// formatValue returns the text of a value. exact is the exact fraction of a quantity with decimals that do
 // not end, "" otherwise.
 func formatValue(v value) (main, exact string) {
 	switch v.kind {
