@@ -17,9 +17,10 @@ import (
 	"agentsite/internal/task"
 )
 
-// Header fields that name the caller to an agent's endpoint.
+// Header fields that name the calling portal and person to an agent's endpoint. Each is covered by the
+// signature.
 const (
-	// PortalField holds the portal's URL.
+	// PortalField holds the portal's URL, under which its key directory is found.
 	PortalField = "Agentsite-Portal"
 	// CallerField holds the kind of the caller and, except for probes, an id. task.HopsField lists the
 	// agents in between.
@@ -49,7 +50,7 @@ type Introducer struct {
 	identity Identity
 }
 
-// Identity is the portal as the author of requests.
+// Identity is the portal as the author of requests. The application implements it with its keys.
 type Identity interface {
 	// SigningKey returns the current signing key, which is in the portal's key directory.
 	SigningKey() (ed25519.PrivateKey, error)

@@ -19,7 +19,7 @@ type Queue struct {
 	wake  chan struct{}  // has capacity 1, because one wake-up stands for any number of waiting tasks
 	ended chan task.Task // tasks that were not running here when they ended
 
-	mu      sync.Mutex // guards running
+	mu      sync.Mutex
 	running map[string]context.CancelCauseFunc
 }
 

@@ -14,7 +14,7 @@ type sink struct {
 	w   *Worker
 	t   task.Task
 	ctx context.Context
-	// begun is set when the driver is called.
+	// begun is set when the driver is called. A task stopped before needs no notification of its agent.
 	begun bool
 	// elsewhere is set before the driver runs if the call contacts another machine.
 	elsewhere bool
@@ -28,7 +28,7 @@ type sink struct {
 	checkpoint json.RawMessage // the last stored state; nil before the first one of this attempt
 }
 
-// maxArtifacts bounds the artifacts of one task.
+// maxArtifacts bounds the artifacts of one task, because they are held in memory until it ends.
 const maxArtifacts = 100
 
 // Text implements task.Sink. It ignores text after closeSink or beyond chat.MaxAnswerBytes.

@@ -68,7 +68,7 @@ func agentTarget(a hub.Agent, secret string) task.Target {
 		Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
 }
 
-// trySink keeps the text of an answer that has not ended.
+// trySink keeps the text streamed so far, for a try that fails or does not end in time.
 type trySink struct {
 	mu   sync.Mutex // guards text
 	text []byte

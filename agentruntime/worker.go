@@ -23,7 +23,7 @@ import (
 const (
 	maxRunning  = 512
 	maxPerAgent = 32
-	// maxRun bounds one attempt.
+	// maxRun bounds one attempt, so that a driver that never returns does not hold a slot for ever.
 	maxRun = 15 * time.Minute
 	// maxAttempts is how often a task is started before it fails. A restart of the portal may interrupt
 	// the first attempt, but a task that crashes the process must not do so for ever.
@@ -191,7 +191,7 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 		heard = true
 		result = task.Result{State: task.Canceled, Parts: parts, Reason: stoppedReason}
 		if !s.begun {
-			w.queue.Ended(t) // the driver was not called
+			w.queue.Ended(t) // The driver was never called for this attempt, so notify the agent that the task ended.
 		}
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
@@ -260,7 +260,7 @@ func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Res
 	if err != nil {
 		return task.Result{}, err
 	}
-	// Agents of other portals are probed there.
+	// Agents of other portals do not count, because their own portal probes them.
 	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) &&
 		call.Agent.Kind != string(hub.Peer)
 	if own {

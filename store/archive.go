@@ -40,7 +40,7 @@ const (
 	maxDatabaseBytes = 1 << 40
 )
 
-// Manifest lists the contents of a backup.
+// Manifest lists the contents of a backup, in its JSON form. It is the first member.
 type Manifest struct {
 	Format    int            `json:"format"`
 	Schema    int64          `json:"schema"`

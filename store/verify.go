@@ -151,7 +151,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	return v.public, nil
 }
 
-// verifier runs one check after another on its connection.
+// verifier runs the checks one after another on one connection, and adds the damage that they find to r.
 type verifier struct {
 	c      *sqlx.Conn
 	r      *Report

@@ -34,7 +34,7 @@ func (h headRow) String() string {
 // linkRow is a message joined with the task that it ends; Ended is NULL if it ends none.
 type linkRow struct {
 	chats.MessageRow
-	Ended     sql.NullString `db:"ended"` // the task's state
+	Ended     sql.NullString `db:"ended"` // state of the task
 	AnswerSeq sql.NullInt64  `db:"answer_seq"`
 	Room      sql.NullString `db:"room"`
 }

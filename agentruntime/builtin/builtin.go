@@ -24,7 +24,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// The names of the built-in agents.
+// The names of the built-in agents. They are reserved, and part of handles.
 const (
 	guideName = "guide"
 	calcName  = "calc"

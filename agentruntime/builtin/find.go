@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// Bounds of one search for agents.
+// Bounds of one search for agents, because each query costs time of the directory.
 const (
 	maxOffers      = 5
 	maxReasons     = 3
@@ -442,7 +442,7 @@ func (s *search) describeOffer(o offer, base string, now time.Time) string {
 	return b.String()
 }
 
-// joinPhrases joins phrases with commas and "and".
+// joinPhrases joins phrases with commas and "and"; "" for none.
 func joinPhrases(phrases []string) string {
 	switch n := len(phrases); n {
 	case 0:

@@ -33,7 +33,7 @@ type reply struct {
 	shown map[string]bool // paths that earlier answers linked to, so that "more" does not repeat them
 }
 
-// writeAnswer writes guide's answer to a call.
+// writeAnswer returns guide's answer to a call as Markdown. The error is that of the search.
 func (g *guide) writeAnswer(ctx context.Context, call task.Call, out task.Sink) (string, error) {
 	r := &reply{guide: g, out: out}
 	if call.Caller.Kind == "agent" {

@@ -13,7 +13,7 @@ const (
 	maxExcerpt = 1200
 	// briefExcerpt is maxExcerpt for an answer that also offers agents.
 	briefExcerpt = 500
-	// maxLinks is the maximum number of sections in an answer.
+	// maxLinks is the maximum number of sections in an answer; "more" lists further ones.
 	maxLinks = 3
 )
 
@@ -78,11 +78,11 @@ func sectionKey(i int) string { return string([]byte{byte(i >> 8), byte(i)}) }
 // plainWords returns the text as splitWords sees it, because questions are split in the same way.
 func plainWords(s string) string { return strings.Join(splitWords(s), " ") }
 
-// passage is a section found for a question.
+// passage is a section found for a question, with its place in its index for the coverage.
 type passage struct {
 	Section
 	source *sectionIndex
-	id     int // index of the section in source
+	id     int // number of the section in source, the index that found it
 	score  float64
 }
 

@@ -37,7 +37,7 @@ func quoteText(s string, most int) string {
 // boundLine returns s on one line, without invisible or reordering characters, cut after a word at most
 // characters.
 func boundLine(s string, most int) string {
-	s = cutBytes(s, most*8) // bounds the work for any input
+	s = cutBytes(s, most*8) // Cut first, so that the work is bounded for any input.
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -118,7 +118,7 @@ func equalWords(a, b []string) bool {
 	return true
 }
 
-// wordSet makes a set of the words of a text.
+// wordSet returns the set of the words of a text, which are separated by white space.
 func wordSet(text string) map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range strings.Fields(text) {

@@ -24,7 +24,7 @@ const (
 	maxToolResult = 64 << 10
 )
 
-// answer is the converted result of a tool.
+// answer is the result of a tool, converted to parts within the bounds.
 type answer struct {
 	parts []task.Part // texts, data and links; files are apart
 	files []task.Part

@@ -301,7 +301,7 @@ func mergeArguments(before json.RawMessage, added map[string]json.RawMessage) js
 	return b
 }
 
-// maxHelp bounds the list of tools, in bytes.
+// maxHelp bounds the list of tools in a help text, in bytes; further tools are only counted.
 const maxHelp = 12 << 10
 
 // helpText lists the tools and the way to call them, as Markdown of about maxHelp bytes. It answers a

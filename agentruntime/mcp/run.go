@@ -18,7 +18,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// statusEvery is the minimum time between two progress reports.
+// statusEvery is the minimum time between two progress reports, because each is an event for all
+// readers.
 const statusEvery = 250 * time.Millisecond
 
 // checkpoint is the stored state of a task: the call that was made, or the one that waits for data.
@@ -139,7 +140,7 @@ func (r *run) handleRequest(ctx context.Context) (task.Result, error) {
 func (r *run) readRequest() *request {
 	if a := r.at.Ask; a != nil {
 		if t := findTool(r.tools, a.Tool); t != nil {
-			// Naming another tool starts a new call.
+			// A message that names another tool starts a new call.
 			if req := parseRequest(r.call.Parts, r.tools); req != nil && req.form &&
 				(req.unknown != "" || req.tool.Name != a.Tool) {
 				return req
@@ -173,7 +174,7 @@ func (r *run) askBack(ctx context.Context, req *request) (task.Result, error) {
 	}, nil
 }
 
-// listProblems lists problems by field, as Markdown.
+// listProblems returns at most 20 problems as a Markdown list, sorted by field.
 func listProblems(wrong map[string]string) string {
 	names := make([]string, 0, len(wrong))
 	for n := range wrong {
@@ -348,7 +349,7 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	}
 }
 
-// progressText formats a progress notification in a few words.
+// progressText formats a progress notification as a status of a few words; "" if it says nothing.
 func progressText(n *sdk.ProgressNotificationParams) string {
 	text := a2a.Line(n.Message, 200)
 	switch {

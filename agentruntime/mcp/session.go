@@ -17,7 +17,7 @@ const (
 	// servers.
 	modern = "2026-07-28"
 	legacy = "2025-11-25"
-	// connectTime bounds opening a session.
+	// connectTime bounds opening a session, with the fallback to an older version.
 	connectTime = 40 * time.Second
 	// maxReceived bounds the requests and notifications of a server in one session.
 	maxReceived = 5000

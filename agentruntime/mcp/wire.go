@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxResponse = 8 << 20 // bytes of one response
+	maxResponse = 8 << 20 // bytes of one response; a larger one fails the call
 	maxSession  = 64 << 20
 	// maxRequests bounds the requests of a session. A long call makes many if its server ends its
 	// streams.

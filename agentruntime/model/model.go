@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Bounds of one answer.
+// Bounds of one answer, because the server is untrusted.
 const (
 	// MaxText is the maximum size of one answer's text in bytes.
 	MaxText   = 256 << 10

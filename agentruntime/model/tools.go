@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/openai"
 )
 
-// Bounds of the tool calls in one answer.
+// Bounds of the tool calls in one answer; beyond them it fails with ErrCalls.
 const (
 	MaxCalls     = 16
 	MaxArguments = 64 << 10

@@ -50,9 +50,9 @@ type run struct {
 // way describes the route to an agent and its name in error messages.
 type way struct {
 	rt http.RoundTripper
-	// subject is the subject of sentences about failures.
+	// subject is the subject of sentences about failures, such as "The agent".
 	subject string
-	// inline is the largest file in bytes that is sent inline.
+	// inline is the largest file in bytes that is sent inline; larger ones are sent as an address.
 	inline int
 	// peer is true for agents of other portals: an error before a request is sent may then come from
 	// this portal's own signing or permissions.
@@ -368,7 +368,7 @@ func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 	return err
 }
 
-// saveCheckpoint stores the state of the task if it changed.
+// saveCheckpoint stores the state of the task if it changed, and returns once it is on disk.
 func (r *run) saveCheckpoint(ctx context.Context) error {
 	if r.at == r.saved {
 		return nil

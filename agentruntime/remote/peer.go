@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of the files of one call.
+// Bounds of the files of one call, in bytes.
 const (
 	// peerInline is the largest file in bytes that is sent to another portal inline; the portal fetches
 	// larger ones.
@@ -28,7 +28,7 @@ const (
 	maxFetches    = 20
 )
 
-// PeerConfig holds the dependencies of the driver of kind peer.
+// PeerConfig holds the dependencies of the driver of kind peer. Portals is required.
 type PeerConfig struct {
 	Config
 	Portals Portals
@@ -65,7 +65,7 @@ func NewPeer(cfg PeerConfig) *Peer {
 	return &Peer{a2a: NewA2A(nil, cfg.Config), cfg: cfg}
 }
 
-// Close waits until pending cancellations have reached their portals, at most 5 s.
+// Close waits for the running requests that cancel tasks at other portals, at most cancelTime.
 func (d *Peer) Close() { d.a2a.Close() }
 
 // Run implements task.Agent. A portal that is unknown or not allowed is a fault of openRoute; nothing

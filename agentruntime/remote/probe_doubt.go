@@ -25,7 +25,7 @@ type question struct {
 	begin  bytes.Buffer
 }
 
-// maxBegin is the recorded length of an answer in bytes.
+// maxBegin bounds the recorded beginning of an answer in bytes.
 const maxBegin = 4 << 10
 
 // RoundTrip implements http.RoundTripper. The caller reads the recorded status and beginning after its

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxQuestionBytes holds any sentence that a person types.
+	// maxQuestionBytes bounds a question; no sentence that a person types is longer.
 	maxQuestionBytes = 2000
-	// maxNesting bounds the recursion of the parser.
+	// maxNesting bounds the recursion of the parser, because deep nesting would exhaust the stack.
 	maxNesting = 64
 	// maxDigits is the longest result that is still readable in a chat.
 	maxDigits = 5000

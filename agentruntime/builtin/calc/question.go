@@ -120,7 +120,7 @@ var forms = []form{
 	{"in _", afterToday},
 }
 
-// unitForms are the forms after "how many".
+// unitForms are the forms that are allowed after "how many", such as "km are in 5 miles".
 var unitForms = []form{{"UNIT is? in _", inUnit}, {"UNIT is _", inUnit}}
 
 // compute answers a question of the form. v holds the values of its expressions; u is nil if the form
