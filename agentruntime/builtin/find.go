@@ -90,7 +90,7 @@ type search struct {
 	words       []string // words that describe the work, without words of grammar
 	offers      []offer
 	pieces      []piece
-	suggestions []string // spellings that the directory suggests for an empty result
+	suggestions []string // similar words that agents here use, as the directory suggests
 }
 
 // bestScores returns the greatest coverage and trust among the offers; 0 without offers.

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxWords bounds the words of a question that are used, because each costs a search.
+// maxWords bounds the words of a question that are used, because each costs a look-up in the indexes.
 const maxWords = 60
 
 var noApostrophes = strings.NewReplacer("'", "", "’", "")

@@ -67,7 +67,7 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 	return d.runTask(ctx, way{rt: d.rt, subject: "The agent", inline: attach.MaxInline}, call, out)
 }
 
-// Stop implements task.Stopper. It cancels the remote task in the background; Close waits for it.
+// Stop implements task.Stopper. It cancels the remote task in the background, and tries again until Close.
 func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stopTask(ctx, d.rt, call) }
 
 func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call) {

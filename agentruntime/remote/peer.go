@@ -68,8 +68,8 @@ func NewPeer(cfg PeerConfig) *Peer {
 // Close waits for the running requests that cancel tasks at other portals, at most cancelTime.
 func (d *Peer) Close() { d.a2a.Close() }
 
-// Run implements task.Agent. A portal that is unknown or not allowed is a fault of openRoute; nothing
-// was sent then.
+// Run implements task.Agent. An agent without a known address is an Unavailable fault; nothing was sent
+// then.
 func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	at, rt, sign, err := d.openRoute(call)
 	if err != nil {
@@ -100,7 +100,8 @@ func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTrippe
 }
 
 // callerValue returns the value of ForField for a call: the kind of the caller and an id that differs
-// from portal to portal, so that portals cannot combine their data about a person.
+// from portal to portal, so that portals cannot combine their data about a
+// person. It is "" for a caller without an id.
 func (d *Peer) callerValue(call task.Call) string {
 	c := call.Caller
 	if c.ID == "" {

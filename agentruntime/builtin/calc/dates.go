@@ -10,8 +10,8 @@ import (
 
 const (
 	maxYear = 9999
-	// maxSteps is the largest number of days added at once. Longer steps would leave the calendar and
-	// fail before they are added.
+	// maxSteps bounds the days, months or working days that are added at once. Longer steps leave the
+	// calendar in any case, and fail before they are added.
 	maxSteps    = 366 * maxYear
 	workdayNote = "Working days are Monday to Friday; holidays are not considered."
 )
