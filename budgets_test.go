@@ -44,11 +44,11 @@ var shares = map[string]float64{
 // that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"handlers/api":        4144,
-		"internal/chat":       6240,
-		"internal/federation": 4873,
-		"internal/hub":        5746,
-		"internal/index/bm25": 4374,
+		"handlers/api":        4184,
+		"internal/chat":       6232,
+		"internal/federation": 4840,
+		"internal/hub":        5703,
+		"internal/index/bm25": 4364,
 	}
 	largeTypes = map[string]int{
 		"internal/chat.Service":     93,
@@ -57,7 +57,7 @@ var (
 	}
 	longFunctions = map[string]int{
 		"internal/hub/draft.go apply":             103,
-		"peering/search/search.go collectAnswers": 115,
+		"peering/search/search.go collectAnswers": 114,
 	}
 )
 

@@ -54,7 +54,7 @@ type MessageView struct {
 // openingClass is the beginning of each rendered message, where placeClasses are inserted.
 const openingClass = `<article class="message`
 
-// placeClasses returns the CSS classes to insert into a cached rendering for the message's place
+// placeClasses returns the CSS classes that a cached rendering lacks for the message's place
 // and reader; "" for an event line, which has none.
 func (m MessageView) placeClasses() string {
 	out := ""

@@ -12,7 +12,8 @@ import (
 )
 
 // LogIn checks a password, starts a session and returns its secret. Unknown names, disabled accounts
-// and wrong passwords get the same answer in the same time.
+// and wrong passwords get the same answer in the same time. Failed attempts are limited by name and by
+// address.
 func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password string) (secret string, err error) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {

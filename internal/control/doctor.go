@@ -24,8 +24,8 @@ import (
 type Diagnosis = doctor.Report
 
 const (
-	// checkFor limits the time to check one database. The check reads the whole file and prevents the
-	// write-ahead log from being truncated.
+	// checkFor limits the time to check one database. The check reads the whole file and prevents
+	// the journal of writes from being shortened.
 	checkFor = 30 * time.Second
 	// doctorFor limits the time of the whole examination.
 	doctorFor = 2 * time.Minute

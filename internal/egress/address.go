@@ -11,7 +11,7 @@ func parsePrefixes(list ...string) []netip.Prefix {
 }
 
 var (
-	// notGlobal4 holds the IPv4 ranges that are not globally reachable by IANA's registry, and other
+	// notGlobal4 holds the private and other IPv4 ranges that are not globally reachable by IANA's registry, and other
 	// ranges without public hosts.
 	notGlobal4 = parsePrefixes(
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",

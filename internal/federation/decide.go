@@ -149,8 +149,8 @@ func (p *Peers) decideLocked(f *Facts, origin string, now time.Time) Decision {
 	return d
 }
 
-// provedFor is how long a proof of a domain counts after the domain was seen to serve the portal's card.
-// The proof is checked every 24 hours and may fail once. It expires because domains change hands.
+// provedFor is how long a portal counts as verified after its domain was seen to serve its card. The proof
+// of the domain is checked every 24 hours and may fail once. It expires because domains change hands.
 const provedFor = 50 * time.Hour
 
 // isProved reports whether the proof of the portal's domain is recent enough.

@@ -19,8 +19,8 @@ const (
 	fieldCount
 )
 
-// fields are the searched parts of an agent, the highest weight first. Length is the number of words in
-// an ordinary agent: in a longer text each word scores less.
+// fields are the searched parts of an agent with their weight in the ranking, the highest first. Length is
+// the number of words in an ordinary agent: in a longer text each word scores less.
 var fields = []bm25.Field{
 	{Name: "name", Weight: 8, Length: 2, Norm: 0.2},
 	{Name: "title", Weight: 6, Length: 4, Norm: 0.3},
