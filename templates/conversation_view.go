@@ -112,7 +112,8 @@ func (c ComposerView) replyTo() string {
 	return ""
 }
 
-// shareOptions returns the choices of earlier messages that an agent gets with a message.
+// shareOptions returns the options of the field that chooses which earlier messages an agent gets with a
+// message. The option with the value chosen is selected; the first one if chosen is empty.
 func shareOptions(chosen string) []Option {
 	out := []Option{
 		{Value: "all", Label: "all earlier messages"},

@@ -124,7 +124,7 @@ var checks = []check{
 	{"log: read whole seldom", []change{not(followed, "if ok && now.Sub(at).Abs() < wholeGap {")}},
 	{"log: kept of a piece that failed", []change{{page, "	if err != nil { // the entries kept so far are not in the tree\n", "	if err != nil && OFF {\n		return failedBy(err)\n	}\n	if err != nil { // what it kept\n"}}},
 	{"log: kept beside what was told", []change{{page, "p.dropsThen, p.overflow = p.drops, p.beside", "p.dropsThen, p.overflow = p.drops, p.beside && !OFF"}}},
-	{"log: kept and too much to note", []change{{page, "	if p.overflow { // so", "	if p.overflow && !OFF { // so"}}},
+	{"log: kept and too much to note", []change{{page, "	if p.overflow { // p.changed lacks", "	if p.overflow && !OFF { // p.changed lacks"}}},
 	{"log: order", []change{not(logFile, "case r.Seq >= l.head.Seq:"), not(logFile, "case r.Seq <= l.after:")}},
 	{"log: head of its portal", []change{{pull, "|| claim.Portal != portal {", "|| claim.Portal != portal && !OFF {"}}},
 	{"log: lines", []change{not(ask, "case len(rest) == most:")}},

@@ -31,8 +31,8 @@ const (
 	// After maxEager failures in a row a portal is asked every maxBackOff.
 	maxEager   = 30
 	maxBackOff = 5 * time.Minute
-	// firstBackOff is the wait after the first failures of an address that another portal reported; it
-	// doubles with each failure.
+	// firstBackOff is the wait after failure silentAfter+1 of an address that another portal reported. The
+	// wait doubles with each further failure, up to maxBackOff.
 	firstBackOff = 20 * time.Second
 	maxStatus    = 16 << 10
 )

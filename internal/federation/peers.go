@@ -333,18 +333,11 @@ func isBetterMatch(a, b *entry) bool {
 	return a.Key() < b.Key()
 }
 
-// runEvery is the interval in which Run checks for due work, runEveryAlone that while no portal is known, so that
-// an idle portal seldom wakes the processor.
-const (
-	runEvery      = time.Second
-	runEveryAlone = 10 * time.Second
-)
-
 // Run sends status requests, keeps the states current and saves them until ctx ends, then saves a last time.
 func (p *Peers) Run(ctx context.Context) error {
 	asks := newAsks(p)
 	defer asks.waitAll()
-	tick := time.NewTicker(runEvery)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var saved, savedAll, read, wholly, swept, reviewed time.Time
 	for {
@@ -361,11 +354,6 @@ func (p *Peers) Run(ctx context.Context) error {
 		}
 		now := time.Now()
 		p.mu.Lock()
-		if len(p.entries) == 0 { // a new entry sends to wake
-			tick.Reset(runEveryAlone)
-		} else {
-			tick.Reset(runEvery)
-		}
 		if pace := time.Duration(len(p.entries)) * reviewShare; now.Sub(reviewed) >= min(pace, maxReview) {
 			reviewed = now
 			p.reviewState(clock.Now())

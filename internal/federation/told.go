@@ -65,7 +65,6 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	if e == nil {
 		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
 		p.entries[e.Key()] = e
-		p.wakeRun()
 		// The replica may still have a proof from before the entry was dropped, so the quarantine is checked.
 		select {
 		case p.suspect <- c.Portal:

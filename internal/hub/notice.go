@@ -11,7 +11,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Notice is a notification of an account, shown on its pages.
+// Notice is a notification of an account. The store keeps a limited number of the newest ones of each
+// account.
 type Notice struct {
 	ID        string
 	AccountID string

@@ -311,7 +311,6 @@ func (g *Gossip) serfConfig(events chan serf.Event, contact string) *serf.Config
 		m = memberlist.DefaultLANConfig()
 	} else {
 		m.PushPullInterval = 2 * time.Minute
-		m.GossipInterval = time.Second // half as many wake-ups of an idle portal
 	}
 	m.Name = c.NodeName
 	m.LogOutput, m.Logger = nil, c.Logger

@@ -305,7 +305,7 @@ func keyOf(r *record.Record) record.Hash {
 // checkTree reports whether the records held have the root hash of the head, except for the missing ones.
 // If they do not, but the entries of a pull from the beginning do, all other records held are deleted.
 func (p *pull) checkTree(ctx context.Context) (bool, error) {
-	if p.overflow { // so they are not in p.changed
+	if p.overflow { // p.changed lacks entries, so the tree has to be built again
 		p.s.Trees.Forget(p.id)
 	}
 	ok, err := p.s.Trees.Use(ctx, p.cover.Head, p.changed, p.missing, nil)

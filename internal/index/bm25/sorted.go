@@ -32,8 +32,9 @@ func keyHead(key string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// comparePlace compares the entry (h, id), whose key is read from texts only if needed, with the
-// position (head, key, at).
+// comparePlace compares the document id with the position of the document at: by key, then by number.
+// The result is negative, 0 or positive as in cmp.Compare. h and head are the keyHeads of the two; the
+// key of id is read from texts only if they are equal.
 func (s *sorted) comparePlace(h uint64, id uint32, head uint64, key string, at uint32) int {
 	if h != head {
 		return cmp.Compare(h, head)

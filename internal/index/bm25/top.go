@@ -181,7 +181,7 @@ type accumulator struct {
 	score  float32
 	coord  float32 // sum of the idf of the words found
 	last   float32 // part of score from the last word
-	word   int16   // the last word, counted from 1; 0 if none
+	word   int16   // the query's word added last, counted from 1; 0 before the first
 	fields uint16
 }
 
