@@ -18,11 +18,13 @@ import (
 	"agentsite/internal/task"
 )
 
-// Limits of concurrent work. Work beyond them waits in the database, in order of submission. In one
-// conversation an agent never writes two answers at a time.
+// Limits bound the tasks that run at the same time. Work beyond them waits in the database, in order of
+// submission. In one conversation an agent never writes two answers at a time.
+type Limits struct {
+	Running, PerAgent int
+}
+
 const (
-	maxRunning  = 512
-	maxPerAgent = 32
 	// maxRun bounds one attempt, so that a driver that never returns does not hold a slot for ever.
 	maxRun = 15 * time.Minute
 	// maxAttempts is how often a task is started before it fails. A restart of the portal may interrupt
@@ -48,6 +50,7 @@ type Worker struct {
 	calls   CallObserver
 	drivers map[hub.Kind]task.Agent
 	log     *slog.Logger
+	limits  Limits
 	fence   int64
 
 	finished chan string // ids of ended runs, for the dispatch loop
@@ -62,11 +65,12 @@ type CallObserver interface {
 // New returns a worker that runs agents of the kinds in drivers. A task of another kind fails as
 // Unavailable.
 func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, calls CallObserver,
-	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
+	drivers map[hub.Kind]task.Agent, limits Limits, log *slog.Logger) *Worker {
 	return &Worker{queue: queue, store: store, chat: chats, hub: agents, calls: calls, drivers: drivers, log: log,
+		limits: limits,
 		// Unique per start: rows claimed under another fence belong to a process that has ended,
 		// because one process owns the data folder.
-		fence: time.Now().UnixNano(), finished: make(chan string, maxRunning)}
+		fence: time.Now().UnixNano(), finished: make(chan string, limits.Running)}
 }
 
 // mailbox identifies one agent in one conversation. At most one task of a mailbox runs at a time.
@@ -109,7 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		held := make(map[mailbox]bool)
 		for _, t := range waiting {
 			box := mailbox{t.ConversationID, t.AgentID}
-			if held[box] || busy[box] || perAgent[t.AgentID] >= maxPerAgent || len(boxes) >= maxRunning {
+			if held[box] || busy[box] || perAgent[t.AgentID] >= w.limits.PerAgent || len(boxes) >= w.limits.Running {
 				held[box] = true
 				rest = append(rest, t)
 				continue
@@ -138,7 +142,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		retry = nil
 		// Claimed tasks wait in memory only up to the bound; the rest stays in the database.
-		if room := maxRunning - len(waiting) - len(boxes); room > 0 {
+		if room := w.limits.Running - len(waiting) - len(boxes); room > 0 {
 			claimed, err := w.store.Claim(ctx, w.fence, room)
 			switch {
 			case ctx.Err() != nil:

@@ -120,7 +120,8 @@ func (h *house) start(f agentFunc) {
 func (h *house) startAs(a task.Agent) {
 	h.t.Helper()
 	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
-	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
+	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers,
+		agentruntime.Limits{Running: 512, PerAgent: 32}, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	go func() {

@@ -6,25 +6,26 @@ package docs
 
 import (
 	"embed"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 )
 
-//go:embed *.md
+//go:embed *.md operate/*.md
 var files embed.FS
 
 // order lists the stems of pages in reading order. Files that are not listed follow, sorted by
 // stem.
 var order = [...]string{
 	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
-	"operate", "federation", "security", "house", "glossary", "performance", "changes",
+	"operate", "operate/limits", "federation", "security", "house", "glossary", "performance", "changes",
 }
 
 // Page is one Markdown file of the manual.
 type Page struct {
-	Stem   string // file name without .md; the page is at /docs/<stem>
+	Stem   string // path of the file without .md; the page is at /docs/<stem>
 	Title  string // plain text of the page's # heading
 	Source string // Markdown, including the # heading
 }
@@ -99,17 +100,16 @@ func HeadingAnchor(title string) string {
 }
 
 func loadPages() []Page {
-	entries, err := files.ReadDir(".")
-	if err != nil {
-		panic("docs: embedded files: " + err.Error()) // cannot fail: the folder is embedded
-	}
-	list := make([]Page, 0, len(entries))
-	for _, e := range entries { // ReadDir sorts by name
-		source, err := files.ReadFile(e.Name())
-		if err != nil {
-			panic("docs: embedded files: " + err.Error())
+	var list []Page
+	err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error { // in the order of the names
+		if err != nil || e.IsDir() {
+			return err
 		}
-		p := Page{Stem: strings.TrimSuffix(e.Name(), ".md"), Source: string(source)}
+		source, err := files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		p := Page{Stem: strings.TrimSuffix(path, ".md"), Source: string(source)}
 		p.Title = p.Stem
 		for h := range parseHeadings(p.Source) {
 			if h.level == 1 {
@@ -118,6 +118,10 @@ func loadPages() []Page {
 			}
 		}
 		list = append(list, p)
+		return nil
+	})
+	if err != nil {
+		panic("docs: embedded files: " + err.Error()) // cannot fail: the folders are embedded
 	}
 	slices.SortStableFunc(list, func(a, b Page) int { return pageRank(a.Stem) - pageRank(b.Stem) })
 	return list

@@ -321,7 +321,7 @@ func cells() map[string]cell {
 		"DELETE /api/v1/tokens/{id}":                         {object: token},
 
 		"GET /": {}, "GET /about": {}, "GET /docs": {}, "GET /robots.txt": {}, "GET /favicon.svg": {}, "GET /favicon.ico": {}, "GET /agents": {}, "GET /agents/new": {},
-		"GET /docs/{page}": {object: func(*testing.T, *world, string) object { return object{name: "start"} }},
+		"GET /docs/*": {rest: "operate/limits"},
 		"POST /agents/new": {body: func(w *world, _ object) any {
 			return form("name", apptest.Fresh("new"), "description", "New.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1")
 		}},

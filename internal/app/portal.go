@@ -241,7 +241,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
-	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
+	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind,
+		agentruntime.Limits{Running: int(p.set.Bounds.Work.Running), PerAgent: int(p.set.Bounds.Work.RunningPerAgent)}, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())

@@ -149,6 +149,8 @@ func serveFlags(fs *flags) {
 	fs.addSetting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
 	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET",
 		"tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
+	fs.addSetting(&fs.cfg.Limits, "limits", "AGENTSITE_LIMITS",
+		"bounds that differ from the defaults, as `NAME=VALUE` pairs separated by commas; /docs/operate/limits lists them")
 	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP",
 		"mail `SERVER` for password resets, as smtp://user:password@host:587")
 	fs.hideDefault("smtp")

@@ -33,6 +33,7 @@ type Config struct {
 	LLMKey         string
 	LLMModel       string
 	ModelBudget    string
+	Limits         string
 	SMTP           string
 	MailFrom       string
 	Log            string
@@ -100,6 +101,7 @@ type Settings struct {
 	Level         slog.Level
 	Model         *prompt.Model // nil: the portal has no model of its own
 	Budget        int64         // tokens per day, 0: no limit
+	Bounds        Limits        // the defaults with what Config.Limits changes
 	NetworkName   string        // name of the network, empty: no federation
 	JoinOrigins   []string      // origins of the portals in Config.Join
 	FixedTier     string        // empty: the portal chooses
@@ -186,6 +188,9 @@ func (c Config) Parse() (Settings, error) {
 		s.Model = &model
 	}
 	if s.Budget, err = parseBudget(c.ModelBudget); err != nil {
+		return s, err
+	}
+	if s.Bounds, err = parseLimits(c.Limits); err != nil {
 		return s, err
 	}
 	if c.SMTP != "" {
@@ -301,7 +306,8 @@ func (s Settings) Redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network",
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "limits",
+		s.Limits, "network",
 		s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen,
 		"conformance", s.Conformance}
 }

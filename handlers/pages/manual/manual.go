@@ -38,7 +38,7 @@ func New(portal address.Portal, accounts *account.Service, agents *hub.Service, 
 
 // showManual shows a page of the manual; /docs shows the first one. An unknown page is NotFound.
 func (d *Pages) showManual(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	stem := chi.URLParam(r, "page")
+	stem := chi.URLParam(r, "*")
 	if stem == "" {
 		stem = "index"
 	}
@@ -104,7 +104,7 @@ func (d *Pages) showAbout(w http.ResponseWriter, r *http.Request, actor ident.Ac
 func (d *Pages) Routes(r chi.Router) {
 	r.Get("/about", d.site.Page(d.showAbout))
 	r.Get("/docs", d.site.Page(d.showManual))
-	r.Get("/docs/{page}", d.site.Page(d.showManual))
+	r.Get("/docs/*", d.site.Page(d.showManual))
 	r.Get("/robots.txt", d.serveRobots)
 	r.Get("/favicon.svg", serveFavicon)
 	r.Get("/favicon.ico", serveFavicon)
