@@ -427,10 +427,31 @@ func (b *tab) press(selector string) {
 	})
 }
 
+// clickField presses a field until it was hit. On a live page a message that arrives
+// between measuring and pressing moves the field away from the pointer; a person
+// presses again then.
+func (b *tab) clickField(selector string) {
+	b.t.Helper()
+	if !b.screen.scripts { // Nothing moves there, and no listener would run.
+		b.click(selector)
+		return
+	}
+	field := "document.querySelector(" + js(selector) + ")"
+	for range 20 {
+		eval[bool](b, `window.__hit = "", addEventListener("click", (e) => { window.__hit = e.composedPath().includes(`+field+`) ? "field" : "other" }, { capture: true, once: true }), true`)
+		b.click(selector)
+		b.until("the press of "+selector, `window.__hit !== ""`)
+		if eval[bool](b, `window.__hit === "field"`) {
+			return
+		}
+	}
+	b.fail("%s moved away from each of 20 presses", selector)
+}
+
 // fill types into a field in place of what was there.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
-	b.click(selector)
+	b.clickField(selector)
 	b.until("focus on "+selector, "document.activeElement === document.querySelector("+js(selector)+")")
 	eval[bool](b, "document.querySelector("+js(selector)+").select(), true")
 	if text == "" {
