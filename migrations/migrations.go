@@ -1,9 +1,10 @@
 // Package migrations embeds the migrations of the databases, one folder per database. Files are
-// only added: a released migration is never edited. Each runs in one transaction when a portal
-// starts.
+// only added: a released migration is never edited. All that a database lacks run in one transaction
+// when a portal starts, so that none may contain BEGIN, COMMIT, VACUUM or a PRAGMA that a transaction
+// ignores, such as foreign_keys.
 //
 // The folder schema holds the result of all migrations, with which an empty database is created in
-// one step. A test in store compares the two; with -update it rewrites schema.
+// one step. A test in store/sqlite compares the two; with -update it rewrites schema.
 package migrations
 
 import (

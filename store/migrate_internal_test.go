@@ -196,7 +196,7 @@ func TestMigrate_FromOlder(t *testing.T) {
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Agents != 3 || r.Tasks != 5 || r.Messages != 9 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if have, err := sqlite.PortalSchema(t.Context(), filepath.Join(dir, fmt.Sprint(sqlite.FileName, ".before-", sqlite.SchemaVersion()))); err != nil || have != 1 {
+	if have, err := sqlite.PortalSchema(t.Context(), sqlite.SchemaCopy(filepath.Join(dir, sqlite.FileName), 1)); err != nil || have != 1 {
 		t.Errorf("the copy made before has schema %d, %v", have, err)
 	}
 	migrated(t, d)

@@ -196,7 +196,7 @@ func upgradeDatabase(ctx context.Context, dir string) error {
 	if err := d.Close(); err != nil {
 		return err
 	}
-	copies, err := filepath.Glob(filepath.Join(sqlite.EscapeGlob(dir), sqlite.FileName+".before-*"))
+	copies, err := sqlite.SchemaCopies(filepath.Join(dir, sqlite.FileName))
 	for _, path := range copies {
 		err = errors.Join(err, os.Remove(path))
 	}

@@ -6,19 +6,16 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
@@ -45,30 +42,11 @@ type Kind struct {
 	Schema     string // SQL of the schema after all migrations
 	// WriterOptions are added to the writer's data source name.
 	WriterOptions string
-	// copied is true if the database is copied before its schema is migrated.
+	// copied is true if the database is copied before its schema is migrated; see SchemaCopy.
 	copied bool
 	// DamagedSuffix, with the database's name before it, is the name of an empty file that marks a
 	// damaged database; "" for no mark.
 	DamagedSuffix string
-}
-
-// listVersions returns the versions of the migrations in this binary, in order.
-func (k Kind) listVersions() []int64 {
-	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.Migrations)
-	if err != nil {
-		return []int64{0}
-	}
-	var list []int64
-	for _, s := range p.ListSources() {
-		list = append(list, s.Version)
-	}
-	return list
-}
-
-// newestVersion returns the version of the last migration in this binary.
-func (k Kind) newestVersion() int64 {
-	list := k.listVersions()
-	return list[len(list)-1]
 }
 
 // DB is one SQLite database with one writing connection and a pool of reading ones. It is safe for
@@ -265,82 +243,6 @@ func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 		if err := checkPragmas(ctx, c, map[string]string{"query_only": "1", "busy_timeout": "5000"}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// migrateSchema applies pending migrations, after a copy of a database with content if its kind asks for
-// one. mark sets the application id.
-func (f *DB) migrateSchema(ctx context.Context, mark bool) error {
-	have, err := SchemaOf(ctx, f.wconn)
-	if err != nil {
-		return fmt.Errorf("read database %s: %w", f.path, err)
-	}
-	target := f.kind.newestVersion()
-	if have == target {
-		return nil
-	}
-	var objects int64
-	if err := f.wconn.GetContext(ctx, &objects, "SELECT COUNT(*) FROM sqlite_master"); err != nil {
-		return fmt.Errorf("read database %s: %w", f.path, err)
-	}
-	if objects == 0 {
-		return f.createSchema(ctx)
-	}
-	if have > 0 && f.kind.copied {
-		copyPath := fmt.Sprintf("%s.before-%d", f.path, target)
-		if err := os.Remove(copyPath); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("copy the database before its upgrade: %w", err)
-		}
-		if err := CopyInto(ctx, f.wconn, copyPath); err != nil {
-			return fmt.Errorf("copy the database before its upgrade: %w", err)
-		}
-	}
-	if mark {
-		if _, err := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", f.kind.ID)); err != nil {
-			return fmt.Errorf("mark database: %w", err)
-		}
-	}
-	// goose needs a pool, so close the one connection that the pool may have.
-	if err := f.wconn.Close(); err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, f.wpool.DB, f.kind.Migrations)
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("upgrade the database: %w", err)
-	}
-	c, err := f.wpool.Connx(ctx)
-	if err != nil {
-		return err
-	}
-	f.wconn = c
-	// The pool may have opened a new connection for goose.
-	return checkPragmas(ctx, f.wconn, writerPragmas())
-}
-
-// createSchema creates the newest schema in an empty database, in one transaction. The result equals
-// that of all migrations.
-func (f *DB) createSchema(ctx context.Context) error {
-	tx, err := f.wconn.BeginTxx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("create the schema: %w", err)
-	}
-	defer tx.Rollback()
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.ID, f.kind.Schema))
-	// record the migrations as applied, as goose does
-	for _, version := range append([]int64{0}, f.kind.listVersions()...) {
-		if err == nil {
-			_, err = tx.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
-		}
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		return fmt.Errorf("create the schema: %w", err)
 	}
 	return nil
 }

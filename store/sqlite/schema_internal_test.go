@@ -51,7 +51,7 @@ func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 		}
 		want := schemaText(t, pool)
 		if *update {
-			if err := os.WriteFile(filepath.Join("..", "migrations", "schema", name+".sql"), []byte(want), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join("..", "..", "migrations", "schema", name+".sql"), []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -63,7 +63,7 @@ func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 		}
 		defer f.closeWriter()
 		if got := schemaText(t, f.wconn); got != want {
-			t.Errorf("%s: migrations/schema is not what the migrations make: run go test ./store -run Schema -update\n%s", name, got)
+			t.Errorf("%s: migrations/schema is not what the migrations make: run go test ./store/sqlite -run Schema -update\n%s", name, got)
 		}
 		state := func(db sqlx.QueryerContext) string {
 			t.Helper()
