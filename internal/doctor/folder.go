@@ -85,7 +85,8 @@ func (s Subject) checkSecrets(r *Report) {
 	}
 }
 
-// checkLeftovers reports files that an earlier start moved aside because they were damaged.
+// checkLeftovers reports files that earlier starts kept: damaged ones that were moved aside, and copies
+// made before an upgrade.
 func (s Subject) checkLeftovers(r *Report) {
 	replica := filepath.Join(s.Dir, "replica.db")
 	if _, err := os.Stat(replica + ".damaged"); err == nil {
@@ -98,6 +99,13 @@ func (s Subject) checkLeftovers(r *Report) {
 			"A replica was moved aside by %s because it could not be used.", st.ModTime().UTC().Format(time.DateOnly))
 	case !errors.Is(err, fs.ErrNotExist):
 		r.Add(Data, Note, "", "It is unknown whether a replica was moved aside: %v.", err)
+	}
+	entries, _ := os.ReadDir(s.Dir) // checkSecrets reports a folder that cannot be listed
+	for _, e := range entries {
+		if name := e.Name(); strings.HasPrefix(name, "agentsite.db.schema-") || strings.HasPrefix(name, "agentsite.db.before-") {
+			r.Add(Data, Note, "Remove "+filepath.Join(s.Dir, name)+" when you no longer need it.",
+				"%s is a copy of the database from before an upgrade.", name)
+		}
 	}
 }
 
