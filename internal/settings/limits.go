@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,8 @@ import (
 // Limits are the bounds on what one account, guest, agent or portal may use. --limits changes single
 // ones, the others keep the values of DefaultLimits. docs/operate/limits.md lists all of them.
 type Limits struct {
-	Work WorkLimits
+	Work   WorkLimits
+	Memory MemoryLimits
 }
 
 // WorkLimits bound the tasks that run at the same time.
@@ -21,7 +23,10 @@ type WorkLimits struct {
 
 // DefaultLimits returns the bounds of a portal without --limits.
 func DefaultLimits() Limits {
-	return Limits{Work: WorkLimits{Running: 512, RunningPerAgent: 32}}
+	return Limits{
+		Work:   WorkLimits{Running: 512, RunningPerAgent: 32},
+		Memory: defaultMemoryLimits(),
+	}
 }
 
 // Limit is one bound as operators know it.
@@ -45,7 +50,10 @@ const (
 
 // List returns all bounds, in the order of docs/operate/limits.md. They refer to l.
 func (l *Limits) List() []Limit {
-	return l.Work.list()
+	return slices.Concat(
+		l.Work.list(),
+		l.Memory.list(),
+	)
 }
 
 func (w *WorkLimits) list() []Limit {
@@ -103,7 +111,7 @@ func parseLimits(text string) (Limits, error) {
 		}
 		*limit.value = v
 	}
-	return l, nil
+	return l, l.Memory.check()
 }
 
 func (l Limit) parse(text string) (int64, error) {

@@ -17,12 +17,14 @@ func TestParseLimits(t *testing.T) {
 		t.Fatalf("nothing given: %+v, %v", l, err)
 	}
 	for text, want := range map[string]string{
-		"running":             "NAME=VALUE",
-		"runing=3":            "no limit of that name",
-		"running=1":           "from 2 to 100000",
-		"running=-4":          "whole number",
-		"running=99999999999": "from 2",
-		"running=3,running=4": "given twice",
+		"running":                           "NAME=VALUE",
+		"runing=3":                          "no limit of that name",
+		"running=1":                         "from 2 to 100000",
+		"running=-4":                        "whole number",
+		"running=99999999999":               "from 2",
+		"running=3,running=4":               "given twice",
+		"reading-reserve=40M":               "at most half of reading",
+		"reading=16M,reading-per-reader=9M": "at most the rest",
 	} {
 		if _, err := parseLimits(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q in it", text, err, want)
