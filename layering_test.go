@@ -131,7 +131,7 @@ var may = map[string][]string{
 	"handlers/pages/embed":   with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "templates"),
 	"handlers/pages/manual":  with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/message": with(leaves, "internal/schema", "internal/chat", "internal/hub", "internal/task", "internal/a2a", "templates"),
-	"web":                    with(leaves, "handlers"),
+	"web":                    with(leaves, "handlers", "handlers/request", "handlers/respond"),
 	"internal/app":           {"*"},
 	// The packages of a model and of gossip parse their own settings.
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",

@@ -21,6 +21,7 @@ func (l spareListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	boundUnsent(c)
 	return &spareConn{Conn: c, opened: time.Now()}, nil
 }
 

@@ -35,18 +35,25 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serving calls use with a way to connect to a server that repeats bodies.
 func serving(t *testing.T, use func(dial func() net.Conn)) {
+	t.Helper()
+	servingWith(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusRequestTimeout)
+		}
+		w.Write(b)
+	}), use)
+}
+
+// servingWith is serving with another handler.
+func servingWith(t *testing.T, h http.Handler, use func(dial func() net.Conn)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		l := pipes{make(chan net.Conn), make(chan struct{})}
 		done := make(chan error)
 		go func() {
-			done <- Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				b, err := io.ReadAll(r.Body)
-				if err != nil {
-					w.WriteHeader(http.StatusRequestTimeout)
-				}
-				w.Write(b)
-			}), limit.NewPenaltyBox(), slog.New(slog.DiscardHandler))
+			done <- Serve(ctx, l, h, limit.NewPenaltyBox(), slog.New(slog.DiscardHandler))
 		}()
 		use(func() net.Conn {
 			near, far := net.Pipe()

@@ -21,6 +21,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/handlers"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/ident"
 	"agentsite/static"
 )
@@ -45,6 +47,8 @@ type Config struct {
 	OpenAI http.Handler
 	// Metrics serves /metrics. It checks the access itself.
 	Metrics http.HandlerFunc
+	// Readers bounds what the readers of answers hold.
+	Readers *respond.Readers
 	// Database decides the answer of /readyz, because the portal cannot work without its database.
 	Database Pinger
 	Log      *slog.Logger
@@ -59,7 +63,8 @@ type Pinger interface {
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 60 * time.Second
-	// writeTimeout bounds the time of an answer. Streams set deadlines of their own.
+	// writeTimeout bounds the time until an answer begins. From then on each part of it renews the
+	// deadline; see respond.Readers.
 	writeTimeout   = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 32 << 10
@@ -80,7 +85,7 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 	} else {
 		r.Use(middleware.ClientIPFromRemoteAddr)
 	}
-	r.Use(recoverPanics(cfg.Log), cfg.setHeaders, cfg.onlyOurHost)
+	r.Use(cfg.boundReaders, recoverPanics(cfg.Log), cfg.setHeaders, cfg.onlyOurHost)
 	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { writePlain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := cfg.Database.Ping(r.Context()); err != nil {
@@ -106,6 +111,10 @@ func Router(routes *handlers.Routes, cfg Config) http.Handler {
 		routes.Pages(r)
 	})
 	return r
+}
+
+func (cfg Config) boundReaders(next http.Handler) http.Handler {
+	return cfg.Readers.Handler(request.ClientAddr, next)
 }
 
 // requestID gives each request a random id of this portal. An id from the client would let it forge

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/ident"
 )
@@ -75,6 +76,7 @@ func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
+		respond.SetReader(w, actor)
 		params, err := restParams(w, r, actor, route)
 		if err != nil {
 			return nil, err

@@ -27,6 +27,7 @@ func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
+		respond.SetReader(w, actor)
 		if err := isJSON(r); err != nil {
 			return nil, err
 		}

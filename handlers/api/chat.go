@@ -310,18 +310,18 @@ func StopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, 
 
 // chatAPI declares the routes of conversations.
 func (d *chatAPI) chatAPI(r chi.Router) {
-	r.Get("/conversations", d.sessions.API(d.apiConversations))
+	r.Get("/conversations", d.sessions.Listing(d.apiConversations))
 	r.Post("/conversations", d.sessions.API(d.apiCreateConversation))
-	r.Get("/conversations/search", d.sessions.API(d.apiSearchMessages))
+	r.Get("/conversations/search", d.sessions.Listing(d.apiSearchMessages))
 	r.Get("/conversations/{id}", d.sessions.API(d.apiConversation))
 	r.Patch("/conversations/{id}", d.sessions.API(d.apiSetConversation))
 	r.Delete("/conversations/{id}", d.sessions.API(d.apiDeleteConversation))
-	r.Get("/conversations/{id}/messages", d.sessions.API(d.apiMessages))
+	r.Get("/conversations/{id}/messages", d.sessions.Listing(d.apiMessages))
 	r.Post("/conversations/{id}/messages", d.sessions.API(d.apiPost))
 	r.Get("/conversations/{id}/messages/{seq}", d.sessions.API(d.apiMessage))
 	r.Patch("/conversations/{id}/messages/{seq}", d.sessions.API(d.apiEdit))
 	r.Delete("/conversations/{id}/messages/{seq}", d.sessions.API(d.apiUnsay))
-	r.Get("/conversations/{id}/messages/{seq}/edits", d.sessions.API(d.apiEdits))
+	r.Get("/conversations/{id}/messages/{seq}/edits", d.sessions.Listing(d.apiEdits))
 	r.Put("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.sessions.API(d.apiReact))
 	r.Delete("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.sessions.API(d.apiReact))
 	r.Post("/conversations/{id}/messages/{seq}/again", d.sessions.API(d.apiAgain))
@@ -333,7 +333,7 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 	r.Get("/conversations/{id}/links", d.sessions.API(d.apiLinks))
 	r.Post("/conversations/{id}/links", d.sessions.API(d.apiNewLink))
 	r.Delete("/conversations/{id}/links/{link}", d.sessions.API(d.apiDropLink))
-	r.Get("/conversations/{id}/disclosures", d.sessions.API(d.apiDisclosures))
+	r.Get("/conversations/{id}/disclosures", d.sessions.Listing(d.apiDisclosures))
 	r.Post("/conversations/{id}/disclosures", d.sessions.API(d.apiDisclose))
 	r.Post("/conversations/{id}/read", d.sessions.API(d.apiMarkRead))
 	r.Post("/conversations/{id}/typing", d.sessions.API(d.apiTyping))
@@ -342,7 +342,7 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 
 	r.Get("/join/{secret}", d.sessions.API(d.apiInvitation))
 	r.Post("/join/{secret}", d.sessions.API(d.apiJoin))
-	r.Get("/shared/{secret}", d.sessions.API(d.apiShared))
+	r.Get("/shared/{secret}", d.sessions.Listing(d.apiShared))
 
 	r.Post("/files", d.sessions.API(d.apiPutFile))
 	r.Get("/files/{hash}", d.sessions.API(d.files.File))

@@ -12,14 +12,14 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/pages/message"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
 
-// exportPage is how many messages are read from the database at a time, so that memory does not bound an
-// export.
+// exportPage bounds the messages of one read, so that memory does not bound an export.
 const exportPage = 200
 
 // exporter writes a conversation in one format. writeStart comes first, writeEnd last, and no method is
@@ -53,6 +53,9 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 	default:
 		return fault.Field("format", "use markdown or json")
 	}
+	if err := respond.BeginDownload(r.Context(), w, actor); err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", kind+"; charset=utf-8")
@@ -60,10 +63,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 	if out.writeStart(c) != nil {
 		return nil // the client has disconnected
 	}
-	rc := http.NewResponseController(w)
 	for after := int64(0); ; {
-		// each page of messages has a minute, so that the length of a conversation does not matter
-		rc.SetWriteDeadline(time.Now().Add(time.Minute))
 		list, err := d.chat.Messages(r.Context(), actor, id, after, 0, exportPage, false)
 		if err != nil {
 			d.log.Warn("export broke off", "conversation", id, "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -128,6 +129,7 @@ func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, acto
 		if err != nil {
 			return err
 		}
+		respond.SetReader(w, actor)
 		return h(w, r, actor)
 	})
 }

@@ -41,10 +41,10 @@ func (d *Files) File(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	hash := chi.URLParam(r, "hash")
 	if key := r.URL.Query().Get(chat.FileKeyParam); key != "" {
 		f, content, err := d.chat.Files.OpenByKey(r.Context(), hash, key)
-		return serveFile(w, r, f, content, err)
+		return serveFile(w, r, actor, f, content, err)
 	}
 	f, content, err := d.chat.Files.Open(r.Context(), actor, hash)
-	return serveFile(w, r, f, content, err)
+	return serveFile(w, r, actor, f, content, err)
 }
 
 // FilePreview answers with the preview picture of a file, under the same conditions as File.
@@ -56,10 +56,10 @@ func (d *Files) FilePreview(w http.ResponseWriter, r *http.Request, actor ident.
 
 // sharedFile and sharedPreview answer like File and FilePreview, but the secret of a read link in the
 // path gives access.
-func (d *Files) sharedFile(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+func (d *Files) sharedFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	respond.SetUnlisted(w)
 	f, content, err := d.chat.Files.OpenShared(r.Context(), chi.URLParam(r, "secret"), chi.URLParam(r, "hash"))
-	return serveFile(w, r, f, content, err)
+	return serveFile(w, r, actor, f, content, err)
 }
 
 func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
@@ -71,11 +71,17 @@ func (d *Files) sharedPreview(w http.ResponseWriter, r *http.Request, _ ident.Ac
 
 // serveFile answers with the contents of a file, or a range of them. A browser never displays it, because it is
 // untrusted; it is saved under the name in ?name=.
-func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.ReadSeekCloser, err error) error {
+func serveFile(w http.ResponseWriter, r *http.Request, actor ident.Actor, f chat.File, content io.ReadSeekCloser,
+	err error) error {
 	if err != nil {
 		return err
 	}
 	defer content.Close()
+	if r.Method != http.MethodHead {
+		if err := respond.BeginDownload(r.Context(), w, actor); err != nil {
+			return err
+		}
+	}
 	name := r.URL.Query().Get("name")
 	if name == "" {
 		name = f.Hash[:12] + typeExtension(f.MediaType)
@@ -84,7 +90,6 @@ func serveFile(w http.ResponseWriter, r *http.Request, f chat.File, content io.R
 	h.Set("Content-Type", inertType(f.MediaType))
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": chat.FileName(name)}))
 	setQuarantine(h, f.Hash)
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(UploadTime))
 	http.ServeContent(w, r, "", time.Time{}, content)
 	return nil
 }

@@ -55,6 +55,7 @@ func (d *server) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) 
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Callers.Authenticate(r)
 		if err == nil {
+			respond.SetReader(w, actor)
 			err = h(w, r, actor)
 		}
 		if err == nil {

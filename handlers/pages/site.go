@@ -108,6 +108,7 @@ func (d *Site) Page(h request.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.sessions.Visitor(r)
 		if err == nil {
+			respond.SetReader(w, actor)
 			err = h(w, r, actor)
 		}
 		if err != nil {

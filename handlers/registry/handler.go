@@ -95,8 +95,8 @@ func New(cfg Config) *Handler {
 func (d *Handler) Routes(r chi.Router) {
 	for _, base := range []string{"/v0.1", "/v0"} {
 		r.Route(base, func(r chi.Router) {
-			r.Get("/servers", d.serveActor(d.listServers))
-			r.Get("/servers/{name}/versions", d.serveActor(d.listVersions))
+			r.Get("/servers", d.serveActor(request.Listing(d.listServers)))
+			r.Get("/servers/{name}/versions", d.serveActor(request.Listing(d.listVersions)))
 			r.Get("/servers/{name}/versions/{version}", d.serveActor(d.serveVersion))
 			r.Patch("/servers/{name}/versions/{version}/status", d.serveActor(d.setOneStatus))
 			r.Patch("/servers/{name}/status", d.serveActor(d.statusOfAll))
@@ -131,6 +131,7 @@ func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, acto
 		if err != nil {
 			return err
 		}
+		respond.SetReader(w, actor)
 		return h(w, r, actor)
 	})
 }

@@ -36,11 +36,25 @@ func (d *Sessions) API(h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Caller(r)
 		if err == nil {
+			respond.SetReader(w, actor)
 			err = h(w, r, actor)
 		}
 		if err != nil {
 			respond.Error(w, r, d.log, err)
 		}
+	}
+}
+
+// Listing is API for a handler whose answer is a page of a list or of a transcript.
+func (d *Sessions) Listing(h Handler) http.HandlerFunc { return d.API(Listing(h)) }
+
+// Listing reserves memory for the answer of h, which is a page of a list or of a transcript.
+func Listing(h Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		if err := respond.Reserve(r.Context(), w, actor); err != nil {
+			return err
+		}
+		return h(w, r, actor)
 	}
 }
 

@@ -25,6 +25,7 @@ type Events struct {
 // change.
 func OpenEvents(w http.ResponseWriter) (*Events, error) {
 	e := &Events{w, http.NewResponseController(w)}
+	beginStream(w, writeTimeout)
 	// The HTTP server's deadlines are for requests that end. Each write of a stream has its own deadline.
 	e.rc.SetReadDeadline(time.Time{})
 	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -3,6 +3,7 @@ package app
 import (
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -12,8 +13,10 @@ import (
 	"agentsite/handlers/mcp"
 	"agentsite/handlers/openai"
 	"agentsite/handlers/registry"
+	"agentsite/handlers/respond"
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
+	"agentsite/internal/limit"
 	mcpregistry "agentsite/internal/registry"
 	"agentsite/internal/settings"
 	"agentsite/web"
@@ -39,7 +42,15 @@ func (p *Portal) newRouter() http.Handler {
 	return web.Router(p.routes, web.Config{Link: agents, OpenAI: models,
 		Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes},
 		Host:  p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
-		TrustedProxies: p.set.Proxies, Metrics: p.answerMetrics, Database: p.db, Log: p.log})
+		TrustedProxies: p.set.Proxies, Readers: p.newReaders(), Metrics: p.answerMetrics, Database: p.db, Log: p.log})
+}
+
+// newReaders returns the bounds of what the readers of answers hold.
+func (p *Portal) newReaders() *respond.Readers {
+	m := p.set.Bounds.Memory
+	return respond.NewReaders(
+		limit.NewMemory(limit.MemoryConfig{Total: m.Reading, Share: m.ReadingPerReader, Reserve: m.ReadingReserve}),
+		limit.NewConcurrent(int(m.Downloads)), time.Duration(m.ReadStall)*time.Millisecond)
 }
 
 // agentCards implements ard.Documents: it returns the public cards of agents, A2A or MCP.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/ident"
 )
 
@@ -50,6 +51,7 @@ func (e *Endpoint) Post(find Find) http.HandlerFunc {
 			e.sendError(w, r, nil, err)
 			return
 		}
+		respond.SetReader(w, actor)
 		list, batch, err := e.readBody(w, r, actor)
 		if err != nil {
 			var id []byte

@@ -195,7 +195,7 @@ func (d *Profile) checkAgent(w http.ResponseWriter, r *http.Request, actor ident
 func (d *Profile) declareRoutes(r chi.Router) {
 	r.Get("/agents/{name}", d.site.Page(d.agent))
 	r.Get("/agents/{name}/icon", d.site.Page(d.agentIcon))
-	r.Get("/agents/{name}/versions", d.site.Page(d.agentVersions))
+	r.Get("/agents/{name}/versions", d.site.Page(request.Listing(d.agentVersions)))
 	r.Get("/agents/{name}/versions/{version}", d.site.Page(d.agentVersion))
 	r.Post("/agents/{name}/rollback", d.site.Page(d.rollbackAgent))
 	r.Post("/agents/{name}/check", d.site.Page(d.checkAgent))

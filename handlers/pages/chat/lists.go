@@ -217,9 +217,9 @@ func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 
 // declareRoutes declares the routes of the list of conversations and the links to them.
 func (d *Lists) declareRoutes(r chi.Router) {
-	r.Get("/chat", d.site.Page(d.chats))
+	r.Get("/chat", d.site.Page(request.Listing(d.chats)))
 	r.Post("/chat", d.site.Page(d.startChat))
 	r.Get("/join/{secret}", d.site.Page(d.join))
 	r.Post("/join/{secret}", d.site.Page(d.joinChat))
-	r.Get("/shared/{secret}", d.site.Page(d.sharedChat))
+	r.Get("/shared/{secret}", d.site.Page(request.Listing(d.sharedChat)))
 }

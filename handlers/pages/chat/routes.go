@@ -1,11 +1,15 @@
 package chat
 
-import "github.com/go-chi/chi/v5"
+import (
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/request"
+)
 
 // declareRoutes declares the routes of the pages of one conversation.
 func (d *Room) declareRoutes(r chi.Router) {
-	r.Get("/chat/{id}", d.site.Page(d.conversation))
-	r.Get("/chat/{id}/rows", d.site.Page(d.rows))
+	r.Get("/chat/{id}", d.site.Page(request.Listing(d.conversation)))
+	r.Get("/chat/{id}/rows", d.site.Page(request.Listing(d.rows)))
 	r.Post("/chat/{id}", d.site.Page(d.say))
 	r.Post("/chat/{id}/tool", d.site.Page(d.useTool))
 	r.Post("/chat/{id}/stop", d.site.Page(d.stopChat))
