@@ -250,6 +250,15 @@ func (w *cacheWorld) accountSteps() []cacheStep {
 			return w.db.CreateAccount(w.ctx, a, invite.Hash, account.InviteCredential)
 		}},
 		{"AddCredential", func() error { w.credential(w.ann); return nil }},
+		{"AddToken", func() error {
+			c := account.Credential{ID: ident.NewID(), Hash: ident.NewID(), Kind: account.TokenCredential, AccountID: w.ann.ID, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(time.Hour)}
+			return w.db.AddToken(w.ctx, c, "", 100)
+		}},
+		{"AddSession", func() error {
+			c := account.Credential{ID: ident.NewID(), Hash: ident.NewID(), Kind: account.SessionCredential, AccountID: w.ann.ID, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(time.Hour)}
+			_, err := w.db.AddSession(w.ctx, c, 1)
+			return err
+		}},
 		{"Touch", func() error { // it is on the disk with the next commit
 			return errors.Join(w.db.Touch(w.ctx, three.Hash, clock.Now(), clock.Now().Add(2*time.Hour)), w.db.SetEmail(w.ctx, w.ann.ID, "ann@example.org"))
 		}},

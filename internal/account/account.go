@@ -57,6 +57,8 @@ type Credential struct {
 	AccountID string
 	Label     string
 	Scopes    []ident.Scope
+	// Parent is the id of the token that made a token. The token is deleted with it.
+	Parent    string
 	CreatedAt time.Time
 	UsedAt    time.Time
 	ExpiresAt time.Time
@@ -105,14 +107,22 @@ type Emails interface {
 // Credentials stores hashes of secrets.
 type Credentials interface {
 	AddCredential(ctx context.Context, c Credential) error
+	// AddToken stores an API token. maker is the id of the credential that makes it, "" on the command
+	// line; a missing one is an Unauthenticated fault. If the maker is a token, it becomes the Parent and
+	// the token ends no later than it. With most unexpired tokens of the account there is a Conflict
+	// fault.
+	AddToken(ctx context.Context, c Credential, maker string, most int) error
+	// AddSession stores a session and deletes the least recently used ones of the account beyond most.
+	// It returns the ids of the deleted ones.
+	AddSession(ctx context.Context, c Credential, most int) ([]string, error)
 	// CredentialByHash returns an unexpired credential and its account, which
 	// is zero for guests, invitations and the setup link.
 	CredentialByHash(ctx context.Context, hash string) (Credential, Account, error)
 	// ListCredentials returns the credentials of that kind of an account, or those without an account if
 	// accountID is "".
 	ListCredentials(ctx context.Context, accountID string, kind CredentialKind) ([]Credential, error)
-	// DeleteCredentials deletes the credential id of an account; an empty id means all of that kind. It
-	// returns the ids of the deleted ones.
+	// DeleteCredentials deletes the credential id of an account, and the tokens that it made; an empty id
+	// means all of that kind. It returns the ids of the deleted ones.
 	DeleteCredentials(ctx context.Context, accountID, id string, kind CredentialKind) ([]string, error)
 	// Touch stores the time of the last use and a new expiry. Readers see the change at once; it is
 	// written to disk a moment later and may be lost in a crash.

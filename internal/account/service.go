@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -19,6 +20,8 @@ type Config struct {
 	URL    string
 	Mailer Mailer
 	Log    *slog.Logger
+	// MaxTokens and MaxSessions bound the API tokens and the sessions of an account; 0 means 100.
+	MaxTokens, MaxSessions int
 	// CheapHashes stores new passwords so that hashes are quick to make and to guess. It is only for
 	// tests of other features that sign many people up.
 	CheapHashes bool
@@ -38,8 +41,20 @@ type Service struct {
 	resetMails                                  chan resetMail // mails that Run sends
 }
 
+const (
+	defaultMaxTokens   = 100
+	defaultMaxSessions = 100
+)
+
+func (c Config) withDefaults() Config {
+	c.MaxTokens = cmp.Or(c.MaxTokens, defaultMaxTokens)
+	c.MaxSessions = cmp.Or(c.MaxSessions, defaultMaxSessions)
+	return c
+}
+
 // New returns a service on store. Mails are sent only while Run runs.
 func New(store Store, cfg Config) *Service {
+	cfg = cfg.withDefaults()
 	return &Service{
 		store: store, cfg: cfg, hasher: newHasher(cfg.CheapHashes),
 		loginsByName: limit.New(30*time.Second, 10, 50_000),

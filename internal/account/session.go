@@ -77,8 +77,20 @@ func (s *Service) revokeSecret(ctx context.Context, secret string) error {
 }
 
 // StartSession starts a new session of the account and returns its secret, which is not stored.
+//
+// An account has at most Config.MaxSessions: those used least recently end, because a refusal would keep
+// a person out who has forgotten old browsers.
 func (s *Service) StartSession(ctx context.Context, a Account) (string, error) {
-	return s.issueCredential(ctx, Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
+	secret, c := draftCredential(Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
+	ended, err := s.store.AddSession(ctx, c, s.cfg.MaxSessions)
+	if err != nil {
+		return "", err
+	}
+	s.watch.endStreams(ended...)
+	if err := s.confirmAccount(ctx, c); err != nil {
+		return "", err
+	}
+	return secret, nil
 }
 
 // StartGuest starts a guest session and returns its secret and actor. The visitor's conversations belong
@@ -99,27 +111,40 @@ func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, id
 }
 
 func (s *Service) issueCredential(ctx context.Context, c Credential, prefix string, life time.Duration) (string, error) {
-	secret := ident.NewSecret(prefix)
-	now := clock.Now()
-	c.ID, c.Hash, c.CreatedAt = ident.NewID(), ident.HashSecret(secret), now
-	c.ExpiresAt = now.Add(life)
+	secret, c := draftCredential(c, prefix, life)
 	if err := s.store.AddCredential(ctx, c); err != nil {
 		return "", err
 	}
 	if c.AccountID == "" {
 		return secret, nil
 	}
-	// The account is read after the credential is stored: an account that was disabled in between must
-	// not have the credential when it is enabled again.
+	if err := s.confirmAccount(ctx, c); err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// draftCredential returns a new secret and the credential to store for it, from the fields in c.
+func draftCredential(c Credential, prefix string, life time.Duration) (secret string, draft Credential) {
+	secret = ident.NewSecret(prefix)
+	now := clock.Now()
+	c.ID, c.Hash, c.CreatedAt, c.ExpiresAt = ident.NewID(), ident.HashSecret(secret), now, now.Add(life)
+	return secret, c
+}
+
+// confirmAccount deletes a credential that was just stored if its account is disabled. The account is read
+// after the credential is stored: an account that was disabled in between must not have the credential
+// when it is enabled again.
+func (s *Service) confirmAccount(ctx context.Context, c Credential) error {
 	a, err := s.store.AccountByID(ctx, c.AccountID)
 	if err == nil && a.Disabled() {
 		err = fault.New(fault.Conflict, "The account %s is disabled. Enable it first.", a.Name)
 	}
 	if err != nil {
 		_, derr := s.store.DeleteCredentials(ctx, c.AccountID, c.ID, c.Kind)
-		return "", errors.Join(err, derr)
+		return errors.Join(err, derr)
 	}
-	return secret, nil
+	return nil
 }
 
 // Authenticate returns the actor with the present rights for a secret: session, guest session or API

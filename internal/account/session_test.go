@@ -3,6 +3,8 @@ package account_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -534,4 +536,126 @@ func TestSignUp_LimitRefills(t *testing.T) {
 		_, err = closed.SignUp(t.Context(), from("a"), account.SignUp{})
 		kind(t, "and once more", err, fault.RateLimited)
 	})
+}
+
+// A token that a token made ends with it and no later, however long the chain is.
+func TestToken_EndsWithItsMaker(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	ada := w.add("ada", false)
+	a, _ := w.session("ada")
+	brief, err := w.CreateToken(t.Context(), a, account.NewToken{Label: "one", Life: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := w.actor(brief)
+	chain := []ident.Actor{one}
+	secrets := []string{brief}
+	for range 3 {
+		next, secret := w.token(chain[len(chain)-1])
+		chain, secrets = append(chain, next), append(secrets, secret)
+	}
+	beside, _ := w.token(a) // made by the session, so it stays
+	list, err := w.db.ListCredentials(t.Context(), ada.ID, account.TokenCredential)
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%v %v", list, err)
+	}
+	first := list[slices.IndexFunc(list, func(c account.Credential) bool { return c.ID == one.Credential })]
+	for i, c := range list {
+		if c.ID == beside.Credential {
+			if c.Parent != "" || !c.ExpiresAt.After(first.ExpiresAt) {
+				t.Errorf("the session's own: %+v", c)
+			}
+			continue
+		}
+		if c.ID != one.Credential && (c.Parent == "" || c.ExpiresAt.After(first.ExpiresAt)) {
+			t.Errorf("%d ends at %v, its maker at %v; parent %q", i, c.ExpiresAt, first.ExpiresAt, c.Parent)
+		}
+	}
+	last := w.guard(chain[3])
+	if err := w.RevokeToken(t.Context(), a, one.Credential); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range secrets {
+		w.void(fmt.Sprint("token ", i, " of the chain"), s)
+	}
+	w.ended("a stream of the last one", last, true)
+	if left, _ := w.Tokens(t.Context(), a); len(left) != 1 || left[0].ID != beside.Credential {
+		t.Errorf("left: %+v", left)
+	}
+	// Proved a moment before it was revoked, it makes no token that outlives it.
+	_, err = w.CreateToken(t.Context(), one, account.NewToken{})
+	kind(t, "a revoked maker", err, fault.Unauthenticated)
+}
+
+func TestToken_ExpiredMakesNone(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.add("ada", false)
+	a, _ := w.session("ada")
+	tok, secret := w.token(a)
+	if err := w.db.Touch(t.Context(), ident.HashSecret(secret), clock.Now(), clock.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.CreateToken(t.Context(), tok, account.NewToken{})
+	kind(t, "an expired maker", err, fault.Unauthenticated)
+}
+
+// The count is kept in the transaction: of racing requests at the bound one is refused each.
+func TestToken_RacingAtTheBound(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *account.Config) { c.MaxTokens = 5 })
+	w.add("ada", false)
+	a, _ := w.session("ada")
+	for range 4 {
+		w.token(a)
+	}
+	errs := make(chan error, 8)
+	for range 8 {
+		go func() {
+			_, err := w.CreateToken(t.Context(), a, account.NewToken{})
+			errs <- err
+		}()
+	}
+	made := 0
+	for range 8 {
+		if err := <-errs; err == nil {
+			made++
+		} else if !fault.Is(err, fault.Conflict) {
+			t.Error(err)
+		}
+	}
+	if list, _ := w.Tokens(t.Context(), a); made != 1 || len(list) != 5 {
+		t.Errorf("%d were made, %d tokens now", made, len(list))
+	}
+}
+
+// A sign-in beyond the bound ends the session used least recently, so that nobody is kept out.
+func TestStartSession_EndsTheOldestBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(c *account.Config) { c.MaxSessions = 3 })
+	ada := w.add("ada", false)
+	w.add("bob", false)
+	_, bob := w.session("bob")
+	var secrets []string
+	for range 3 {
+		s, err := w.StartSession(t.Context(), ada)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, s)
+	}
+	// The first one is in use, so the second is the least recently used.
+	if err := w.db.Touch(t.Context(), ident.HashSecret(secrets[0]), clock.Now().Add(time.Minute), clock.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	second := w.guard(w.actor(secrets[1]))
+	if _, err := w.StartSession(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	w.void("the oldest", secrets[1])
+	w.ended("its stream", second, true)
+	w.actor(secrets[0])
+	w.actor(secrets[2])
+	w.actor(bob)
 }

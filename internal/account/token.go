@@ -28,10 +28,8 @@ type NewToken struct {
 	Life time.Duration
 }
 
-// maxTokens is the maximum number of unexpired API tokens of an account.
-const maxTokens = 100
-
-// CreateToken creates an API token and returns its secret, which is not stored.
+// CreateToken creates an API token and returns its secret, which is not stored. A token that a token
+// makes has no right that its maker lacks, and ends with it at the latest.
 func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToken) (string, error) {
 	if err := requirePerson(actor); err != nil {
 		return "", err
@@ -44,7 +42,7 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 	if actor.Narrowed && len(in.Scopes) == 0 {
 		in.Scopes = actor.Scopes
 	}
-	return s.createToken(ctx, actor.ID, in)
+	return s.createToken(ctx, actor.ID, actor.Credential, in)
 }
 
 // CreateTokenFor creates an API token for the account with that name, on the command line. The actor
@@ -60,11 +58,11 @@ func (s *Service) CreateTokenFor(ctx context.Context, actor ident.Actor, name st
 	if err != nil {
 		return "", err
 	}
-	return s.createToken(ctx, a.ID, in)
+	return s.createToken(ctx, a.ID, "", in)
 }
 
-func (s *Service) createToken(ctx context.Context, accountID string, in NewToken) (string, error) {
-	var c fault.Check
+func (s *Service) createToken(ctx context.Context, accountID, maker string, in NewToken) (string, error) {
+	var check fault.Check
 	in.Label = strings.TrimSpace(in.Label)
 	if in.Label == "" {
 		in.Label = "token"
@@ -72,27 +70,29 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	if in.Life == 0 {
 		in.Life = defaultToken
 	}
-	c.Field(len(in.Label) <= 100, "label", "use at most 100 characters")
-	c.Field(in.Life > 0 && in.Life <= maxToken, "expires", "choose a time of at most 366 days")
+	check.Field(len(in.Label) <= 100, "label", "use at most 100 characters")
+	check.Field(in.Life > 0 && in.Life <= maxToken, "expires", "choose a time of at most 366 days")
 	for _, sc := range in.Scopes {
-		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc,
+		check.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc,
 			ident.Scopes())
 	}
-	if err := c.Err(); err != nil {
+	if err := check.Err(); err != nil {
 		return "", err
 	}
 	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
-	have, err := s.store.ListCredentials(ctx, accountID, TokenCredential)
-	if err != nil {
+	secret, c := draftCredential(Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label,
+		Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
+	if err := s.store.AddToken(ctx, c, maker, s.cfg.MaxTokens); err != nil {
 		return "", err
 	}
-	if len(have) >= maxTokens {
-		return "", fault.New(fault.Conflict, "This account has %d tokens already. Revoke one first.", maxTokens)
+	if err := s.confirmAccount(ctx, c); err != nil {
+		return "", err
 	}
-	return s.issueCredential(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
+	return secret, nil
 }
 
-// RevokeToken deletes one of the actor's tokens and ends every stream opened with it.
+// RevokeToken deletes one of the actor's tokens and those that it made, and ends every stream opened with
+// them.
 func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string) error {
 	if err := requirePerson(actor); err != nil {
 		return err

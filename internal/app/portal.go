@@ -213,16 +213,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
-	acfg := account.Config{Policy: policy, Guests: p.set.GuestsAllowed, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
-	if p.set.SMTP != "" {
-		m, err := settings.ParseMail(p.set.SMTP, p.set.MailFrom)
-		if err != nil {
-			return err
-		}
-		acfg.Mailer = m
+	if err := p.openAccounts(policy); err != nil {
+		return err
 	}
-	p.accounts = account.New(p.db.Accounts, acfg)
-	p.notifier = newNotifier(acfg.Mailer, p.db, p.url.String(), p.log)
 	words := index.New()
 	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
 		return err

@@ -11,8 +11,9 @@ import (
 // Limits are the bounds on what one account, guest, agent or portal may use. --limits changes single
 // ones, the others keep the values of DefaultLimits. docs/operate/limits.md lists all of them.
 type Limits struct {
-	Work   WorkLimits
-	Memory MemoryLimits
+	Work        WorkLimits
+	Memory      MemoryLimits
+	Credentials CredentialLimits
 }
 
 // WorkLimits bound the tasks that run at the same time.
@@ -24,8 +25,9 @@ type WorkLimits struct {
 // DefaultLimits returns the bounds of a portal without --limits.
 func DefaultLimits() Limits {
 	return Limits{
-		Work:   WorkLimits{Running: 512, RunningPerAgent: 32},
-		Memory: defaultMemoryLimits(),
+		Work:        WorkLimits{Running: 512, RunningPerAgent: 32},
+		Memory:      defaultMemoryLimits(),
+		Credentials: defaultCredentialLimits(),
 	}
 }
 
@@ -53,6 +55,7 @@ func (l *Limits) List() []Limit {
 	return slices.Concat(
 		l.Work.list(),
 		l.Memory.list(),
+		l.Credentials.list(),
 	)
 }
 

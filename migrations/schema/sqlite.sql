@@ -39,7 +39,7 @@ CREATE TABLE credentials (
   created_at INTEGER NOT NULL,
   used_at    INTEGER NOT NULL DEFAULT 0,
   expires_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, parent TEXT REFERENCES credentials (id) ON DELETE CASCADE) STRICT, WITHOUT ROWID;
 
 CREATE INDEX credentials_account ON credentials (account_id, kind);
 
@@ -585,3 +585,5 @@ END;
 CREATE TRIGGER audit_remains BEFORE DELETE ON audit BEGIN
   SELECT RAISE(ABORT, 'the log of decisions is only added to');
 END;
+
+CREATE INDEX credentials_parent ON credentials (parent) WHERE parent IS NOT NULL;

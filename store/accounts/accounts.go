@@ -165,16 +165,73 @@ func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
 
 // AddCredential implements account.Credentials. Only the hash of the secret is stored.
 func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertCredential(t, c) })
+}
+
+func insertCredential(t *sqlite.Tx, c account.Credential) error {
+	_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, parent, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.ID, c.Hash, string(c.Kind), rows.NullText(c.AccountID), c.Label, joinScopes(c.Scopes), rows.NullText(c.Parent),
+		clock.Milli(c.CreatedAt), clock.Milli(c.ExpiresAt))
+	return err
+}
+
+// AddToken implements account.Credentials.
+func (d *Accounts) AddToken(ctx context.Context, c account.Credential, maker string, most int) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
-		var owner any
-		if c.AccountID != "" {
-			owner = c.AccountID
+		if maker != "" {
+			var made credentialRow
+			err := t.Get(&made, `SELECT kind, expires_at FROM credentials WHERE id = ? AND account_id = ?`, maker, c.AccountID)
+			isToken := made.Kind == string(account.TokenCredential)
+			switch {
+			case errors.Is(err, sql.ErrNoRows), isToken && made.ExpiresAt <= clock.Milli(clock.Now()):
+				return fault.New(fault.Unauthenticated, "Your session or token has ended. Sign in again, or use another token.")
+			case err != nil:
+				return err
+			case isToken:
+				c.Parent = maker
+				if ends := clock.FromMilli(made.ExpiresAt); ends.Before(c.ExpiresAt) {
+					c.ExpiresAt = ends
+				}
+			}
 		}
-		_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt),
-			clock.Milli(c.ExpiresAt))
-		return err
+		var have int
+		if err := t.Get(&have, `SELECT COUNT(*) FROM credentials WHERE account_id = ? AND kind = 'token' AND expires_at > ?`,
+			c.AccountID, clock.Milli(clock.Now())); err != nil {
+			return err
+		}
+		if have >= most {
+			return fault.New(fault.Conflict, "This account has %d tokens already, the most that it may have. Revoke one first.",
+				have)
+		}
+		return insertCredential(t, c)
 	})
+}
+
+// AddSession implements account.Credentials. The sessions are counted in the transaction, so that racing
+// sign-ins keep the bound.
+func (d *Accounts) AddSession(ctx context.Context, c account.Credential, most int) ([]string, error) {
+	var ended []string
+	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		ended = nil
+		if err := insertCredential(t, c); err != nil {
+			return err
+		}
+		// Sessions that were never used count from their creation.
+		if err := t.List(&ended, `SELECT id FROM credentials WHERE account_id = ? AND kind = 'session' AND id <> ?
+			ORDER BY CASE WHEN used_at > created_at THEN used_at ELSE created_at END DESC, id DESC LIMIT 1000 OFFSET ?`,
+			c.AccountID, c.ID, most-1); err != nil || len(ended) == 0 {
+			return err
+		}
+		d.credentials.Invalidate(t)
+		for _, id := range ended {
+			if _, err := t.Exec(`DELETE FROM credentials WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ended, err
 }
 
 func joinScopes(scopes []ident.Scope) string {
@@ -200,6 +257,7 @@ type credentialRow struct {
 	AccountID string `db:"account_id"`
 	Label     string `db:"label"`
 	Scopes    string `db:"scopes"`
+	Parent    string `db:"parent"`
 	CreatedAt int64  `db:"created_at"`
 	UsedAt    int64  `db:"used_at"`
 	ExpiresAt int64  `db:"expires_at"`
@@ -221,7 +279,7 @@ func (r credentialRow) with(use touch, waits bool) credentialRow {
 func (r credentialRow) credential() account.Credential {
 	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID,
 		Label:  r.Label,
-		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt),
+		Scopes: splitScopes(r.Scopes), Parent: r.Parent, CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt),
 		ExpiresAt: clock.FromMilli(r.ExpiresAt)}
 }
 
@@ -262,7 +320,7 @@ func (d *Accounts) ListCredentials(ctx context.Context, accountID string,
 	kind account.CredentialKind) ([]account.Credential, error) {
 	now := clock.Milli(clock.Now())
 	var found []credentialRow
-	err := d.db.List(ctx, &found, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
+	err := d.db.List(ctx, &found, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, COALESCE(parent, '') AS parent, created_at, used_at, expires_at
 		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
 		rows.NullText(accountID), string(kind), now)
 	out := make([]account.Credential, 0, len(found))
@@ -281,7 +339,9 @@ func (d *Accounts) DeleteCredentials(ctx context.Context, accountID, id string, 
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		gone = nil
 		d.credentials.Invalidate(t)
-		if err := t.List(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
+		if err := t.List(&gone, `WITH RECURSIVE ended (id) AS (
+			SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)
+			UNION SELECT c.id FROM credentials c JOIN ended ON c.parent = ended.id) SELECT id FROM ended`,
 			rows.NullText(accountID), string(kind), id, id); err != nil {
 			return err
 		}
