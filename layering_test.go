@@ -24,7 +24,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
-	"internal/weborigin", "internal/strictjson", "internal/account", "internal/hub",
+	"internal/weborigin", "internal/strictjson", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
@@ -48,6 +48,8 @@ var may = map[string][]string{
 	// The table of agent kinds must not depend on the drivers, which all read it.
 	"internal/agentkind": {},
 	"internal/weborigin": {},
+	// The scheduler decides by names alone. Its runtime and the pages of operators know the rest.
+	"internal/scheduler": {},
 	// Every decoder of JSON from outside uses strictjson first.
 	"internal/strictjson": {},
 	"migrations":          {},

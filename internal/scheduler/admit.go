@@ -1,0 +1,65 @@
+package scheduler
+
+import "time"
+
+// The bounds of the wait that Admit estimates.
+const (
+	minWait     = time.Second
+	maxWait     = 10 * time.Minute
+	defaultTook = 5_000_000 // microseconds of a task before the first one has ended
+)
+
+// Admit reports whether a task may be queued, and if not, about how long to wait before the next attempt.
+// It changes nothing. The last quarter of the bounds that accounts share is kept for accounts of which no
+// task waits, so that an account that fills them refuses only itself.
+func (s *Scheduler) Admit(j Job) (wait time.Duration, ok bool) {
+	l := s.limits
+	mine := 0
+	ok = true
+	check := func(waiting, most, running int, took average) {
+		if waiting >= most {
+			ok = false
+			wait = max(wait, estimateWait(waiting, running, took, s.took))
+		}
+	}
+	if a := s.accounts[accountKey{j.Class, j.Account}]; a != nil {
+		mine = a.waiting
+		check(a.waiting, l.WaitingPerAccount, s.perAccount, 0)
+	}
+	shared := func(most int) int {
+		if mine == 0 {
+			return most
+		}
+		return max(most-most/4, 1)
+	}
+	check(s.waiting, shared(l.Waiting), l.Running, 0)
+	for _, one := range []struct {
+		in  map[string]*place
+		key string
+	}{{s.agents, j.Agent}, {s.owners, j.Owner}, {s.providers, j.Provider}, {s.rooms, j.Conversation}} {
+		if p := one.in[one.key]; p != nil {
+			check(p.waiting, shared(p.bound.waiting), p.bound.running, p.took)
+		}
+	}
+	return wait, ok
+}
+
+// estimateWait returns about how long it takes until the waiting tasks of a place have started.
+func estimateWait(waiting, running int, took, all average) time.Duration {
+	if took == 0 {
+		took = all
+	}
+	if took == 0 {
+		took = defaultTook
+	}
+	d := time.Duration(took) * time.Microsecond * time.Duration(waiting) / time.Duration(max(running, 1))
+	return min(max(d.Round(time.Second), minWait), maxWait)
+}
+
+// Refuse counts a task that was not queued, for Snapshot.
+func (s *Scheduler) Refuse(j Job) {
+	s.classes[j.Class].refused++
+	if a := s.accounts[accountKey{j.Class, j.Account}]; a != nil {
+		a.refused++
+	}
+}

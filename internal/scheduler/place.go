@@ -1,0 +1,155 @@
+package scheduler
+
+// bound limits the tasks that run and that wait in one place.
+type bound struct{ running, waiting int }
+
+// halfOf is the most that one account runs in a place of n.
+func halfOf(n int) int { return max(n/2, 1) }
+
+// placeFlow counts the tasks of an agent, an owner, a provider or a room.
+type place struct {
+	bound            bound
+	running, waiting int
+	took             average
+	lanes            []*lane // of an agent or an owner
+	nodes            [shares]*node
+	mailboxes        []*mailbox // of a room, those that hold tasks
+}
+
+func (p *place) freePlaces() int { return p.bound.running - p.running }
+
+// openFor returns the number of groups to which a place with free places is open: the last one is kept
+// for the groups below kept.
+func openFor(free, kept int) int {
+	switch {
+	case free <= 0:
+		return 0
+	case free == 1:
+		return kept
+	}
+	return groups
+}
+
+// getPlace returns the place of a key, a new one if nothing runs or waits there.
+func getPlace(in map[string]*place, key string, b bound) *place {
+	p := in[key]
+	if p == nil {
+		p = &place{bound: b}
+		if key == "" { // Agents without an owner or a provider share no such place.
+			p.bound = bound{1 << 30, 1 << 30}
+		}
+		in[key] = p
+	}
+	return p
+}
+
+func dropPlace(in map[string]*place, key string) {
+	if p := in[key]; p != nil && p.running+p.waiting == 0 {
+		delete(in, key)
+	}
+}
+
+// lane is an agent with its owner and its provider. A second lane of the agent exists only while tasks
+// from before a change of its owner or provider are left.
+type lane struct {
+	key                    laneKey
+	agent, owner, provider *place
+	tasks                  int // that wait or run
+	nodes                  [shares]*node
+	atAgent, atOwner       int // indexes in the lanes of the places
+}
+
+type laneKey struct{ agent, owner, provider string }
+
+// openGroups returns the number of groups to which the lane is open.
+func (l *lane) openGroups() int {
+	if l.owner.freePlaces() <= 0 {
+		return 0
+	}
+	return openFor(l.agent.freePlaces(), idleAgent+1)
+}
+
+func (s *Scheduler) getLane(k laneKey) *lane {
+	l := s.lanes[k]
+	if l != nil {
+		return l
+	}
+	b := s.limits
+	l = &lane{key: k,
+		agent:    getPlace(s.agents, k.agent, bound{b.RunningPerAgent, b.WaitingPerAgent}),
+		owner:    getPlace(s.owners, k.owner, bound{b.RunningPerOwner, b.WaitingPerOwner}),
+		provider: getPlace(s.providers, k.provider, bound{b.RunningPerProvider, b.WaitingPerProvider})}
+	l.atAgent, l.atOwner = len(l.agent.lanes), len(l.owner.lanes)
+	l.agent.lanes = append(l.agent.lanes, l)
+	l.owner.lanes = append(l.owner.lanes, l)
+	s.lanes[k] = l
+	return l
+}
+
+func (s *Scheduler) dropLane(l *lane) {
+	if l.tasks > 0 {
+		return
+	}
+	delete(s.lanes, l.key)
+	last := l.agent.lanes[len(l.agent.lanes)-1]
+	l.agent.lanes[l.atAgent], last.atAgent = last, l.atAgent
+	l.agent.lanes = l.agent.lanes[:len(l.agent.lanes)-1]
+	last = l.owner.lanes[len(l.owner.lanes)-1]
+	l.owner.lanes[l.atOwner], last.atOwner = last, l.atOwner
+	l.owner.lanes = l.owner.lanes[:len(l.owner.lanes)-1]
+	dropPlace(s.agents, l.key.agent)
+	dropPlace(s.owners, l.key.owner)
+	dropPlace(s.providers, l.key.provider)
+}
+
+// laneNode returns the node of the lane in a class.
+func (s *Scheduler) laneNode(l *lane, class int) *node {
+	if l.nodes[class] == nil {
+		p := l.provider
+		if p.nodes[class] == nil {
+			p.nodes[class] = newNode(s.classes[class].root)
+			p.nodes[class].open = openFor(p.freePlaces(), idleProvider+1)
+		}
+		l.nodes[class] = newNode(p.nodes[class])
+		l.nodes[class].open = l.openGroups()
+	}
+	return l.nodes[class]
+}
+
+// updateOpen applies the counts of the places of a lane to the tree. owners says that the owner's bound was
+// reached or left, which concerns all its lanes.
+func (s *Scheduler) updateOpen(l *lane, owners bool) {
+	for _, c := range s.classes {
+		c.root.open = openFor(s.limits.Running-s.running, idlePortal+1)
+	}
+	for _, n := range l.provider.nodes {
+		if n != nil {
+			n.setOpen(openFor(l.provider.freePlaces(), idleProvider+1))
+		}
+	}
+	lanes := l.agent.lanes
+	if owners {
+		lanes = l.owner.lanes
+	}
+	for _, one := range lanes {
+		for _, n := range one.nodes {
+			if n != nil {
+				n.setOpen(one.openGroups())
+			}
+		}
+	}
+	if owners {
+		s.updateOpen(l, false)
+	}
+}
+
+// average is a moving average of how long tasks run, in microseconds; 0 before the first one.
+type average int64
+
+func (a *average) noteTook(took int64) {
+	if *a == 0 {
+		*a = average(took)
+		return
+	}
+	*a += (average(took) - *a) / 8
+}

@@ -1,0 +1,68 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Snapshot is the state of a scheduler as operators see it.
+type Snapshot struct {
+	Running int // tasks that take a place of the portal
+	Waiting int
+	Classes []ClassState
+	// Accounts are those with the most tasks, at most MaxAccounts.
+	Accounts []AccountState
+}
+
+// ClassState is the state of a class.
+type ClassState struct {
+	Class            Class
+	Running, Waiting int
+	Refused          int     // since the start
+	Seconds          float64 // that ended tasks of the class ran, since the start
+}
+
+// AccountState is the state of an account. Running includes tasks that were canceled and whose drivers
+// still run.
+type AccountState struct {
+	Class            Class
+	Account          string
+	Running, Waiting int
+	Refused          int     // since the account had no task
+	Share            float64 // of the tasks that run, 0 to 1
+}
+
+// MaxAccounts bounds the accounts of a Snapshot.
+const MaxAccounts = 100
+
+// Snapshot returns the present state.
+func (s *Scheduler) Snapshot(now time.Time) Snapshot {
+	s.setTime(now)
+	out := Snapshot{Running: s.running, Waiting: s.waiting}
+	for _, c := range Classes() {
+		at := &s.classes[c]
+		out.Classes = append(out.Classes, ClassState{Class: c, Refused: at.refused,
+			Seconds: (time.Duration(at.used) * time.Microsecond).Seconds()})
+	}
+	all, running := make([]*account, 0, len(s.accounts)), 0
+	for _, a := range s.accounts {
+		if a.running+a.waiting+a.refused == 0 {
+			continue
+		}
+		all = append(all, a)
+		running += a.running
+		c := &out.Classes[a.key.class]
+		c.Running += a.running
+		c.Waiting += a.waiting
+	}
+	slices.SortFunc(all, func(a, b *account) int {
+		return cmp.Or(b.running-a.running, b.waiting-a.waiting, b.refused-a.refused, int(a.key.class-b.key.class),
+			cmp.Compare(a.key.name, b.key.name))
+	})
+	for _, a := range all[:min(len(all), MaxAccounts)] {
+		out.Accounts = append(out.Accounts, AccountState{Class: a.key.class, Account: a.key.name, Running: a.running,
+			Waiting: a.waiting, Refused: a.refused, Share: float64(a.running) / float64(max(running, 1))})
+	}
+	return out
+}
