@@ -51,9 +51,6 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 	if err != nil {
 		return task.Task{}, err
 	}
-	if err := s.directory.Admit(ctx, actor, old.Sender.Handle, len(task.PlainText(ask.Parts))); err != nil {
-		return task.Task{}, err
-	}
 	now := clock.Now()
 	t := task.Task{
 		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle,
@@ -63,7 +60,15 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via,
 		Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
 	}
-	done, err := s.store.Ask(ctx, t)
+	if err := s.admissions.admitTask(ctx, t); err != nil {
+		return task.Task{}, err
+	}
+	var done task.Task
+	defer func() { s.admissions.withdraw([]task.Task{t}, []task.Task{done}) }()
+	if err := s.directory.Admit(ctx, actor, old.Sender.Handle, len(task.PlainText(ask.Parts))); err != nil {
+		return task.Task{}, err
+	}
+	done, err = s.store.Ask(ctx, t)
 	if fault.Is(err, fault.Conflict) {
 		// The agent has an unfinished task for this message. That task is canceled; if it completed
 		// meanwhile, its answer is the one to replace.
@@ -75,7 +80,7 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 	if err != nil {
 		return task.Task{}, err
 	}
-	s.startTasks([]task.Task{done})
+	s.startTasks(Posted{Tasks: []task.Task{done}})
 	return done, nil
 }
 

@@ -64,7 +64,8 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err := checkWrite(actor); err != nil {
 		return Asked{}, err
 	}
-	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via, Budget: a.Budget}
+	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via, Budget: a.Budget,
+		refuseBusy: true}
 	if err := checkDraft(actor, d); err != nil {
 		return Asked{}, err
 	}
@@ -138,23 +139,22 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		}
 	}
 	d.To = ref.ID
-	p, told, err := s.composePost(ctx, actor, room.Members[0], room.Members, room.ID, d)
-	if err == nil {
-		err = s.storeDisclosures(ctx, actor, told)
-	}
+	p, err := s.composePost(ctx, actor, room.Members[0], room.Members, room.ID, d)
 	if err != nil {
 		return Asked{}, err
 	}
+	var done Posted
+	defer func() { s.admissions.withdraw(p.Ask, done.Tasks) }()
 	if a.Wait && ref.Instant && len(said)+len(p.Files) == 0 {
-		if done, ok, err := s.askNow(ctx, room, p, first); ok {
-			return done, nil
+		if now, ok, err := s.askNow(ctx, room, p, first); ok {
+			return now, nil
 		} else if before, again := errors.AsType[*AskedBefore](err); again {
 			return s.askOnce(ctx, actor, a, before.ConversationID)
 		} else if err != nil {
 			return Asked{}, err
 		}
 	}
-	done, err := s.store.CreateAsking(ctx, room, said, p, first)
+	done, err = s.store.CreateAsking(ctx, room, said, p, first)
 	// Of several equal requests at the same time, only the first creates a conversation.
 	if before, again := errors.AsType[*AskedBefore](err); again {
 		return s.askOnce(ctx, actor, a, before.ConversationID)
@@ -163,7 +163,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		return Asked{}, err
 	}
 	s.live.passMessage(done.Message)
-	s.startTasks(done.Tasks)
+	s.startTasks(done)
 	return askedOf(done), nil
 }
 

@@ -43,7 +43,9 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 		return err
 	}
 	e.Task, e.Message, e.Ask, e.Turns, e.Budget = t, m, calls.ask, calls.turns, calls.budget
-	done, err := s.store.Finish(ctx, e)
+	var done Posted
+	defer func() { s.admissions.withdraw(e.Ask, done.Tasks) }()
+	done, err = s.store.Finish(ctx, e)
 	if err != nil {
 		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 			s.removeShown(t) // The task reached another final state first, or its conversation was deleted.
@@ -52,7 +54,7 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	}
 	s.live.passMessage(done.Message)
 	s.removeSettled(t)
-	s.startTasks(done.Tasks)
+	s.startTasks(done)
 	if done.Held > 0 {
 		notes = append(notes, "Whom it calls was not asked: agents here have said as much for one message as they may.")
 	}
@@ -233,8 +235,16 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", joinHandles(whom[i:]), set.Turns))
 			break
 		}
-		share, err := s.authorizeCall(ctx, t, a, len(text))
-		if err != nil {
+		root := t.RootSeq
+		if root == 0 {
+			root = t.MessageSeq
+		}
+		k := task.Task{
+			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
+			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Via: via, Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+		}
+		if err := s.authorizeCall(ctx, &k, len(text)); err != nil {
 			f := fault.As(err)
 			if f.Kind == fault.Internal {
 				s.cfg.Log.Error("agent not asked by another", "task", t.ID, "error", err)
@@ -242,36 +252,36 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. %s", a.Handle, f.Safe))
 			continue
 		}
-		root := t.RootSeq
-		if root == 0 {
-			root = t.MessageSeq
-		}
-		c.ask = append(c.ask, task.Task{
-			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
-			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
-			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
-		})
+		c.ask = append(c.ask, k)
 	}
 	return c, nil
 }
 
-// authorizeCall checks whether the person behind a task may call an agent with a text of size bytes,
-// counts the call for that person, and returns the share of the conversation that may be sent along. If
-// the person asked on a page, a disclosure for the agent's host must exist.
-func (s *Service) authorizeCall(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
-	actor := callerOf(t)
-	ref, err := s.memberAgent(ctx, actor, a)
+// authorizeCall checks whether the person behind a task that an agent asks for may call its agent with a text of size
+// bytes, sets the share of the conversation that may be sent along, admits the task and counts the call for that
+// person. If the person asked on a page, a disclosure for the agent's host must exist.
+func (s *Service) authorizeCall(ctx context.Context, t *task.Task, size int) error {
+	actor := callerOf(*t)
+	ref, err := s.memberAgent(ctx, actor, Member{ID: t.AgentID, Handle: t.AgentHandle})
 	if err != nil {
-		return "", err
+		return err
 	}
 	shares, _, err := s.discloseTo(ctx, actor, Draft{MustTell: t.Face == facePage}, []AgentRef{ref})
 	if err != nil {
 		if fault.Is(err, fault.Conflict) {
 			err = fault.New(fault.Conflict, "%s sends text to %s; write to it yourself first.", ref.Handle, ref.Remote)
 		}
-		return "", err
+		return err
 	}
-	return shares[a.ID], s.directory.Admit(ctx, actor, a.Handle, size)
+	t.Share = string(shares[t.AgentID])
+	if err := s.admissions.admitTask(ctx, *t); err != nil {
+		return err
+	}
+	if err := s.directory.Admit(ctx, actor, t.AgentHandle, size); err != nil {
+		s.admissions.withdraw([]task.Task{*t}, nil)
+		return err
+	}
+	return nil
 }
 
 // facePage is the Face of messages that people wrote on a page of this portal.

@@ -36,6 +36,8 @@ type Draft struct {
 	// MustTell refuses a message to an agent on another host with a Conflict fault, field "told", unless the sender
 	// has confirmed the disclosure now or earlier. Pages set it; programs state their consent by the call.
 	MustTell bool
+	// refuseBusy makes an agent without room for a task a RateLimited fault, before anything is stored.
+	refuseBusy bool
 }
 
 func checkDraft(actor ident.Actor, d Draft) error {
@@ -70,10 +72,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if err := s.limits.limitRate(actor); err != nil {
 		return Posted{}, err
 	}
-	p, told, err := s.composePost(ctx, actor, me, members, id, d)
-	if err == nil {
-		err = s.storeDisclosures(ctx, actor, told)
-	}
+	p, err := s.composePost(ctx, actor, me, members, id, d)
 	if err != nil {
 		// A retry gets the first result, even if it would be refused now.
 		if said, serr := s.store.Said(ctx, id, actor.ID, d.ClientID); serr == nil {
@@ -81,7 +80,9 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 		}
 		return Posted{}, err
 	}
-	done, err := s.store.Append(ctx, p)
+	var done Posted
+	defer func() { s.admissions.withdraw(p.Ask, done.Tasks) }()
+	done, err = s.store.Append(ctx, p)
 	if err != nil {
 		if fault.Is(err, fault.NotFound) && len(p.Files) == 0 {
 			return Posted{}, errNoRoom()
@@ -92,34 +93,40 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 		return done, nil
 	}
 	s.live.passMessage(done.Message)
-	s.startTasks(done.Tasks)
+	s.startTasks(done)
 	return done, nil
 }
 
-// startTasks shows new tasks to live readers and submits them to the runtime.
-func (s *Service) startTasks(list []task.Task) {
-	for _, t := range list {
+// startTasks shows live readers the tasks of a stored message: those that were refused with their messages, and
+// those that now wait. It notifies the runtime of the latter.
+func (s *Service) startTasks(done Posted) {
+	for _, e := range done.Refused {
+		s.live.passMessage(e.Message)
+		s.removeSettled(e.Task)
+	}
+	for _, t := range done.Tasks {
 		s.showWaiting(t)
 	}
-	if len(list) > 0 {
+	if len(done.Tasks) > 0 {
 		s.runner.Wake()
 	}
 }
 
-// composePost validates a draft and returns its Post and the disclosures that the sender confirms with it.
-func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
+// composePost validates a draft, stores the disclosures that the sender confirms with it, and returns its Post with
+// the tasks that the runtime admitted. The caller withdraws those that are not stored.
+func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, error) {
 	var quoted *Message
 	if d.Quotes > 0 {
 		m, err := s.readText(ctx, me, id, d.Quotes)
 		if err != nil {
-			return Post{}, nil, asField(err, "reply_to")
+			return Post{}, asField(err, "reply_to")
 		}
 		quoted = &m
 	}
 	text := task.PlainText(d.Parts)
 	to, err := s.chooseAudience(ctx, id, me, members, d, text, quoted)
 	if err != nil {
-		return Post{}, nil, err
+		return Post{}, err
 	}
 	var refs []AgentRef
 	for _, m := range to.agents {
@@ -128,27 +135,22 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 			err = fault.New(fault.Conflict, "%s is not here any more, so nobody would answer.", m.Handle)
 		}
 		if err != nil {
-			return Post{}, nil, err
+			return Post{}, err
 		}
 		refs = append(refs, ref)
 	}
 	shares, told, err := s.discloseTo(ctx, actor, d, refs)
 	if err != nil {
-		return Post{}, nil, err
+		return Post{}, err
 	}
 	more, err := s.toldOf(ctx, d, members, told)
 	if err != nil {
-		return Post{}, nil, err
+		return Post{}, err
 	}
 	told = append(told, more...)
 	parts, files, err := s.withFiles(ctx, actor, d.Parts)
 	if err != nil {
-		return Post{}, nil, err
-	}
-	for _, m := range to.agents {
-		if err := s.directory.Admit(ctx, actor, m.Handle, len(text)); err != nil {
-			return Post{}, nil, err
-		}
+		return Post{}, err
 	}
 	now := clock.Now()
 	p := Post{
@@ -163,5 +165,9 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget, CreatedAt: now, UpdatedAt: now,
 		})
 	}
-	return p, told, nil
+	if err := s.storeDisclosures(ctx, actor, told); err != nil {
+		return Post{}, err
+	}
+	err = s.admissions.admitPost(ctx, actor, d, &p, len(text))
+	return p, err
 }

@@ -46,6 +46,8 @@ type Config struct {
 	FileKey []byte
 	// Instant runs instant agents in the request; if nil, the runtime runs all agents.
 	Instant Instant
+	// Admission refuses tasks when the runtime has no room; if nil, all tasks are admitted.
+	Admission Admission
 	// Hops names agents in call chains; if nil, the name is the portal and the agent's id.
 	Hops HopNames
 	Log  *slog.Logger
@@ -70,6 +72,8 @@ type Service struct {
 	cfg       Config
 	live      *live
 	limits    *rateLimits
+
+	admissions admissions
 }
 
 // New returns a service that uses store, directory and runner as its ports; cfg is completed with defaults.
@@ -90,5 +94,6 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 			previews: picture.NewCache(maxPreviews), drawing: make(chan struct{}, 1)},
 		Preferences: &Preferences{store: store, limits: limits},
 		store:       store, directory: directory, runner: runner, cfg: cfg, live: newLive(), limits: limits,
+		admissions: admissions{cfg.Admission, store, directory},
 	}
 }

@@ -93,6 +93,9 @@ type Post struct {
 	// Ask has a task for each agent that the message addresses. If the agent has a task of the same
 	// caller that waits for input, that task is continued instead.
 	Ask []task.Task
+	// Refused has the addressed agents' tasks that were not admitted. They are stored in their final
+	// state, each with its message after the post's, and are never in the queue.
+	Refused []Ended
 	// Resumes is the id of the waiting task that must be continued; a Conflict fault if it does not wait
 	// for input. "" is none.
 	Resumes string
@@ -112,6 +115,8 @@ type Posted struct {
 	Repeat bool
 	// Tasks are the tasks that were submitted or continued.
 	Tasks []task.Task
+	// Refused are the tasks that were not admitted, with their messages as they are stored.
+	Refused []Ended
 	// Held is the number of tasks in Ask that were not submitted because of a limit (Ended.Turns, Ended.Budget).
 	Held int
 }

@@ -84,7 +84,34 @@ func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Po
 		}
 		out.Tasks = append(out.Tasks, k)
 	}
-	return out, d.hooks.NotifyMessage(t, out.Message)
+	if err := d.hooks.NotifyMessage(t, out.Message); err != nil {
+		return out, err
+	}
+	for _, e := range p.Refused {
+		e, err := d.endRefused(t, e, out.Message.Seq)
+		if err != nil {
+			return out, err
+		}
+		out.Refused = append(out.Refused, e)
+	}
+	return out, nil
+}
+
+// endRefused stores a task for the message seq that was not admitted, in its final state, and appends its
+// message.
+func (d *Chats) endRefused(t *sqlite.Tx, e chat.Ended, seq int64) (chat.Ended, error) {
+	var err error
+	if e.Message, err = d.appendEvent(t, e.Task.ConversationID, e.Message); err != nil {
+		return e, err
+	}
+	e.Task.MessageSeq, e.Task.AnswerSeq = seq, e.Message.Seq
+	if err := tasks.StoreTask(t, e.Task); err != nil {
+		return e, err
+	}
+	if err := d.hooks.NotifyMessage(t, e.Message); err != nil {
+		return e, err
+	}
+	return e, d.hooks.NotifyTask(t, e.Task, e.Message, false)
 }
 
 func errReader() error {

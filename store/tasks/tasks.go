@@ -342,21 +342,27 @@ func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, 
 
 // SubmitTask stores a new task for the message seq, counts it for the agent and adds it to the queue.
 func SubmitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
-	k.MessageSeq = seq
-	root := k.RootSeq
-	if k.Hop == 0 {
-		root = seq
-	}
-	if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
-			root_seq, hop, replaces, share, via, budget)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
-		k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop,
-		k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
+	k.MessageSeq, k.State = seq, task.Submitted
+	if err := StoreTask(t, k); err != nil {
 		return k, err
 	}
 	if err := agents.CountCall(t, k); err != nil {
 		return k, err
 	}
 	return k, enqueueWork(t, TopicTask, k.ID)
+}
+
+// StoreTask stores a new task without adding it to the queue.
+func StoreTask(t *sqlite.Tx, k task.Task) error {
+	root := k.RootSeq
+	if k.Hop == 0 {
+		root = k.MessageSeq
+	}
+	_, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq, state, reason, face, created_at, updated_at,
+			root_seq, hop, replaces, share, via, budget)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
+		k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		k.MessageSeq, k.AnswerSeq, string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop,
+		k.Replaces, k.Share, k.Via.String(), k.Budget.String())
+	return err
 }
