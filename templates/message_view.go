@@ -37,7 +37,7 @@ type MessageView struct {
 	Reactions []ReactionView
 	TaskID    string
 	State     string // state of the task that the message ends
-	Mark      string // "failed", "canceled", "interrupted", "rejected", "input_required"; "" for success
+	Mark      string // "failed", "canceled", "interrupted", "rejected", "busy", "input_required"; "" for success
 	Reason    string // why the task did not succeed, one sentence
 	Retry     string // text that the retry button sends again; "" shows no button
 	ChatID    string // id of the conversation, "" if the message has no page of its own
@@ -229,6 +229,8 @@ func markLabel(mark string) string {
 		return "The answer was interrupted."
 	case "rejected":
 		return "The agent declined."
+	case "busy":
+		return "Not asked."
 	case "input_required":
 		return "It needs an answer from you."
 	case "auth_required":
@@ -242,6 +244,8 @@ func markIcon(mark string) string {
 	switch mark {
 	case "canceled":
 		return "square"
+	case "busy":
+		return "info"
 	case "input_required":
 		return "circle-question-mark"
 	case "auth_required":

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -25,6 +26,8 @@ type taskRefJSON struct {
 	Agent  string     `json:"agent,omitempty"`
 	State  task.State `json:"state,omitempty"`
 	Reason string     `json:"reason,omitempty"`
+	// RetryAfter is set for a task that was refused because its agent was busy, in seconds.
+	RetryAfter int64 `json:"retry_after,omitempty"`
 }
 
 type unsaidJSON struct {
@@ -62,7 +65,7 @@ func NewMessageJSON(m chat.Message) MessageJSON {
 		j.Parts = []task.Part{}
 	}
 	if m.TaskID != "" {
-		j.Task = &taskRefJSON{ID: m.TaskID, State: m.TaskState, Reason: m.Reason}
+		j.Task = &taskRefJSON{ID: m.TaskID, State: m.TaskState, Reason: m.Reason, RetryAfter: retrySeconds(m)}
 	}
 	if !m.Now.UnsaidAt.IsZero() {
 		j.Unsaid = &unsaidJSON{respond.FormatTime(m.Now.UnsaidAt), m.Now.UnsaidBy}
@@ -75,6 +78,13 @@ func NewMessageJSON(m chat.Message) MessageJSON {
 		j.Reactions = append(j.Reactions, reactionJSON{x.Emoji, by})
 	}
 	return j
+}
+
+// retrySeconds returns the seconds after which a task that was refused as busy may be asked for again, 0
+// for other messages.
+func retrySeconds(m chat.Message) int64 {
+	wait, _ := m.RetryAfter()
+	return int64(wait / time.Second)
 }
 
 func newMessagesJSON(list []chat.Message) []MessageJSON {
@@ -164,9 +174,13 @@ func (d *chatAPI) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if done.Repeat {
 		code = http.StatusOK
 	}
-	tasks := make([]taskRefJSON, 0, len(done.Tasks))
+	tasks := make([]taskRefJSON, 0, len(done.Tasks)+len(done.Refused))
 	for _, t := range done.Tasks {
 		tasks = append(tasks, taskRefJSON{ID: t.ID, Agent: t.AgentHandle, State: t.State})
+	}
+	for _, e := range done.Refused {
+		tasks = append(tasks, taskRefJSON{ID: e.Task.ID, Agent: e.Task.AgentHandle, State: e.Task.State,
+			Reason: e.Task.Reason, RetryAfter: retrySeconds(e.Message)})
 	}
 	answer := map[string]any{"id": done.Message.ID, "seq": done.Message.Seq}
 	if len(tasks) > 0 {

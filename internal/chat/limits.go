@@ -18,7 +18,7 @@ type rateLimits struct {
 
 func newRateLimits() *rateLimits {
 	return &rateLimits{
-		guests:    limit.New(30*time.Second, 20, 50_000),
+		guests:    limit.New(30*time.Second, guestBurst, 50_000),
 		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
 		portals:   limit.New(time.Second, 300, 50_000),
 		creations: limit.New(20*time.Second, 30, 50_000),
@@ -28,18 +28,33 @@ func newRateLimits() *rateLimits {
 // limitRate counts one write action of the actor, of guests by network address; a RateLimited fault
 // beyond the limit of its kind.
 func (s *rateLimits) limitRate(actor ident.Actor) error {
-	if actor.Kind == ident.Guest {
-		if wait, ok := s.guests.Allow(actor.Addr); !ok {
-			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.",
-				wait.Round(time.Second))
-		}
-		return nil
-	}
-	if actor.Kind == ident.Portal {
-		return s.allowPortal(actor, s.guests)
+	if actor.IsVisitor() {
+		return s.limitCalls(actor, 1)
 	}
 	if wait, ok := s.people.Allow(actor.ID); !ok {
 		return fault.Limited(wait, "You sent very much in a short time. Try again in a moment.")
+	}
+	return nil
+}
+
+// guestBurst is how many agents a visitor may call at once.
+const guestBurst = 20
+
+// limitCalls counts n calls of agents by a visitor; a RateLimited fault beyond the limit of its kind, and
+// then none is counted. Each addressed agent counts, because its work costs as much as that of a message
+// of its own. Accounts have no such limit.
+func (s *rateLimits) limitCalls(actor ident.Actor, n int) error {
+	switch {
+	case n < 1 || !actor.IsVisitor():
+		return nil
+	case n >= guestBurst: // one was counted for the message
+		return fault.New(fault.Invalid, "Visitors may address at most %d agents with one message. Name fewer.", guestBurst)
+	case actor.Kind == ident.Portal:
+		return s.allowPortal(actor, s.guests, n)
+	}
+	if wait, ok := s.guests.AllowN(actor.Addr, n); !ok {
+		return fault.Limited(wait, "Visitors may say only so much in a while, and each agent that is addressed counts. Try again in %s, or sign up.",
+			max(wait.Round(time.Second), time.Second))
 	}
 	return nil
 }
@@ -54,17 +69,17 @@ func (s *rateLimits) allowRoom(actor ident.Actor) error {
 		return nil
 	}
 	if actor.Kind == ident.Portal {
-		return s.allowPortal(actor, s.creations)
+		return s.allowPortal(actor, s.creations, 1)
 	}
 	return s.limitRate(actor)
 }
 
-// allowPortal counts one action of a person of another portal: each such person has the limits of a
+// allowPortal counts n actions of a person of another portal: each such person has the limits of a
 // guest, and the portal those of a few dozen persons together.
-func (s *rateLimits) allowPortal(actor ident.Actor, each *limit.Keyed) error {
-	wait, ok := each.Allow(actor.ID)
+func (s *rateLimits) allowPortal(actor ident.Actor, each *limit.Keyed, n int) error {
+	wait, ok := each.AllowN(actor.ID, n)
 	if ok {
-		wait, ok = s.portals.Allow(actor.Addr)
+		wait, ok = s.portals.AllowN(actor.Addr, n)
 	}
 	if !ok {
 		return fault.Limited(wait, "People of other portals may say only so much here in a while. Try again in %s.",

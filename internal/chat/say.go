@@ -125,6 +125,9 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 	}
 	text := task.PlainText(d.Parts)
 	to, err := s.chooseAudience(ctx, id, me, members, d, text, quoted)
+	if err == nil { // The message itself is counted already, as the call of one agent.
+		err = s.limits.limitCalls(actor, len(to.agents)-1)
+	}
 	if err != nil {
 		return Post{}, err
 	}

@@ -189,7 +189,12 @@ func Mark(m chat.Message) string {
 			return "interrupted" // failed after a part of the answer, which is shown
 		}
 		return "failed"
-	case task.Canceled, task.Rejected, task.InputRequired, task.AuthRequired:
+	case task.Rejected:
+		if _, busy := m.RetryAfter(); busy {
+			return "busy"
+		}
+		return string(m.TaskState)
+	case task.Canceled, task.InputRequired, task.AuthRequired:
 		return string(m.TaskState)
 	}
 	return ""
