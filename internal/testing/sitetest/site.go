@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -46,6 +48,7 @@ type Site struct {
 	Tasks    *task.Service
 	Routes   *handlers.Routes
 	Router   http.Handler
+	Gate     *Gate
 }
 
 // alive is a fake prober and reader: every agent is alive, and every address has the same agent, except
@@ -74,6 +77,30 @@ type idle struct{}
 func (idle) Wake()            {}
 func (idle) Stop(string) bool { return false }
 func (idle) Ended(task.Task)  {}
+
+// Gate is a fake runtime's admission: it admits all tasks except those of busy agents.
+type Gate struct {
+	mu   sync.Mutex // guards busy
+	busy map[string]time.Duration
+}
+
+// SetBusy makes an agent refuse tasks for a time, or admit them again with 0.
+func (g *Gate) SetBusy(handle string, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy[handle] = wait
+}
+
+// Admit implements chat.Admission.
+func (g *Gate) Admit(_ context.Context, t task.Task) (time.Duration, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wait := g.busy[t.AgentHandle]
+	return wait, wait == 0
+}
+
+// Withdraw implements chat.Admission. The fake holds no places.
+func (*Gate) Withdraw(...string) {}
 
 // book implements chat.Directory with the hub and the accounts, as the portal does.
 type book struct {
@@ -133,7 +160,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 		t.Fatal(err)
 	}
 	const base = "http://portal.test"
-	s := &Site{T: t, DB: db}
+	s := &Site{T: t, DB: db, Gate: &Gate{busy: make(map[string]time.Duration)}}
 	people := account.Config{Policy: policy, Guests: true, URL: base, Log: log, CheapHashes: true}
 	for _, c := range change {
 		c(&people)
@@ -141,7 +168,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	s.Accounts = account.New(db, people)
 	queue := liveness.NewQueue(db, log)
 	s.Hub = hub.New(hub.Ports{Store: db, Index: index.New(), Probes: queue, Reader: alive{}, Sealer: keys, Addresses: secureOnly{}}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log})
-	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Log: log})
+	s.Chat = chat.New(db, book{s.Hub, db}, idle{}, chat.Config{Portal: "portal.test", Admission: s.Gate, Log: log})
 	s.Tasks = task.NewService(db, idle{}, s.Chat)
 	hooks := notify.New(notify.Ports{Store: db, Chat: s.Chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, Addresses: anyAddress{}, Log: log})
 	peers, err := federation.NewPeers(ctx, db, federation.PeersConfig{Name: "Test", Agents: s.Hub.Own})
