@@ -442,7 +442,7 @@ func TestWorker_StopAndFinishRace(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.answers(room, 1)
-		list, err := h.chat.Messages(t.Context(), h.ada, room, 0, 0, 50, false)
+		list, _, err := h.chat.Messages(t.Context(), h.ada, room, chat.Span{Limit: 50})
 		if err != nil || len(list) != 2 {
 			t.Fatalf("%d messages, %v", len(list), err)
 		}

@@ -244,7 +244,8 @@ func TestMessages_Pages(t *testing.T) {
 		{5, 8, 100, true, 6, 7},
 		{20, 0, 5, false, 1, 0},
 	} {
-		list, err := db.Messages(t.Context(), c.ID, tt.after, tt.before, tt.limit, tt.newest)
+		list, _, err := db.Messages(t.Context(), c.ID,
+			chat.Span{After: tt.after, Before: tt.before, Limit: tt.limit, Newest: tt.newest})
 		if err != nil || int64(len(list)) != tt.to-tt.from+1 {
 			t.Fatalf("%+v: %d messages, %v", tt, len(list), err)
 		}

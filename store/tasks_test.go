@@ -232,10 +232,11 @@ func TestFindTasks_PagesByLastChange(t *testing.T) {
 	var got []string
 	q := task.Query{AgentID: helper.ID, Limit: 1}
 	for range 4 {
-		list, total, err := db.FindTasks(t.Context(), ada.ID, q)
-		if err != nil || total != 3 {
-			t.Fatal(total, err)
+		page, err := db.FindTasks(t.Context(), ada.ID, q)
+		if err != nil || page.Total != 3 {
+			t.Fatal(page.Total, err)
 		}
+		list := page.Tasks
 		if len(list) == 0 {
 			break
 		}
@@ -256,8 +257,8 @@ func TestFindTasks_PagesByLastChange(t *testing.T) {
 		"since later":       {ada.ID, task.Query{AgentID: helper.ID, After: k.UpdatedAt.Add(time.Second), Limit: 10}, 0},
 		"of somebody else":  {"bob", task.Query{AgentID: helper.ID, Limit: 10}, 0},
 	} {
-		if list, total, err := db.FindTasks(t.Context(), is.who, is.q); err != nil || total != is.total || len(list) != is.total {
-			t.Errorf("%s: %d of %d, %v", name, len(list), total, err)
+		if p, err := db.FindTasks(t.Context(), is.who, is.q); err != nil || p.Total != is.total || len(p.Tasks) != is.total {
+			t.Errorf("%s: %d of %d, %v", name, len(p.Tasks), p.Total, err)
 		}
 	}
 }

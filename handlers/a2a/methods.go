@@ -316,7 +316,10 @@ func (q *methodCall) listTasks() (any, error) {
 		return q.write.Tasks(nil, "", in.PageSize, 0), nil
 	}
 	ctx := q.r.Context()
-	list, total, err := q.handler.cfg.Tasks.Find(ctx, actor,
+	if err := respond.Reserve(ctx, q.w, actor); err != nil {
+		return nil, err
+	}
+	page, err := q.handler.cfg.Tasks.Find(ctx, actor,
 		task.Query{AgentID: q.agent.ID, ConversationID: in.ContextID, State: in.State, After: in.After, From: from,
 			Limit: in.PageSize})
 	if err != nil {
@@ -329,23 +332,23 @@ func (q *methodCall) listTasks() (any, error) {
 		how.history = new(int)
 	}
 	var views []a2a.Task
-	for size := 0; len(views) < len(list) && size < maxListBytes; {
-		v, err := q.handler.viewTask(ctx, actor, list[len(views)], how)
+	for size := 0; len(views) < len(page.Tasks) && size < maxListBytes; {
+		v, err := q.handler.viewTask(ctx, actor, page.Tasks[len(views)], how)
 		if err != nil {
 			return nil, err
 		}
 		views, size = append(views, v), size+taskSize(v)
 	}
 	next := ""
-	if n := len(views); n > 0 && (n == in.PageSize || n < len(list)) {
-		next = pageToken(list[n-1])
+	if n := len(views); n > 0 && (page.More || n < len(page.Tasks)) {
+		next = pageToken(page.Tasks[n-1])
 	}
-	return q.write.Tasks(views, next, in.PageSize, total), nil
+	return q.write.Tasks(views, next, in.PageSize, page.Total), nil
 }
 
 // maxListBytes is the size of tasks at which a page of a list ends early: a hundred tasks with all
 // messages could be gigabytes.
-const maxListBytes = 4 << 20
+const maxListBytes = 1 << 20
 
 // taskSize returns the approximate size of a task in bytes, without encoding the task.
 func taskSize(t a2a.Task) int {

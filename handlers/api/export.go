@@ -64,7 +64,8 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 		return nil // the client has disconnected
 	}
 	for after := int64(0); ; {
-		list, err := d.chat.Messages(r.Context(), actor, id, after, 0, exportPage, false)
+		list, more, err := d.chat.Messages(r.Context(), actor, id,
+			chat.Span{After: after, Limit: exportPage, Bytes: respond.ChunkBytes})
 		if err != nil {
 			d.log.Warn("export broke off", "conversation", id, "error", err)
 			// aborted, so that the client does not take an incomplete export for a complete one
@@ -79,7 +80,7 @@ func (d *chatAPI) apiExport(w http.ResponseWriter, r *http.Request, actor ident.
 				return nil
 			}
 		}
-		if len(list) < exportPage {
+		if !more {
 			break
 		}
 	}

@@ -109,12 +109,13 @@ func (d *chatAPI) apiMessages(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	newest := r.URL.Query().Get("order") == "newest" || before > 0 && after == 0
-	list, err := d.chat.Messages(r.Context(), actor, chi.URLParam(r, "id"), after, before, int(limit), newest)
+	list, more, err := d.chat.Messages(r.Context(), actor, chi.URLParam(r, "id"),
+		chat.Span{After: after, Before: before, Limit: int(limit), Newest: newest})
 	if err != nil {
 		return err
 	}
 	next := ""
-	if len(list) == int(limit) && !newest {
+	if more && !newest {
 		next = fmt.Sprint(list[len(list)-1].Seq)
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"messages": newMessagesJSON(list), "next_cursor": next})

@@ -66,12 +66,11 @@ func newTaskJSON(t task.Task) taskJSON {
 func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
 	j := newTaskJSON(t)
 	read := func(seq int64, role string) *a2aMessage {
-		list, err := d.chat.Messages(r.Context(), actor, t.ConversationID, seq-1, seq+1, 1, false)
-		if err != nil || len(list) != 1 {
+		m, err := d.chat.Message(r.Context(), actor, t.ConversationID, seq)
+		if err != nil {
 			return nil
 		}
-		return &a2aMessage{MessageID: list[0].ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role,
-			Parts: list[0].Parts}
+		return &a2aMessage{MessageID: m.ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role, Parts: m.Parts}
 	}
 	if m := read(t.MessageSeq, "ROLE_USER"); m != nil {
 		j.History = append(j.History, *m)

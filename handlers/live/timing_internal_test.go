@@ -36,10 +36,11 @@ func (o *oneRoom) members(id string) []chat.Member {
 	return []chat.Member{{Kind: "person", ID: id, Handle: id, Role: chat.RoleOwner}}
 }
 
-func (o *oneRoom) Messages(_ context.Context, _ string, after, _ int64, limit int, _ bool) ([]chat.Message, error) {
+func (o *oneRoom) Messages(_ context.Context, _ string, span chat.Span) ([]chat.Message, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append([]chat.Message(nil), o.list[after:min(int64(len(o.list)), after+int64(limit))]...), nil
+	end := min(int64(len(o.list)), span.After+int64(span.Limit))
+	return append([]chat.Message(nil), o.list[span.After:end]...), end < int64(len(o.list)), nil
 }
 
 // pipes is a listener of connections in memory.

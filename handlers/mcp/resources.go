@@ -153,7 +153,7 @@ func (d *Handler) readTranscript(ctx context.Context, c *endpoint.Call, uri, id 
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}
-	list, err := d.cfg.Chat.Messages(ctx, asker.Actor, id, 0, 0, transcriptMax, true)
+	list, _, err := d.cfg.Chat.Messages(ctx, asker.Actor, id, chat.Span{Limit: transcriptMax, Newest: true})
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}

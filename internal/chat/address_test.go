@@ -132,7 +132,7 @@ func TestPost_ReadersDoNot(t *testing.T) {
 	if m, err = w.React(t.Context(), w.bob, room, m.Seq, "👍", true); err != nil || len(m.Now.Reactions) != 1 {
 		t.Error("a reader reacts:", m, err)
 	}
-	if _, err := w.Messages(t.Context(), w.bob, room, 0, 0, 10, true); err != nil {
+	if _, _, err := w.Messages(t.Context(), w.bob, room, chat.Span{Limit: 10, Newest: true}); err != nil {
 		t.Error(err)
 	}
 }

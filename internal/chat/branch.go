@@ -79,7 +79,7 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 	if len(copied) > 0 {
 		end = copied[0].Seq
 	}
-	list, err := s.store.Messages(ctx, c.ID, 0, min(end, 50), 50, false)
+	list, _, err := s.store.Messages(ctx, c.ID, Span{Before: min(end, 50), Limit: 50, Bytes: namingBytes})
 	if err != nil {
 		return false, err
 	}
@@ -102,13 +102,16 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 	return false, nil
 }
 
+// namingBytes bounds the messages that are searched for the title of a conversation.
+const namingBytes = 4 << 20
+
 // copyMessages returns the messages with from < seq <= upTo in their present form, for a branch. They
 // keep the seqs of the old conversation; the store assigns new ones.
 func (s *Service) copyMessages(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
 	var list []Message // newest first
 	before := upTo + 1
 	for range branchPages {
-		page, err := s.store.Messages(ctx, id, from, before, 200, true)
+		page, more, err := s.store.Messages(ctx, id, Span{After: from, Before: before, Limit: 200, Newest: true})
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +120,7 @@ func (s *Service) copyMessages(ctx context.Context, id string, from, upTo int64)
 				list = append(list, m)
 			}
 		}
-		if len(page) < 200 || len(list) >= maxBranch {
+		if !more || len(list) >= maxBranch {
 			break
 		}
 		before = page[0].Seq

@@ -41,7 +41,7 @@ func TestGuards_WhoMayDoWhat(t *testing.T) {
 			return err
 		}},
 		{"messages", false, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error {
-			_, err := w.Messages(ctx, a, room, 0, 0, 10, true)
+			_, _, err := w.Messages(ctx, a, room, chat.Span{Limit: 10, Newest: true})
 			return err
 		}},
 		{"message", false, false, func(ctx context.Context, a ident.Actor, room string, seq int64) error {

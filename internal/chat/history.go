@@ -72,7 +72,7 @@ func (s *Service) readEarlier(ctx context.Context, id string, from, seq int64) (
 	var found []Message // newest first
 	before, size, limit := seq, 0, historyPage
 	for range historyPages {
-		page, err := s.store.Messages(ctx, id, from, before, limit, true)
+		page, more, err := s.store.Messages(ctx, id, Span{After: from, Before: before, Limit: limit, Newest: true})
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (s *Service) readEarlier(ctx context.Context, id string, from, seq int64) (
 				size += len(task.PlainText(m.Parts))
 			}
 		}
-		if len(page) < limit || len(found) >= 2*historyMessages || size > 4*historyBytes {
+		if !more || len(found) >= 2*historyMessages || size > 4*historyBytes {
 			break
 		}
 		before, limit = page[0].Seq, historyLonger

@@ -263,7 +263,8 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 	if before == 0 || before > l.UpToSeq {
 		before = l.UpToSeq + 1
 	}
-	list, err := s.store.Messages(ctx, l.ConversationID, l.FromSeq, before, limit, true)
+	list, _, err := s.store.Messages(ctx, l.ConversationID,
+		Span{After: l.FromSeq, Before: before, Limit: limit, Newest: true})
 	if err != nil {
 		return Shared{}, err
 	}

@@ -44,7 +44,7 @@ func TestJoinByLink(t *testing.T) {
 	if err != nil || c.Mine.Role != chat.RoleReader {
 		t.Fatalf("%+v %v", c, err)
 	}
-	list, err := w.Messages(t.Context(), w.bob, room, 0, 0, 100, false)
+	list, _, err := w.Messages(t.Context(), w.bob, room, chat.Span{Limit: 100})
 	if err != nil || slices.ContainsFunc(list, func(m chat.Message) bool { return task.PlainText(m.Parts) == "before" }) {
 		t.Errorf("who joined sees the past: %+v %v", list, err)
 	}

@@ -35,28 +35,29 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conver
 	return s.readShownRoom(ctx, actor, id)
 }
 
-// Messages returns at most limit messages with after < seq < before that the actor sees, in order of
-// seq; newest selects the last ones instead of the first.
-func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int, newest bool) ([]Message, error) {
+// Messages returns the messages of a span that the actor sees, in order of seq. A page ends early when
+// its messages take much memory; more reports whether the span may have further ones.
+func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, span Span) (list []Message, more bool, err error) {
 	if err := checkRead(actor); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var c fault.Check
-	c.Field(after >= 0, "after", "must not be negative")
-	c.Field(before >= 0, "before", "must not be negative")
-	c.Field(limit >= 1 && limit <= 200, "limit", "use 1 to 200")
+	c.Field(span.After >= 0, "after", "must not be negative")
+	c.Field(span.Before >= 0, "before", "must not be negative")
+	c.Field(span.Limit >= 1 && span.Limit <= 200, "limit", "use 1 to 200")
 	if err := c.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	_, me, err := s.readMembers(ctx, actor, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out, err := s.store.Messages(ctx, id, max(after, me.FromSeq), before, limit, newest)
-	for i := range out {
-		out[i] = out[i].redactFor(me.FromSeq)
+	span.After = max(span.After, me.FromSeq)
+	list, more, err = s.store.Messages(ctx, id, span)
+	for i := range list {
+		list[i] = list[i].redactFor(me.FromSeq)
 	}
-	return out, err
+	return list, more, err
 }
 
 // Message returns one message that the actor sees; else a NotFound fault.

@@ -25,8 +25,10 @@ const (
 	// as nonexistent, so that a gap cannot block a room forever.
 	fillTimeout = 10 * time.Second
 	fillTries   = 12
-	// catchUpPage is how many messages one read of the store returns.
-	catchUpPage = 200
+	// catchUpPage is how many messages one read of the store returns, and catchUpBytes bounds their bytes
+	// where a reader may hold them for long.
+	catchUpPage  = 200
+	catchUpBytes = 64 << 10
 )
 
 // room restores the order of a conversation's messages, once for all live readers. It exists while the
@@ -204,7 +206,7 @@ func (r *room) fillGap(try int) {
 		}
 		r.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), fillTimeout)
-		list, err := store.Messages(ctx, r.id, after, 0, catchUpPage, false)
+		list, _, err := store.Messages(ctx, r.id, Span{After: after, Limit: catchUpPage})
 		cancel()
 		r.mu.Lock()
 		before := r.head
@@ -294,7 +296,7 @@ func (r *room) forgetPage(p *page) {
 }
 
 func (r *room) loadPage(ctx context.Context, after int64) ([]Update, error) {
-	list, err := r.store.Messages(ctx, r.id, after, 0, catchUpPage, false)
+	list, _, err := r.store.Messages(ctx, r.id, Span{After: after, Limit: catchUpPage, Bytes: catchUpBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -94,20 +94,21 @@ func (m *memory) Message(_ context.Context, id string, seq int64) (Message, erro
 	return m.rooms[id].messages[seq-1], nil
 }
 
-func (m *memory) Messages(_ context.Context, id string, after, before int64, limit int, newest bool) ([]Message, error) {
+func (m *memory) Messages(_ context.Context, id string, span Span) ([]Message, bool, error) {
 	m.reads.Add(1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []Message
 	for _, x := range m.rooms[id].messages {
-		if x.Seq > after && (before == 0 || x.Seq < before) {
+		if x.Seq > span.After && (span.Before == 0 || x.Seq < span.Before) {
 			out = append(out, x)
 		}
 	}
-	if newest && len(out) > limit {
-		return slices.Clone(out[len(out)-limit:]), nil
+	more := len(out) > span.Limit
+	if span.Newest && more {
+		return slices.Clone(out[len(out)-span.Limit:]), more, nil
 	}
-	return slices.Clone(out[:min(limit, len(out))]), nil
+	return slices.Clone(out[:min(span.Limit, len(out))]), more, nil
 }
 
 // commit stores a message; one that is unsaid loses its parts.

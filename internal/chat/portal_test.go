@@ -35,7 +35,7 @@ func TestAsk_SomebodyOfAnotherPortalIsTheSameForEver(t *testing.T) {
 	}
 	w.answer(done.Task, "2")
 	again := w.visitor("p1a", "ada") // of another request
-	list, err := w.Messages(ctx, again, done.ConversationID, 0, 0, 10, false)
+	list, _, err := w.Messages(ctx, again, done.ConversationID, chat.Span{Limit: 10})
 	if err != nil || len(list) != 2 || list[0].Sender != (chat.Sender{Kind: "guest", ID: ada.ID, Handle: "ada@p1a.example"}) {
 		t.Fatalf("%+v %v", list, err)
 	}
@@ -62,7 +62,7 @@ func TestAsk_SomebodyOfAnotherPortalIsTheSameForEver(t *testing.T) {
 		if _, err := w.Ask(ctx, other, in); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s writes: %v", what, err)
 		}
-		if _, err := w.Messages(ctx, other, done.ConversationID, 0, 0, 10, false); !fault.Is(err, fault.NotFound) {
+		if _, _, err := w.Messages(ctx, other, done.ConversationID, chat.Span{Limit: 10}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s reads: %v", what, err)
 		}
 	}

@@ -37,7 +37,7 @@ func TestSight_AmendmentsOfThePastSayNothing(t *testing.T) {
 	}
 	end := w.say(w.ada, room, "the end").Message
 
-	list, err := w.Messages(ctx, w.bob, room, 0, 0, 100, false)
+	list, _, err := w.Messages(ctx, w.bob, room, chat.Span{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSight_AmendmentsOfThePastSayNothing(t *testing.T) {
 	if amendments != 2 {
 		t.Errorf("%d amendments", amendments)
 	}
-	if all, err := w.Messages(ctx, w.ada, room, 0, 0, 100, false); err != nil || !strings.Contains(said(all), "the second form") {
+	if all, _, err := w.Messages(ctx, w.ada, room, chat.Span{Limit: 100}); err != nil || !strings.Contains(said(all), "the second form") {
 		t.Errorf("ada sees %q, %v", said(all), err)
 	}
 	// By pages from the store, and as it happens.

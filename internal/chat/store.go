@@ -134,6 +134,20 @@ type Ended struct {
 	Turns, Budget int
 }
 
+// Span selects messages of a conversation.
+type Span struct {
+	// After and Before bound the seqs, both exclusive. Before 0 is no bound.
+	After, Before int64
+	// Limit bounds the messages, and Bytes what they take in memory: the first message beyond it is the
+	// last one returned. 0 is PageBytes.
+	Limit, Bytes int
+	// Newest selects the last messages of the span instead of the first.
+	Newest bool
+}
+
+// PageBytes bounds the messages on one page of a transcript, with their edits and reactions.
+const PageBytes = 512 << 10
+
 // Transcripts appends and reads messages. The seqs of a conversation are dense and begin at 1.
 type Transcripts interface {
 	// Said finds the message of a sender with a client id; a NotFound fault when there is none.
@@ -154,9 +168,9 @@ type Transcripts interface {
 	Message(ctx context.Context, conversationID string, seq int64) (Message, error)
 	// Edits returns the forms of a message, oldest first: the message with its first parts, then its edits.
 	Edits(ctx context.Context, conversationID string, seq int64) ([]Message, error)
-	// Messages returns messages with after < seq < before (0: no upper bound), in order: the first limit
-	// ones, or the last ones if newest is set.
-	Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]Message, error)
+	// Messages returns the messages of a span in order. more reports whether the span may have further
+	// ones: after the last, or before the first if Newest is set. At least one is returned if there is one.
+	Messages(ctx context.Context, conversationID string, span Span) (list []Message, more bool, err error)
 	// SearchMessages finds texts that contain the words of query and that the member sees, newest first,
 	// after the result before (zero: from the newest).
 	SearchMessages(ctx context.Context, memberKind, memberID, query string, before Point, limit int) ([]Found, error)

@@ -52,7 +52,8 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	var out []Message // newest first
 	before, seen, size := max(t.MessageSeq, t.AnswerSeq)+1, 0, 0
 	for seen < maxTurns {
-		page, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), before, turnsPage, true)
+		page, more, err := s.Messages(ctx, actor, t.ConversationID,
+			Span{After: max(first-1, 0), Before: before, Limit: turnsPage, Newest: true})
 		if fault.Is(err, fault.NotFound) { // A former member of the conversation may not read its messages.
 			return []Message{}, nil
 		}
@@ -73,7 +74,7 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 			}
 			out = append(out, m)
 		}
-		if seen += len(page); len(page) < turnsPage {
+		if seen += len(page); !more {
 			break
 		}
 		before = page[0].Seq

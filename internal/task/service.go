@@ -44,13 +44,24 @@ type Point struct {
 	ID string
 }
 
+// PageBytes bounds the tasks on one page of a list, with their artifacts: a page ends with the task that
+// exceeds it.
+const PageBytes = 512 << 10
+
+// Page is a page of a list of tasks.
+type Page struct {
+	Tasks []Task
+	Total int  // number of tasks on all pages
+	More  bool // there may be further tasks
+}
+
 // Reads finds tasks in the database. A task that does not exist is a NotFound fault.
 type Reads interface {
 	TaskByID(ctx context.Context, id string) (Task, error)
-	ListTasks(ctx context.Context, f Filter) ([]Task, error)
-	// FindTasks returns a page of a caller's tasks, the last changed first, and the number of tasks
-	// on all pages.
-	FindTasks(ctx context.Context, callerID string, q Query) ([]Task, int, error)
+	// ListTasks returns the newest tasks of a filter. cut reports that it ended early at PageBytes.
+	ListTasks(ctx context.Context, f Filter) (list []Task, cut bool, err error)
+	// FindTasks returns a page of a caller's tasks, the last changed first.
+	FindTasks(ctx context.Context, callerID string, q Query) (Page, error)
 	// ActiveTasks returns the tasks of a conversation or of a caller that are in no final state. An
 	// empty argument selects nothing, not everything.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]Task, error)
@@ -147,33 +158,31 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 	if err := c.Err(); err != nil {
 		return nil, "", err
 	}
-	list, err := s.store.ListTasks(ctx, Filter{CallerKind: string(actor.Kind), CallerID: actor.ID,
+	list, cut, err := s.store.ListTasks(ctx, Filter{CallerKind: string(actor.Kind), CallerID: actor.ID,
 		ConversationID: conversationID, State: state, Before: cursor, Limit: limit + 1})
 	if err != nil {
 		return nil, "", err
 	}
-	next := ""
-	if len(list) > limit {
-		list = list[:limit]
-		next = list[limit-1].ID
+	if len(list) <= limit && !cut {
+		return list, "", nil
 	}
-	return list, next, nil
+	list = list[:min(len(list), limit)]
+	return list, list[len(list)-1].ID, nil
 }
 
-// Find returns a page of the actor's own tasks with one agent, last changed first, and the total
-// number. It serves callers of the agent, therefore a token needs the scope for conversations and not
+// Find returns a page of the actor's own tasks with one agent, last changed first. It serves callers of the agent, therefore a token needs the scope for conversations and not
 // the one for tasks.
-func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) ([]Task, int, error) {
+func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) (Page, error) {
 	if actor.ID == "" {
-		return nil, 0, fault.New(fault.Unauthenticated, "Sign in to see tasks.")
+		return Page{}, fault.New(fault.Unauthenticated, "Sign in to see tasks.")
 	}
 	if !actor.May(ident.ChatWrite) {
-		return nil, 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+		return Page{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
 	}
 	var c fault.Check
 	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")
 	if err := c.Err(); err != nil {
-		return nil, 0, err
+		return Page{}, err
 	}
 	return s.store.FindTasks(ctx, actor.ID, q)
 }

@@ -3,6 +3,7 @@
 package chats
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -129,33 +130,103 @@ func (r MessageRow) ChainEntry() chat.ChainEntry {
 		Body: []byte(r.Body), BodyHash: r.BodyHash}
 }
 
-// Messages implements chat.Transcripts. limit is at most 500.
-func (d *Chats) Messages(ctx context.Context, conversationID string, after, before int64, limit int,
-	newest bool) ([]chat.Message, error) {
-	if before == 0 {
-		before = 1<<63 - 1
+// Size implements sqlite.Sized.
+func (p packedRow) Size() int { return len(p.Head) + len(p.Body) + len(p.Hash) + rowBytes }
+
+// rowBytes is what a row takes in memory besides its texts.
+const rowBytes = 200
+
+// Messages implements chat.Transcripts. span.Limit is at most 500.
+func (d *Chats) Messages(ctx context.Context, conversationID string, span chat.Span) (list []chat.Message, more bool,
+	err error) {
+	if span.Before == 0 {
+		span.Before = 1<<63 - 1
 	}
 	order := `ASC`
-	if newest {
+	if span.Newest {
 		order = `DESC`
 	}
-	var packed []packedRow
-	err := d.db.List(ctx, &packed, `SELECT `+headColumns+
+	bytes, limit := cmp.Or(span.Bytes, chat.PageBytes), min(span.Limit, 500)
+	packed, more, err := sqlite.ListUpTo[packedRow](ctx, d.db, bytes, `SELECT `+headColumns+
 		` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
-		conversationID, after, before, min(limit, 500))
+		conversationID, span.After, span.Before, limit)
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, false, sqlite.MapError(err)
 	}
+	more = more || len(packed) == limit
 	rows := make([]MessageRow, len(packed))
 	for i, p := range packed {
 		if rows[i], err = p.unpack(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	if newest {
+	later, err := d.laterBytes(ctx, conversationID, rows)
+	if err != nil {
+		return nil, false, err
+	}
+	size := 0
+	for i, p := range packed {
+		if size > bytes {
+			rows, more = rows[:i], true
+			break
+		}
+		size += p.Size() + later[rows[i].Seq]
+	}
+	if span.Newest {
 		slices.Reverse(rows)
 	}
-	return d.present(ctx, conversationID, rows)
+	list, err = d.present(ctx, conversationID, rows)
+	return list, more, err
+}
+
+// reactionBytes is about what one reaction takes in memory, with the handle of its member.
+const reactionBytes = 200
+
+// laterBytes returns what the edits and reactions of rows take in memory, by seq, for rows with some.
+func (d *Chats) laterBytes(ctx context.Context, conversationID string, rows []MessageRow) (map[int64]int, error) {
+	var edited, reacted []int64
+	of := make(map[int64]int64) // message by the seq of its edit
+	for _, r := range rows {
+		if r.EditSeq > 0 {
+			edited, of[r.EditSeq] = append(edited, r.EditSeq), r.Seq
+		}
+		if r.Reacted > 0 {
+			reacted = append(reacted, r.Seq)
+		}
+	}
+	out := make(map[int64]int)
+	for _, q := range []struct {
+		seqs  []int64
+		query string
+		each  int
+	}{
+		{edited, `SELECT seq, LENGTH(CAST(body AS BLOB)) AS n FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?))`, 1},
+		{reacted, `SELECT seq, COUNT(*) AS n FROM reactions WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) GROUP BY seq`,
+			reactionBytes},
+	} {
+		if len(q.seqs) == 0 {
+			continue
+		}
+		in, err := json.Marshal(q.seqs)
+		if err != nil {
+			return nil, err
+		}
+		var list []struct {
+			Seq int64 `db:"seq"`
+			N   int   `db:"n"`
+		}
+		if err := d.db.List(ctx, &list, q.query, conversationID, string(in)); err != nil {
+			return nil, sqlite.MapError(err)
+		}
+		for _, r := range list {
+			seq := r.Seq
+			if q.each == 1 {
+				seq = of[seq]
+			}
+			out[seq] += r.N * q.each
+		}
+	}
+	return out, nil
 }
 
 // Message implements chat.Transcripts. It returns the message as it is now, with its edits.

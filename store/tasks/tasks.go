@@ -135,25 +135,33 @@ func (d *Tasks) TaskAsked(ctx context.Context, conversationID string, seq int64)
 	return r.task()
 }
 
+// Size implements sqlite.Sized.
+func (r taskRow) Size() int {
+	return len(r.Artifacts) + len(r.Checkpoint) + len(r.Reason) + len(r.Via) + len(r.Budget) + taskBytes
+}
+
+// taskBytes is what a task takes in memory besides its long texts.
+const taskBytes = 600
+
 // ListTasks implements task.Reads. It returns the newest first, at most 200.
-func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
+func (d *Tasks) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, bool, error) {
 	before := f.Before
 	if before == "" {
 		before = "~" // after every ULID
 	}
-	var rows []taskRow
-	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
+	rows, cut, err := sqlite.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+` FROM tasks
 		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
 		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State),
 		string(f.State), min(f.Limit, 200))
 	if err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, false, sqlite.MapError(err)
 	}
-	return tasksOf(rows)
+	list, err := tasksOf(rows)
+	return list, cut, err
 }
 
 // FindTasks implements task.Reads. A page has at most 100 tasks.
-func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
+func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) (task.Page, error) {
 	const which = ` FROM tasks
 		WHERE caller_id = ? AND agent_id = ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?) AND updated_at >= ?`
 	after := int64(0)
@@ -161,22 +169,23 @@ func (d *Tasks) FindTasks(ctx context.Context, callerID string, q task.Query) ([
 		after = clock.Milli(q.After)
 	}
 	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
-	var total int
-	if err := d.db.Get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
-		return nil, 0, sqlite.MapError(err)
+	var p task.Page
+	if err := d.db.Get(ctx, &p.Total, `SELECT COUNT(*)`+which, args...); err != nil {
+		return p, sqlite.MapError(err)
 	}
 	at, id := int64(math.MaxInt64), ""
 	if q.From.ID != "" {
 		at, id = clock.Milli(q.From.At), q.From.ID
 	}
-	var rows []taskRow
-	err := d.db.List(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
-		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, min(q.Limit, 100))...)
+	limit := min(q.Limit, 100)
+	rows, cut, err := sqlite.ListUpTo[taskRow](ctx, d.db, task.PageBytes, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, limit)...)
 	if err != nil {
-		return nil, 0, sqlite.MapError(err)
+		return p, sqlite.MapError(err)
 	}
-	list, err := tasksOf(rows)
-	return list, total, err
+	p.More = cut || len(rows) == limit
+	p.Tasks, err = tasksOf(rows)
+	return p, err
 }
 
 // ActiveStates is the SQL condition of tasks that have not ended. It must repeat that of the index

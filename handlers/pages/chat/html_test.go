@@ -11,6 +11,7 @@ import (
 	"agentsite/handlers/pages/message"
 	"agentsite/handlers/request"
 	"agentsite/internal/account"
+	"agentsite/internal/chat"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/sitetest"
 )
@@ -19,7 +20,7 @@ func TestMessageHTML_IsTheSameElementForEverybody(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann := s.Person("ann")
 	id := strings.TrimPrefix(ann.Post("/chat", "agent", "guide", "text", "Hello **you**").Location, "/chat/")
-	list, err := s.Chat.Messages(t.Context(), ann.Actor, id, 0, 0, 10, false)
+	list, _, err := s.Chat.Messages(t.Context(), ann.Actor, id, chat.Span{Limit: 10})
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)
 	}

@@ -236,7 +236,8 @@ func (d *Room) asked(ctx context.Context, actor ident.Actor, t task.Task, list [
 			return m, true
 		}
 	}
-	older, err := d.chat.Messages(ctx, actor, t.ConversationID, t.MessageSeq-1, t.MessageSeq+1, 1, false)
+	older, _, err := d.chat.Messages(ctx, actor, t.ConversationID,
+		chat.Span{After: t.MessageSeq - 1, Before: t.MessageSeq + 1, Limit: 1})
 	if err != nil || len(older) == 0 {
 		return chat.Message{}, false
 	}

@@ -86,7 +86,8 @@ func (d *Room) window(ctx context.Context, actor ident.Actor, id string, p place
 func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p place) (w window, err error) {
 	after, before := p.after, p.before
 	for range windowReads {
-		list, err := d.chat.Messages(ctx, actor, id, after, before, p.limit, !p.forward)
+		list, more, err := d.chat.Messages(ctx, actor, id,
+			chat.Span{After: after, Before: before, Limit: p.limit, Newest: !p.forward})
 		if err != nil {
 			return w, err
 		}
@@ -102,14 +103,13 @@ func (d *Room) stretch(ctx context.Context, actor ident.Actor, id string, p plac
 				before = first
 			}
 		}
-		read := len(list)
 		list = slices.DeleteFunc(list, func(m chat.Message) bool { return m.Kind.Amends() })
 		if p.forward {
 			w.list = append(w.list, list...)
 		} else {
 			w.list = append(list, w.list...)
 		}
-		if read < p.limit || !p.forward && w.first == 1 {
+		if !more || !p.forward && w.first == 1 {
 			if p.forward {
 				w.end = true
 			} else {

@@ -213,7 +213,7 @@ func Messages(t testing.TB, db *DB, conversationID string) []chat.Message {
 	t.Helper()
 	var all []chat.Message
 	for after := int64(0); ; {
-		page, err := db.Messages(context.Background(), conversationID, after, 0, 500, false)
+		page, _, err := db.Messages(context.Background(), conversationID, chat.Span{After: after, Limit: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
