@@ -20,11 +20,11 @@ const module = "agentsite"
 // leaves are small packages that most others may import. They import no package of this module, except
 // that egress imports fault.
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
-	"internal/weborigin", "internal/strictjson", "migrations", "static", "docs"}
+	"internal/weborigin", "internal/strictjson", "internal/quota", "migrations", "static", "docs"}
 
 // inner are the packages in internal that adapters (store, handlers, agentruntime, peering) may import.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/agentkind", "internal/plaintext",
-	"internal/weborigin", "internal/strictjson", "internal/scheduler", "internal/account", "internal/hub",
+	"internal/weborigin", "internal/strictjson", "internal/quota", "internal/scheduler", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: the packages of this module that each package may import. A package without
@@ -91,6 +91,10 @@ var may = map[string][]string{
 	"internal/index/bm25": {},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
+	// quota decides by counters and bounds, for the stores and for pages.
+	"internal/quota": {"internal/fault"},
+	// quotas checks writes of all stores.
+	"store/quotas": {"internal/clock", "internal/fault", "internal/ident", "internal/quota"},
 	// sqlite manages files and transactions and does not depend on the contents of tables.
 	"store/sqlite": {"internal/fault", "migrations"},
 	// replica stores the records of all portals and does not depend on agents of the directory.

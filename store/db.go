@@ -11,10 +11,12 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
+	"agentsite/internal/quota"
 	"agentsite/store/accounts"
 	"agentsite/store/agents"
 	"agentsite/store/chats"
 	"agentsite/store/hooks"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
@@ -37,6 +39,7 @@ type DB struct {
 	Hooks    *hooks.Hooks
 	Peers    *Peers
 	Words    *chats.Words
+	Quotas   *quotas.Quotas
 	Backups  *Backups
 }
 
@@ -63,27 +66,39 @@ var (
 	_ chat.Store = (*Chat)(nil)
 )
 
-// Open opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
-// removes temporary files of an interrupted upload.
+// Config holds the bounds on what is stored. The zero Config has none.
+type Config struct {
+	// Quota bounds the bytes of each account, agent, network of guests and portal.
+	Quota quota.Limits
+}
+
+// Open is OpenWith without bounds, for commands of the operator and for tests.
 func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
+	return OpenWith(ctx, dir, Config{}, log)
+}
+
+// OpenWith opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
+// removes temporary files of an interrupted upload.
+func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
 	f, err := sqlite.OpenPortal(ctx, dir, log)
 	if err != nil {
 		return nil, err
 	}
 	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
-	return newDB(f), nil
+	return newDB(f, cfg), nil
 }
 
-func newDB(f *sqlite.DB) *DB {
-	hook, word, file := hooks.New(f), chats.NewWords(f), chats.NewFiles(f)
-	agent, queue := agents.New(f, hook), tasks.New(f, hook)
-	chat := chats.New(f, hook, word)
+func newDB(f *sqlite.DB, cfg Config) *DB {
+	bounds := quotas.New(f, cfg.Quota)
+	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, bounds)
+	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
+	chat := chats.New(f, hook, word, bounds)
 	return &DB{
 		DB:       f,
-		Accounts: accounts.New(f, agent),
+		Accounts: accounts.New(f, agent, bounds),
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, file, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Backups: newBackups(f, word, file),
+		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Backups: newBackups(f, word, file),
 	}
 }

@@ -132,6 +132,9 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	if err != nil || schema >= 5 {
 		checks = append(checks, v.checkServers)
 	}
+	if err != nil || schema >= 13 {
+		checks = append(checks, v.checkStorage)
+	}
 	if err != nil || schema >= 11 {
 		checks = append(checks, v.checkDecisions)
 	}

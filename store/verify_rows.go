@@ -9,6 +9,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
 	"agentsite/store/chats"
+	"agentsite/store/quotas"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
@@ -277,6 +278,13 @@ func (v *verifier) checkAgents(ctx context.Context) error {
 		v.r.addFault("Agent %s (%s) is not the version it says, or that version cannot be read.", a.Name, a.ID)
 	}, `SELECT a.id, a.name FROM agents a LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.version
 		WHERE v.agent_id IS NULL OR v.spec <> a.spec OR v.title <> a.title OR v.visibility <> a.visibility OR NOT json_valid(a.spec)`)
+}
+
+// checkStorage counts the stored bytes anew and compares them with the counters.
+func (v *verifier) checkStorage(ctx context.Context) error {
+	return sqlite.EachRow(ctx, v.c, func(w quotas.WrongRow) {
+		v.r.addFault("The %s %s is said to store %d bytes, but stores %d.", w.Kind, w.ID, w.Counted, w.Stored)
+	}, quotas.WrongQuery)
 }
 
 func (v *verifier) checkServers(ctx context.Context) error {

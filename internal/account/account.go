@@ -62,6 +62,9 @@ type Credential struct {
 	CreatedAt time.Time
 	UsedAt    time.Time
 	ExpiresAt time.Time
+	// Addr is the client's address when a guest session began. Its network is stored, to count the bytes
+	// of guests; it is "" for other kinds, and in credentials that were read.
+	Addr string
 }
 
 // Lifetimes of credentials. A session's lifetime restarts with each use; touchAfter is the precision, so

@@ -102,7 +102,7 @@ func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, id
 	if wait, ok := s.guests.Allow(actor.Addr); !ok {
 		return "", actor, fault.Limited(wait, "Too many new visitors from your address. Wait a moment, or sign up.")
 	}
-	secret, err := s.issueCredential(ctx, Credential{Kind: GuestCredential}, ident.SessionPrefix, guestLife)
+	secret, err := s.issueCredential(ctx, Credential{Kind: GuestCredential, Addr: actor.Addr}, ident.SessionPrefix, guestLife)
 	if err != nil {
 		return "", actor, err
 	}

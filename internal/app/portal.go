@@ -138,7 +138,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return p, err
 	}
-	if p.db, err = store.Open(ctx, cfg.Data, p.log); err != nil {
+	if p.db, err = store.OpenWith(ctx, cfg.Data, storeConfig(set.Bounds.Disk), p.log); err != nil {
 		return p, err
 	}
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {

@@ -75,6 +75,9 @@ func (p *Portal) sweepData(ctx context.Context) error {
 		if err := p.db.Words.PurgeWords(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("remove the words of deleted messages", "error", err)
 		}
+		if err := p.db.Quotas.SweepGuests(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("remove the counters of past guests", "error", err)
+		}
 		wait.Reset(sweepEvery)
 	}
 }

@@ -13,6 +13,7 @@ import (
 type Limits struct {
 	Work        WorkLimits
 	Memory      MemoryLimits
+	Disk        DiskLimits
 	Credentials CredentialLimits
 }
 
@@ -27,6 +28,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Work:        WorkLimits{Running: 512, RunningPerAgent: 32},
 		Memory:      defaultMemoryLimits(),
+		Disk:        defaultDisk(),
 		Credentials: defaultCredentialLimits(),
 	}
 }
@@ -55,6 +57,7 @@ func (l *Limits) List() []Limit {
 	return slices.Concat(
 		l.Work.list(),
 		l.Memory.list(),
+		l.Disk.list(),
 		l.Credentials.list(),
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/store/agents"
+	"agentsite/store/quotas"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
@@ -22,14 +23,15 @@ import (
 type Accounts struct {
 	db          *sqlite.DB
 	agents      *agents.Agents
+	quotas      *quotas.Quotas
 	credentials *sqlite.Cache[credentialRow] // keyed by the credential's hash
 	touches     touches
 }
 
 var _ account.Store = (*Accounts)(nil)
 
-func New(db *sqlite.DB, agents *agents.Agents) *Accounts {
-	return &Accounts{db: db, agents: agents, credentials: sqlite.NewCache[credentialRow](0)}
+func New(db *sqlite.DB, agents *agents.Agents, quotas *quotas.Quotas) *Accounts {
+	return &Accounts{db: db, agents: agents, quotas: quotas, credentials: sqlite.NewCache[credentialRow](0)}
 }
 
 type accountRow struct {
@@ -165,10 +167,20 @@ func (d *Accounts) SetEmail(ctx context.Context, id, email string) error {
 
 // AddCredential implements account.Credentials. Only the hash of the secret is stored.
 func (d *Accounts) AddCredential(ctx context.Context, c account.Credential) error {
-	return d.db.Write(ctx, func(t *sqlite.Tx) error { return insertCredential(t, c) })
+	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.insertCredential(t, c) })
 }
 
-func insertCredential(t *sqlite.Tx, c account.Credential) error {
+func (d *Accounts) insertCredential(t *sqlite.Tx, c account.Credential) error {
+	switch c.Kind {
+	case account.TokenCredential:
+		if err := d.quotas.CheckRoom(t, string(ident.Person), c.AccountID, int64(len(c.Label))+quotas.RowBytes); err != nil {
+			return err
+		}
+	case account.GuestCredential:
+		if err := quotas.PlaceGuest(t, c.ID, c.Addr); err != nil {
+			return err
+		}
+	}
 	_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, parent, created_at, expires_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.ID, c.Hash, string(c.Kind), rows.NullText(c.AccountID), c.Label, joinScopes(c.Scopes), rows.NullText(c.Parent),
@@ -204,7 +216,7 @@ func (d *Accounts) AddToken(ctx context.Context, c account.Credential, maker str
 			return fault.New(fault.Conflict, "This account has %d tokens already, the most that it may have. Revoke one first.",
 				have)
 		}
-		return insertCredential(t, c)
+		return d.insertCredential(t, c)
 	})
 }
 
@@ -214,7 +226,7 @@ func (d *Accounts) AddSession(ctx context.Context, c account.Credential, most in
 	var ended []string
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
 		ended = nil
-		if err := insertCredential(t, c); err != nil {
+		if err := d.insertCredential(t, c); err != nil {
 			return err
 		}
 		// Sessions that were never used count from their creation.

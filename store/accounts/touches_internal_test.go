@@ -4,6 +4,7 @@ import (
 	"agentsite/internal/testing/plantest"
 	"agentsite/store/agents"
 	"agentsite/store/hooks"
+	"agentsite/store/quotas"
 	"context"
 	"errors"
 	"sync"
@@ -212,5 +213,6 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 func openAccounts(t *testing.T, dir string) *Accounts {
 	t.Helper()
 	db := plantest.Open(t, dir)
-	return New(db, agents.New(db, hooks.New(db)))
+	free := quotas.New(db, nil)
+	return New(db, agents.New(db, hooks.New(db, free), free), free)
 }

@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/store/hooks"
+	"agentsite/store/quotas"
 	"agentsite/store/rows"
 	"agentsite/store/sqlite"
 )
@@ -26,14 +27,15 @@ import (
 type Agents struct {
 	db     *sqlite.DB
 	hooks  *hooks.Hooks
+	quotas *quotas.Quotas
 	agents *sqlite.Cache[hub.Agent] // key: "id " or "name " and the value
 	owned  *sqlite.Cache[int]       // number of agents by owner
 	// publishing is raised when an agent that other portals may list has changed.
 	publishing *sqlite.Signal
 }
 
-func New(db *sqlite.DB, hooks *hooks.Hooks) *Agents {
-	return &Agents{db: db, hooks: hooks, agents: sqlite.NewCache[hub.Agent](maxCachedAgents),
+func New(db *sqlite.DB, hooks *hooks.Hooks, quotas *quotas.Quotas) *Agents {
+	return &Agents{db: db, hooks: hooks, quotas: quotas, agents: sqlite.NewCache[hub.Agent](maxCachedAgents),
 		owned: sqlite.NewCache[int](0), publishing: sqlite.NewSignal()}
 }
 
@@ -44,11 +46,22 @@ func (d *Agents) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) er
 		return err
 	}
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if err := d.checkOwner(t, a.OwnerID, 2*len(spec)+newAgentBytes); err != nil {
+			return err
+		}
 		if err := rows.TakeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
 		return d.insertAgent(t, a, spec, sealed)
 	})
+}
+
+// A new agent counts newAgentBytes besides its text, a new version newVersionBytes, as in the triggers.
+const newAgentBytes, newVersionBytes = 1300, 300
+
+// checkOwner returns a RateLimited fault if the owner of an agent may not store that many bytes.
+func (d *Agents) checkOwner(t *sqlite.Tx, ownerID string, bytes int) error {
+	return d.quotas.CheckRoom(t, string(ident.Person), ownerID, int64(bytes))
 }
 
 // insertAgent stores an agent after its name was reserved in this transaction. The agent is due for a check
@@ -111,6 +124,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	}
 	// Encode before the transaction, because other writes wait during it.
 	at, twice := make(map[string]int, len(list)), make(map[int]bool)
+	bytes := make(map[string]int) // by owner
 	names, agents, versions := make([][]any, len(list)), make([][]any, len(list)), make([][]any, len(list))
 	for i, a := range list {
 		spec, err := specOf(a)
@@ -122,6 +136,7 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 		} else {
 			at[a.Name] = i
 		}
+		bytes[a.OwnerID] += 2*len(spec) + newAgentBytes
 		names[i] = []any{a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)}
 		agents[i], versions[i] = agentValues(a, spec, nil), versionValues(a, spec, a.OwnerID)
 	}
@@ -134,6 +149,11 @@ func (d *Agents) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	// Insert in the order of the index, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		for owner, n := range bytes {
+			if err := d.checkOwner(t, owner, n); err != nil {
+				return err
+			}
+		}
 		err := t.InsertRows(rows.NameInsert, names)
 		if sqlite.IsDuplicate(err) {
 			return findTaken(t, list, at)
@@ -208,7 +228,12 @@ func (d *Agents) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed 
 	if err != nil {
 		return err
 	}
-	return d.db.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
+	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if err := d.quotas.CheckAgent(t, a.ID, int64(len(spec)+newVersionBytes)); err != nil {
+			return err
+		}
+		return d.replaceAgent(t, a, spec, base, sealed, author)
+	})
 }
 
 func (d *Agents) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte,

@@ -52,6 +52,9 @@ func (d *Registry) SaveRelease(ctx context.Context, c registry.Change) error {
 	}
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if c.Agent != nil {
+			if err := d.agents.checkOwner(t, c.Agent.OwnerID, 2*len(spec)+newAgentBytes); err != nil {
+				return err
+			}
 			if err := d.saveAgent(t, c, spec); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
@@ -47,6 +48,9 @@ func (d *Agents) AddReport(ctx context.Context, r hub.Report) error {
 		}
 		if open >= maxOpenReports {
 			return fault.New(fault.Conflict, "Many have reported this agent already; the operator will look at it.")
+		}
+		if err := d.quotas.CheckRoom(t, r.ReporterKind, r.ReporterID, int64(len(r.Text))+quotas.RowBytes); err != nil {
+			return err
 		}
 		if _, err := t.Exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text,

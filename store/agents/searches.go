@@ -13,6 +13,9 @@ import (
 // SaveSearch implements hub.Searches. The caller bounds the number of searches.
 func (d *Agents) SaveSearch(ctx context.Context, s hub.Saved) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if err := d.checkOwner(t, s.AccountID, len(s.Title)+len(s.Query)+newVersionBytes); err != nil {
+			return err
+		}
 		_, err := t.Exec(`INSERT INTO searches (id, account_id, title, query, seen_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 			s.ID, s.AccountID, s.Title, s.Query, clock.Milli(s.SeenAt), clock.Milli(s.CreatedAt))
 		return err

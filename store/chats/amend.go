@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
@@ -39,12 +40,17 @@ func (d *Chats) Amend(ctx context.Context, m chat.Message, on bool) (chat.Messag
 		if err != nil {
 			return err
 		}
+		if m.Kind != chat.Unsaid { // A deletion gives room.
+			if err := d.quotas.CheckRoom(t, m.Sender.Kind, m.Sender.ID, int64(len(body))+quotas.RowBytes); err != nil {
+				return err
+			}
+		}
 		if m.Kind == chat.React {
 			if changed, err := setReaction(t, m, h.LastSeq+1, on); err != nil || !changed {
 				return err
 			}
 		}
-		if out, err = d.extendTranscript(t, h, m, string(body), "", ""); err != nil {
+		if out, err = d.extendTranscript(t, h, m, "", string(body), "", ""); err != nil {
 			return err
 		}
 		switch m.Kind {

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/task"
 	"agentsite/store/agents"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
@@ -14,11 +15,12 @@ import (
 
 // CreateAnswered implements chat.Rooms. It writes the rows of CreateConversation, Append, Claim and
 // Finish without the outbox entries that these add and remove: six statements instead of twenty, and one
-// flush of the disk instead of four.
+// flush of the disk instead of four. Instant agents are built in, so the answer counts for the caller.
 func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Message, error) {
 	c, k := a.Room, a.Task
 	said := []chat.Message{a.Question, a.Answer}
-	values := make([]any, 0, 2*14)
+	values := make([]any, 0, 2*15)
+	var asked int64 // bytes of the question
 	head, at := []byte(nil), clock.Milli(c.CreatedAt)
 	for i := range said {
 		m := &said[i]
@@ -31,15 +33,23 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 			TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: clock.Milli(m.CreatedAt),
 			Body: string(body)}
+		if i == 0 {
+			asked = int64(len(body))
+		}
 		m.Hash = chat.Chain(head, row.ChainEntry())
 		head = m.Hash
 		values = append(values, c.ID, row.Seq, row.ID, row.SenderKind, row.SenderID, row.SenderHandle, row.Kind,
-			row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0)
+			row.Body, row.TaskID, row.TaskState, row.Reason, row.CreatedAt, m.Hash, 0,
+			chargedTo(k.CallerKind, k.CallerID))
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
 	var opened string // id of the conversation that the same message opened before, if any
+	post := chat.Post{Message: question, Ask: []task.Task{k}}
 	err := d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+		if err := d.checkPost(t, post, asked); err != nil {
+			return err
+		}
 		if a.First != nil {
 			if opened, err = tasks.ClaimFirstAsk(t, *a.First); err != nil || opened != a.First.ConversationID {
 				return err
@@ -53,7 +63,7 @@ func (d *Chats) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Mes
 			return err
 		}
 		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
-			`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			`, target, charged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			values...); err != nil {
 			return err
 		}

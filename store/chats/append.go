@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
@@ -29,6 +30,15 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+		if err := d.checkPost(t, p, int64(len(body))); err != nil {
+			// A retry gets the first result, even if it would be refused now.
+			out = chat.Posted{Repeat: true}
+			var serr error
+			if out.Message.Seq, serr = findSeq(t, p.Message); serr == nil {
+				return nil
+			}
+			return err
+		}
 		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
@@ -40,6 +50,21 @@ func (d *Chats) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 		d.words.wordless.addRoom(p.Message.ConversationID)
 	}
 	return out, err
+}
+
+// checkPost returns a RateLimited fault if the sender may not store the message and its tasks, or if an
+// agent that it asks may not store an answer.
+func (d *Chats) checkPost(t *sqlite.Tx, p chat.Post, bytes int64) error {
+	bytes += quotas.RowBytes + int64(len(p.Ask))*quotas.TaskBytes
+	if err := d.quotas.CheckRoom(t, p.Message.Sender.Kind, p.Message.Sender.ID, bytes); err != nil {
+		return err
+	}
+	for _, k := range p.Ask {
+		if err := d.quotas.CheckAgent(t, k.AgentID, quotas.RowBytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // postMessage appends a message, its files and the tasks it asks for. For a repeated client id it stores
@@ -71,7 +96,7 @@ func (d *Chats) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Po
 			return out, err
 		}
 	}
-	if out.Message, err = d.extendTranscript(t, h, p.Message, body, p.Title, p.Spoke); err != nil {
+	if out.Message, err = d.extendTranscript(t, h, p.Message, "", body, p.Title, p.Spoke); err != nil {
 		return out, err
 	}
 	if err := useFiles(t, p.Files, out.Message.ConversationID, out.Message.Seq, &p.Message.Sender); err != nil {
@@ -193,8 +218,8 @@ func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
 }
 
 // appendMessage gives m the next seq of its conversation, extends the hash chain, and returns m with
-// both. A used client id is an error.
-func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Message, error) {
+// both. A used client id is an error. For charged see extendTranscript.
+func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, charged, body string) (chat.Message, error) {
 	h, err := loadHead(t, m)
 	if err != nil {
 		return m, err
@@ -205,13 +230,17 @@ func (d *Chats) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.M
 			return m, err
 		}
 	}
-	return d.extendTranscript(t, h, m, body, "", "")
+	return d.extendTranscript(t, h, m, charged, body, "", "")
 }
 
+// chargedTo returns the member with a kind and an id in the form of the column charged.
+func chargedTo(kind, id string) string { return kind + " " + id }
+
 // extendTranscript is appendMessage for a head that was read, and a client id that was claimed, in the
-// same transaction. title is given to a conversation without one, and spoke is the agent that had its
+// same transaction. charged is the member that the bytes count for, as chargedTo returns it, "" for the
+// sender. title is given to a conversation without one, and spoke is the agent that had its
 // turn; both may be "".
-func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message,
+func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, charged, body, title, spoke string) (chat.Message,
 	error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
@@ -220,9 +249,9 @@ func (d *Chats) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, tit
 		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body}
 	m.Hash = chat.Chain(h.Hash, row.ChainEntry())
 	if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+
-		`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`, target, charged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID,
-		string(m.TaskState), m.Reason, at, m.Hash, m.Target); err != nil {
+		string(m.TaskState), m.Reason, at, m.Hash, m.Target, charged); err != nil {
 		return m, err
 	}
 	var err error

@@ -3,12 +3,16 @@ package chats
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/task"
 	"agentsite/store/hooks"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
@@ -16,6 +20,9 @@ import (
 // CreateConversation implements chat.Rooms. Nothing is stored if one of the messages or events fails.
 func (d *Chats) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
+		if err := d.checkCopies(t, c, said); err != nil {
+			return err
+		}
 		if err := d.beginRoom(t, c, said); err != nil {
 			return err
 		}
@@ -49,6 +56,9 @@ func (d *Chats) CreateAsking(ctx context.Context, c chat.Conversation, said []ch
 	}
 	var opened string // id of the conversation that the same message opened before, if any
 	err = d.db.Write(ctx, func(t *sqlite.Tx) (err error) {
+		if err := errors.Join(d.checkPost(t, p, int64(len(body))), d.checkCopies(t, c, said)); err != nil {
+			return err
+		}
 		if first != nil {
 			if opened, err = tasks.ClaimFirstAsk(t, *first); err != nil || opened != first.ConversationID {
 				return err
@@ -78,6 +88,22 @@ func (d *Chats) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message
 	return d.copyMessages(t, c, said)
 }
 
+func isOwner(m chat.Member) bool { return m.Role == chat.RoleOwner }
+
+// checkCopies returns a RateLimited fault if the owner of a new conversation may not store its copied
+// messages, which count for the owner and not for the senders.
+func (d *Chats) checkCopies(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
+	i := slices.IndexFunc(c.Members, isOwner)
+	if i < 0 {
+		return nil
+	}
+	var bytes int64 = quotas.RowBytes
+	for _, m := range said {
+		bytes += int64(len(task.PlainText(m.Parts))) + quotas.RowBytes
+	}
+	return d.quotas.CheckRoom(t, c.Members[i].Kind, c.Members[i].ID, bytes)
+}
+
 // copyMessages copies the current messages of the parent conversation to a branch: without deleted
 // ones, and without the tasks, which stay in the parent. Quotes of copied messages stay valid.
 func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
@@ -86,6 +112,10 @@ func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Mess
 		agent bool
 	}
 	h, place := head{}, make(map[int64]copied, len(said))
+	var charged string
+	if i := slices.IndexFunc(c.Members, isOwner); i >= 0 {
+		charged = chargedTo(c.Members[i].Kind, c.Members[i].ID)
+	}
 	for _, m := range said {
 		if m.Kind.Amends() || !m.Now.UnsaidAt.IsZero() {
 			continue
@@ -99,7 +129,7 @@ func (d *Chats) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Mess
 		if err != nil {
 			return err
 		}
-		if m, err = d.extendTranscript(t, h, m, string(body), "", ""); err != nil {
+		if m, err = d.extendTranscript(t, h, m, charged, string(body), "", ""); err != nil {
 			return err
 		}
 		h = head{LastSeq: m.Seq, Hash: m.Hash}
@@ -125,7 +155,7 @@ func (d *Chats) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Messa
 		return e, err
 	}
 	e.ConversationID = id
-	return d.appendMessage(t, e, string(body))
+	return d.appendMessage(t, e, "", string(body))
 }
 
 // roomEvent runs change and appends the event e to the transcript, in one transaction. It returns e as

@@ -11,13 +11,15 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
 // Files stores the files of messages: rows in the database, and their contents in a folder beside it. It
 // implements chat.Files.
 type Files struct {
-	db *sqlite.DB
+	db     *sqlite.DB
+	quotas *quotas.Quotas
 	// blobs is held while a blob is put into its place or deleted. Keep is read-locked by a backup,
 	// which needs every blob that its copy of the database names; deletions try to lock it.
 	blobs sync.Mutex
@@ -26,7 +28,7 @@ type Files struct {
 
 var _ chat.Files = (*Files)(nil)
 
-func NewFiles(db *sqlite.DB) *Files { return &Files{db: db} }
+func NewFiles(db *sqlite.DB, quotas *quotas.Quotas) *Files { return &Files{db: db, quotas: quotas} }
 
 type fileRow struct {
 	Hash      string `db:"hash"`
@@ -70,6 +72,9 @@ func (d *Files) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID str
 			if taken+f.Size > quota {
 				return fault.New(fault.RateLimited,
 					"Your files would take more than the %d MiB you have here. Remove messages with files you do not need; what no message holds is deleted after a day.", quota>>20)
+			}
+			if err := d.quotas.CheckRoom(t, ownerKind, ownerID, f.Size+quotas.RowBytes); err != nil {
+				return err
 			}
 		}
 		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
 	"agentsite/store/agents"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
@@ -28,6 +29,16 @@ type finishing struct {
 	CallerKind string `db:"caller_kind"`
 	CallerID   string `db:"caller_id"`
 	Pushed     bool   `db:"pushed"`
+	Owned      bool   `db:"owned"` // the agent belongs to an account
+}
+
+// charged returns the caller for the answer of an agent without owner, so that its bytes count for an
+// account; "" for other agents.
+func (f finishing) charged() string {
+	if f.Owned {
+		return ""
+	}
+	return chargedTo(f.CallerKind, f.CallerID)
 }
 
 // root returns the seq of the person's message that the task goes back to, over any number of agents.
@@ -58,7 +69,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	err = d.db.Write(ctx, func(t *sqlite.Tx) error {
 		out = chat.Posted{}
 		var have finishing
-		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
+		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed, (SELECT owner_id IS NOT NULL FROM agents WHERE id = agent_id) AS owned FROM tasks WHERE id = ?`, k.ID); err != nil {
 			return err
 		}
 		if task.State(have.State).Terminal() {
@@ -76,7 +87,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if replaces {
 			m.Target = have.Replaces
 		}
-		m, err := d.appendMessage(t, m, string(body))
+		m, err := d.appendMessage(t, m, have.charged(), string(body))
 		if err != nil {
 			return err
 		}
@@ -102,7 +113,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 			return err
 		}
 		if len(e.Ask) > 0 {
-			if out.Tasks, out.Held, err = askFurther(t, e, have, m.Seq); err != nil {
+			if out.Tasks, out.Held, err = d.askFurther(t, e, have, m.Seq); err != nil {
 				return err
 			}
 		}
@@ -144,7 +155,7 @@ const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)),
 
 // askFurther submits the tasks for the agents that an answer addresses, while the bounds of the root
 // message allow it. held is the number of the others.
-func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
+func (d *Chats) askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []task.Task, held int, err error) {
 	var spent struct {
 		Turns int `db:"turns"`
 		Bytes int `db:"bytes"`
@@ -153,7 +164,7 @@ func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (asked []
 		return nil, 0, err
 	}
 	for _, k := range e.Ask {
-		if spent.Turns >= e.Turns || spent.Bytes >= e.Budget {
+		if spent.Turns >= e.Turns || spent.Bytes >= e.Budget || d.quotas.CheckAgent(t, k.AgentID, quotas.RowBytes) != nil {
 			held++
 			continue
 		}
@@ -190,6 +201,12 @@ func (d *Chats) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 		}
 		if busy > 0 {
 			return fault.New(fault.Conflict, "%s still works on that message.", k.AgentHandle)
+		}
+		if err := d.quotas.CheckRoom(t, k.CallerKind, k.CallerID, quotas.TaskBytes); err != nil {
+			return err
+		}
+		if err := d.quotas.CheckAgent(t, k.AgentID, quotas.RowBytes); err != nil {
+			return err
 		}
 		out, err = tasks.SubmitTask(t, k, k.MessageSeq)
 		return err

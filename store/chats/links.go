@@ -6,6 +6,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
@@ -43,6 +44,9 @@ func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) err
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-24*60*60*1000); err != nil {
+			return err
+		}
+		if err := d.quotas.CheckRoom(t, l.Creator.Kind, l.Creator.ID, quotas.RowBytes); err != nil {
 			return err
 		}
 		_, err := t.Exec(`INSERT INTO room_links (`+linkColumns+

@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
 	"agentsite/store/hooks"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
@@ -24,12 +25,13 @@ type Chats struct {
 	db       *sqlite.DB
 	hooks    *hooks.Hooks
 	words    *Words
+	quotas   *quotas.Quotas
 	members  *sqlite.Cache[[]chat.Member] // keyed by conversation id
 	settings *sqlite.Cache[settingsRow]   // keyed by conversation id
 }
 
-func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words) *Chats {
-	return &Chats{db: db, hooks: hooks, words: words, members: sqlite.NewCache[[]chat.Member](0),
+func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words, quotas *quotas.Quotas) *Chats {
+	return &Chats{db: db, hooks: hooks, words: words, quotas: quotas, members: sqlite.NewCache[[]chat.Member](0),
 		settings: sqlite.NewCache[settingsRow](0)}
 }
 

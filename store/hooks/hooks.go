@@ -9,12 +9,14 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/quotas"
 	"agentsite/store/sqlite"
 )
 
 // Hooks stores webhooks and push hooks with the events that wait for them. It implements notify.Store.
 type Hooks struct {
 	db        *sqlite.DB
+	quotas    *quotas.Quotas
 	listeners *sqlite.Cache[map[string][]listener] // one entry with the key "", see loadWebhooks
 	// hooked is raised when an event waits for a hook.
 	hooked *sqlite.Signal
@@ -22,8 +24,8 @@ type Hooks struct {
 
 var _ notify.Store = (*Hooks)(nil)
 
-func New(db *sqlite.DB) *Hooks {
-	return &Hooks{db: db, listeners: sqlite.NewCache[map[string][]listener](0), hooked: sqlite.NewSignal()}
+func New(db *sqlite.DB, quotas *quotas.Quotas) *Hooks {
+	return &Hooks{db: db, quotas: quotas, listeners: sqlite.NewCache[map[string][]listener](0), hooked: sqlite.NewSignal()}
 }
 
 type hookRow struct {
@@ -91,6 +93,9 @@ func (d *Hooks) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 		}
 		if n >= max {
 			return fault.New(fault.Conflict, "You have %d webhooks, which is as many as there may be. Delete one first.", n)
+		}
+		if err := d.quotas.CheckRoom(t, h.OwnerKind, h.OwnerID, int64(len(h.URL)+len(h.Sealed))+quotas.TaskBytes); err != nil {
+			return err
 		}
 		d.listeners.Invalidate(t)
 		_, err := t.Exec(hookInsert, hookValues(h)...)
@@ -227,6 +232,9 @@ func (d *Hooks) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hoo
 		}
 		if len(have) >= max {
 			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
+		}
+		if err := d.quotas.CheckRoom(t, h.OwnerKind, h.OwnerID, int64(len(h.URL)+len(h.Sealed))+quotas.TaskBytes); err != nil {
+			return err
 		}
 		if _, err := t.Exec(hookInsert, hookValues(h)...); err != nil {
 			return err

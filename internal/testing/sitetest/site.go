@@ -187,7 +187,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	ended := make(chan struct{})
 	monitor := liveness.New(liveness.Ports{Queue: queue, Prober: alive{}, Directory: s.Hub, Notices: s.Hub.Notices})
 	go func() { monitor.Run(work); close(ended) }()
-	t.Cleanup(func() { stop(); <-ended; db.Close() })
+	t.Cleanup(func() { stop(); <-ended; storetest.CheckStorage(t, opened); db.Close() })
 
 	str := func(s string) *string { return &s }
 	if err := s.Hub.EnsureBuiltin(ctx, hub.Draft{Name: str("guide"), Title: str("Guide"), Description: str("Knows who is here. Ask it **anything**."),

@@ -102,11 +102,25 @@ func Open(t testing.TB, dir string) *DB {
 	}
 	db := Join(opened)
 	t.Cleanup(func() {
+		CheckStorage(t, opened)
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return db
+}
+
+// CheckStorage fails the test if a counter of stored bytes differs from the rows that it counts. It does
+// nothing for a database that is closed or damaged.
+func CheckStorage(t testing.TB, db *store.DB) {
+	t.Helper()
+	wrong, err := db.Quotas.FindWrong(context.Background())
+	if err != nil {
+		return
+	}
+	for _, w := range wrong {
+		t.Errorf("%s %s is said to store %d bytes, but stores %d", w.Kind, w.ID, w.Counted, w.Stored)
+	}
 }
 
 // Dir returns the data folder of db, which also holds the portal's keys.
