@@ -6,6 +6,7 @@ package handlers
 
 import (
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -53,6 +54,8 @@ type Config struct {
 	Peers        *federation.Peers
 	// Servers returns the names that the portal's agents have in the MCP registry.
 	Servers *registry.Service
+	// Connections counts the sockets and streams that callers hold open.
+	Connections *request.Connections
 	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner
 	Log      *slog.Logger
@@ -61,17 +64,18 @@ type Config struct {
 // Routes are the routes of the portal's pages and of its API. Create them with
 // New.
 type Routes struct {
-	site    *pages.Site
-	api     *api.API
-	streams *live.Streams
-	files   *files.Files
-	agents  *agents.Pages
-	chats   *chatpages.Pages
-	embed   *embed.Embed
-	admin   *admin.Pages
-	account *accountpages.Pages
-	manual  *manual.Pages
-	log     *slog.Logger
+	site     *pages.Site
+	api      *api.API
+	streams  *live.Streams
+	files    *files.Files
+	agents   *agents.Pages
+	chats    *chatpages.Pages
+	embed    *embed.Embed
+	admin    *admin.Pages
+	account  *accountpages.Pages
+	manual   *manual.Pages
+	sessions *request.Sessions
+	log      *slog.Logger
 }
 
 // New builds the handlers of all pages and of the API over the services. Call API and Pages once each to
@@ -86,11 +90,11 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	searches := search.New(portal, directory)
 	attachments := files.New(chats, site)
 	messages := message.New(directory, site, renderer, cfg.Log)
-	streams := live.New(chats, accounts, sessions, messages, cfg.Log)
+	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)
 	agentPages := agents.New(agents.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
 		Servers: cfg.Servers, Sessions: sessions, Searches: searches, Site: site, Markup: renderer, Log: cfg.Log}, cfg.Publications)
 	return &Routes{
-		site: site, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
+		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches,
 			Files: attachments, Log: cfg.Log}, cfg.Publications),
@@ -103,6 +107,12 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}
+}
+
+// IsOperator reports whether a request has the session or the token of an operator.
+func (h *Routes) IsOperator(r *http.Request) bool {
+	actor, err := h.sessions.Caller(r)
+	return err == nil && actor.IsOperator()
 }
 
 // API declares the routes below /api/v1, including live delivery.

@@ -17,44 +17,51 @@ const (
 	// sender must wait or open more connections.
 	holdFor = time.Second
 	maxHeld = 512
+	// heldShare of ConnectionLimits.All may be held too, because a held connection has a descriptor.
+	heldShare = 8
 )
 
-// penaltyListener holds connections of addresses in the penalty box open for holdFor and then
-// closes them. It reads nothing from them and needs no goroutine for them.
-type penaltyListener struct {
+// limitListener refuses connections of addresses in the penalty box and those beyond the limits. It holds
+// them open for holdFor and then closes them. It reads nothing from them and needs no goroutine for them.
+type limitListener struct {
 	net.Listener
-	shun PenaltyBox
+	shun  PenaltyBox
+	table *connections
 
 	mu   sync.Mutex // guards held
 	held map[net.Conn]*time.Timer
 }
 
-func newPenaltyListener(l net.Listener, shun PenaltyBox) *penaltyListener {
-	return &penaltyListener{Listener: l, shun: shun, held: make(map[net.Conn]*time.Timer)}
+func newLimitListener(l net.Listener, shun PenaltyBox, table *connections) *limitListener {
+	return &limitListener{Listener: l, shun: shun, table: table, held: make(map[net.Conn]*time.Timer)}
 }
 
-// Accept implements net.Listener. It returns only connections of addresses that are not in the
-// penalty box.
-func (l *penaltyListener) Accept() (net.Conn, error) {
+// Accept implements net.Listener. The returned connection is counted until it is closed.
+func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if a, ok := c.RemoteAddr().(*net.TCPAddr); !ok || !l.shun.Contains(a.AddrPort().Addr()) {
-			return c, nil
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && l.shun.Contains(a.AddrPort().Addr()) {
+			l.holdConn(c)
+			continue
 		}
+		if counted, ok := l.table.admit(c); ok {
+			return counted, nil
+		}
+		refuseConn(c)
 		l.holdConn(c)
 	}
 }
 
-func (l *penaltyListener) holdConn(c net.Conn) {
+func (l *limitListener) holdConn(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0) // discard unsent data on close, so that the kernel keeps no state
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held == nil || len(l.held) >= maxHeld {
+	if l.held == nil || len(l.held) >= min(maxHeld, l.table.limits.All/heldShare) {
 		c.Close()
 		return
 	}
@@ -67,7 +74,7 @@ func (l *penaltyListener) holdConn(c net.Conn) {
 }
 
 // Close implements net.Listener. It also closes the connections that are being held.
-func (l *penaltyListener) Close() error {
+func (l *limitListener) Close() error {
 	err := l.Listener.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,8 @@ func TestServe_SendsAwayWhoIsShunned(t *testing.T) {
 	var shun shunned
 	asked, done := 0, make(chan error)
 	go func() {
-		done <- Serve(ctx, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }), &shun, slog.New(slog.DiscardHandler))
+		done <- Serve(ctx, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }), ServerConfig{Penalized: &shun,
+			Connections: ConnectionLimits{All: 100, PerAddress: 100}, Log: slog.New(slog.DiscardHandler)})
 	}()
 	tr := new(http.Transport)
 	defer tr.CloseIdleConnections()

@@ -53,7 +53,8 @@ func servingWith(t *testing.T, h http.Handler, use func(dial func() net.Conn)) {
 		l := pipes{make(chan net.Conn), make(chan struct{})}
 		done := make(chan error)
 		go func() {
-			done <- Serve(ctx, l, h, limit.NewPenaltyBox(), slog.New(slog.DiscardHandler))
+			done <- Serve(ctx, l, h, ServerConfig{Penalized: limit.NewPenaltyBox(),
+				Connections: ConnectionLimits{All: 1000, PerAddress: 1000}, Log: slog.New(slog.DiscardHandler)})
 		}()
 		use(func() net.Conn {
 			near, far := net.Pipe()

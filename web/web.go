@@ -225,25 +225,37 @@ func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 	}
 }
 
+// ServerConfig holds the settings of Serve. All except Operators are required.
+type ServerConfig struct {
+	Penalized   PenaltyBox
+	Connections ConnectionLimits
+	Operators   Operators // nil: nobody has reserved connections
+	Log         *slog.Logger
+}
+
 // Serve answers requests on the listener until ctx ends. Then it ends long-lived streams, because
 // their readers resume on their own, lets other requests finish within the drain time and returns.
-// Connections of addresses in the penalty box are refused. It closes the listener.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, shun PenaltyBox, logger *slog.Logger) error {
+// Connections of addresses in the penalty box, and those beyond the limits, are refused. It closes the
+// listener.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, cfg ServerConfig) error {
 	base, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
+	table, logger := newConnections(cfg.Connections, cfg.Log), cfg.Log
 	srv := &http.Server{
-		Handler:           cutPenalized(shun, h),
+		Handler:           cutPenalized(cfg.Penalized, table.refuseReserved(cfg.Operators, h)),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnState:         table.noteState,
+		ConnContext:       addConnection,
 		ErrorLog:          log.New(logWriter{logger}, "", 0),
 	}
 	done := make(chan error, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { done <- srv.Serve(spareListener{newPenaltyListener(l, shun)}) })
+	wg.Go(func() { done <- srv.Serve(spareListener{newLimitListener(l, cfg.Penalized, table)}) })
 	defer wg.Wait()
 	select {
 	case err := <-done:

@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
 )
@@ -19,9 +21,35 @@ import (
 type caller struct {
 	server *server
 	r      *http.Request
-	addr   string // address of the client while the connection counts as unproved, "" afterwards
 	token  string
 	actor  ident.Actor
+	// stranger counts a connection without a proved token, owned one with a token; nil if it is not
+	// counted as such.
+	stranger, owned *limit.Hold
+}
+
+// allLinks is the key of the connections of all accounts.
+const allLinks = "all"
+
+// countStranger counts the connection for its address until a token is proved.
+func (c *caller) countStranger() error {
+	hold, full := c.server.held.Take(
+		limit.Share{Key: "address " + request.ClientAddr(c.r), Most: c.server.cfg.PerAddress},
+		limit.Share{Key: allLinks, Most: c.server.cfg.All})
+	switch full {
+	case "":
+		c.stranger = hold
+		return nil
+	case allLinks:
+		return c.allTaken()
+	}
+	return fault.Limited(5*time.Second,
+		"Too many connections from your address have not sent a token. Wait a moment.")
+}
+
+func (c *caller) allTaken() error {
+	return &fault.Error{Kind: fault.Unavailable, RetryAfter: 30 * time.Second,
+		Safe: "This portal has as many programs connected as it can. Try again later."}
 }
 
 // proveToken authenticates the token and counts the connection for its account. It fails if the account
@@ -39,29 +67,25 @@ func (c *caller) proveToken(token string) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Agents connect with an API token of an account.")
 	}
-	if !c.server.enterCount(c.server.accounts, actor.ID, c.server.cfg.PerAccount) {
-		return fault.Limited(30*time.Second, "This account has %d agents connected; that is the most.",
-			c.server.cfg.PerAccount)
+	hold, full := c.server.held.Take(limit.Share{Key: "account " + actor.ID, Most: c.server.cfg.PerAccount},
+		limit.Share{Key: allLinks, Most: c.server.cfg.All})
+	switch full {
+	case "":
+		c.token, c.actor, c.owned = token, actor, hold
+		return nil
+	case allLinks:
+		return c.allTaken()
 	}
-	c.token, c.actor = token, actor
-	return nil
+	return fault.Limited(30*time.Second,
+		"This account has %d agents connected; that is the most. Disconnect one, then try again.",
+		c.server.cfg.PerAccount)
 }
 
 // leaveCounts removes the connection from the counts per address and per account, when the connection
 // ends.
 func (c *caller) leaveCounts() {
-	c.leaveUnproved()
-	if c.actor.ID != "" {
-		c.server.leaveCount(c.server.accounts, c.actor.ID)
-	}
-}
-
-// leaveUnproved removes the connection from the count of unproved connections of its address.
-func (c *caller) leaveUnproved() {
-	if c.addr != "" {
-		c.server.leaveCount(c.server.strange, c.addr)
-		c.addr = ""
-	}
+	c.stranger.Release()
+	c.owned.Release()
 }
 
 // serveConnection reads hello, finds the agent that it speaks for, and passes the connection to the agent
@@ -89,7 +113,7 @@ func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 			c.deny(ctx, s, m.ID, err)
 			return
 		}
-		c.leaveUnproved()
+		c.stranger.Release()
 	}
 	guarded, release := c.server.cfg.Accounts.Guard(ctx, c.actor)
 	defer release()

@@ -18,10 +18,10 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
 )
@@ -53,9 +53,10 @@ type Config struct {
 	Agents   Agents
 	// Attach receives each connection after its hello was accepted, and serves it until it ends.
 	Attach task.Attacher
-	// PerAccount is the maximum number of connections of one account, by default 1,100. PerAddress is the
-	// maximum of connections from one address that have not proved a token yet, by default 64.
-	PerAccount, PerAddress int
+	// All bounds the connections of all accounts, by default 10,000. PerAccount bounds those of one
+	// account, by default 1,100. PerAddress bounds those of one address that have not proved a token yet,
+	// by default 64.
+	All, PerAccount, PerAddress int
 	// RecheckEvery is the interval at which token and right are checked again, by default 1 minute. It
 	// covers changes that Guard does not report: an expired token, a transferred agent.
 	RecheckEvery time.Duration
@@ -67,16 +68,19 @@ type server struct {
 
 	asking chan struct{} // one slot per running call of a service, see runApart
 
-	mu       sync.Mutex     // guards the fields below
-	accounts map[string]int // number of open connections by account
-	strange  map[string]int // number of connections without a proved token by address
-	conns    map[*linkwire.Socket]struct{}
-	stopped  bool
-	once     sync.Once // registers stopAll with the HTTP server's shutdown at the first request
+	held limit.Held // open connections
+
+	mu      sync.Mutex // guards the fields below
+	conns   map[*linkwire.Socket]struct{}
+	stopped bool
+	once    sync.Once // registers stopAll with the HTTP server's shutdown at the first request
 }
 
 // New returns the handler of GET /link, the WebSocket for connected programs.
 func New(cfg Config) http.Handler {
+	if cfg.All <= 0 {
+		cfg.All = 10_000
+	}
 	if cfg.PerAccount <= 0 {
 		cfg.PerAccount = 1100
 	}
@@ -89,8 +93,7 @@ func New(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &server{cfg: cfg, asking: make(chan struct{}, atOnce), accounts: make(map[string]int),
-		strange: make(map[string]int), conns: make(map[*linkwire.Socket]struct{})}
+	return &server{cfg: cfg, asking: make(chan struct{}, atOnce), conns: make(map[*linkwire.Socket]struct{})}
 }
 
 // atOnce bounds the connections that call services at the same time. After a restart all agents
@@ -111,25 +114,6 @@ func (d *server) runApart(f func()) {
 	}()
 	if p := <-done; p != nil {
 		panic(p) // the panic goes on in the caller's goroutine, where it is recovered
-	}
-}
-
-// enterCount increments m[key] and returns true, unless the count has reached most.
-func (d *server) enterCount(m map[string]int, key string, most int) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if m[key] >= most {
-		return false
-	}
-	m[key]++
-	return true
-}
-
-func (d *server) leaveCount(m map[string]int, key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if m[key]--; m[key] <= 0 {
-		delete(m, key)
 	}
 }
 
@@ -155,10 +139,8 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	} else {
-		c.addr = request.ClientAddr(r)
-		if !d.enterCount(d.strange, c.addr, d.cfg.PerAddress) {
-			d.refuse(w, r, 0, fault.Limited(5*time.Second,
-				"Too many connections from your address have not sent a token. Wait a moment."))
+		if err := c.countStranger(); err != nil {
+			d.refuse(w, r, 0, err)
 			return
 		}
 	}

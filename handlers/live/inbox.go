@@ -17,11 +17,11 @@ func (d *Streams) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	base := r.Context()
+	base, guard := r.Context(), d.guardStream
 	if !sse {
-		base = serverContext(r)
+		base, guard = serverContext(r), d.guardSocket
 	}
-	ctx, stop, err := d.guardRequest(base, r, actor)
+	ctx, stop, err := guard(base, r, actor)
 	if err != nil {
 		return err
 	}

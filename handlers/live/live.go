@@ -26,14 +26,15 @@ type Streams struct {
 	accounts *account.Service
 	sessions *request.Sessions
 	messages *message.Renderer
-	visits   visits
+	open     *request.Connections
 	log      *slog.Logger
 }
 
-// New returns the live streams of conversations. messages renders the HTML in updates.
+// New returns the live streams of conversations. messages renders the HTML in updates, open counts the
+// sockets and streams.
 func New(chats *chat.Service, accounts *account.Service, sessions *request.Sessions, messages *message.Renderer,
-	log *slog.Logger) *Streams {
-	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, log: log}
+	open *request.Connections, log *slog.Logger) *Streams {
+	return &Streams{chat: chats, accounts: accounts, sessions: sessions, messages: messages, open: open, log: log}
 }
 
 const (
@@ -75,7 +76,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	id, html := chi.URLParam(r, "id"), r.URL.Query().Get("html") == "1"
 	if sse {
-		ctx, stop, err := d.guardRequest(r.Context(), r, actor)
+		ctx, stop, err := d.guardStream(r.Context(), r, actor)
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (d *Streams) serveLive(w http.ResponseWriter, r *http.Request, actor ident.
 		return d.liveSSE(ctx, w, sub, html)
 	}
 	base := serverContext(r)
-	ctx, stop, err := d.guardRequest(base, r, actor)
+	ctx, stop, err := d.guardSocket(base, r, actor)
 	if err != nil {
 		return err
 	}
@@ -133,23 +134,39 @@ func wantsEvents(r *http.Request) (sse bool, err error) {
 	return sse, nil
 }
 
-// guardRequest authenticates the request and returns a context that ends with base or with the actor's
-// right. Call stop when the stream ends.
-func (d *Streams) guardRequest(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context,
+// guardSocket counts and authenticates the request for a socket, and returns a context that ends with base
+// or with the actor's right. Call stop when the socket ends.
+func (d *Streams) guardSocket(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context,
+	stop func(), err error) {
+	release, err := d.open.OpenSocket(actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.guardHeld(base, actor, release, func() (ident.Actor, error) { return d.sessions.Caller(r) })
+}
+
+// guardStream is guardSocket for server-sent events.
+func (d *Streams) guardStream(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context,
 	stop func(), err error) {
 	return d.GuardedBy(base, actor, func() (ident.Actor, error) { return d.sessions.Caller(r) })
 }
 
-// GuardedBy is guardRequest with another way to authenticate: prove returns the current actor of the
+// GuardedBy is guardStream with another way to authenticate: prove returns the current actor of the
 // credential.
 func (d *Streams) GuardedBy(base context.Context, actor ident.Actor,
 	prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
-	leave, err := d.visits.enterVisit(actor)
+	release, err := d.open.OpenStream(actor)
 	if err != nil {
 		return nil, nil, err
 	}
+	return d.guardHeld(base, actor, release, prove)
+}
+
+// guardHeld is guardSocket for a connection that was counted; stop, or an error, calls release.
+func (d *Streams) guardHeld(base context.Context, actor ident.Actor, release func(),
+	prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
 	ctx, end := d.accounts.Guard(base, actor)
-	stop = func() { end(); leave() }
+	stop = func() { end(); release() }
 	// Proved again after the guard has started, so that a right that ended in between is noticed.
 	if again, err := prove(); err != nil || again.ID != actor.ID || again.Credential != actor.Credential {
 		stop()

@@ -27,14 +27,13 @@ type Authenticator interface {
 // maxKept conversations. After that, and after a restart, the guest has no access to the conversation. Create it
 // with NewCallers.
 type Callers struct {
-	accounts *account.Service
-	portals  Portals // nil if other portals may send no requests
+	accounts    *account.Service
+	portals     Portals // nil if other portals may send no requests
+	connections *Connections
 
 	mu    sync.Mutex // guards the fields below
 	kept  map[string]*list.Element
 	order *list.List // elements are *guest, the most recently used in front
-	// attending is the number of waiting requests by caller.
-	attending map[string]int
 }
 
 type guest struct {
@@ -48,10 +47,11 @@ const (
 )
 
 // NewCallers returns Callers that check tokens with accounts. portals verifies requests that other
-// portals make on behalf of people; nil refuses all of those.
-func NewCallers(accounts *account.Service, portals Portals) *Callers {
-	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(),
-		attending: make(map[string]int)}
+// portals make on behalf of people; nil refuses all of those. connections counts the requests that wait
+// for agents.
+func NewCallers(accounts *account.Service, portals Portals, connections *Connections) *Callers {
+	return &Callers{accounts: accounts, portals: portals, connections: connections,
+		kept: make(map[string]*list.Element), order: list.New()}
 }
 
 // Caller is the actor of a request, and for a guest the secret that links the actor to a conversation.

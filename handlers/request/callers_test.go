@@ -11,7 +11,7 @@ import (
 
 func TestCallers_GuestsAreKeptForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewCallers(nil, nil)
+		c := NewCallers(nil, nil, nil)
 		c.Remember(Caller{Actor: ident.Actor{Addr: "192.0.2.1"}, secret: "s1"}, "room")
 		c.Remember(Caller{Actor: ident.Actor{Addr: "192.0.2.1", ID: "somebody"}}, "theirs") // no guest
 		for range 3 {
@@ -35,7 +35,7 @@ func TestCallers_GuestsAreKeptForAWhile(t *testing.T) {
 
 func TestCallers_KeepsNoMoreThanItsBound(t *testing.T) {
 	t.Parallel()
-	c := NewCallers(nil, nil)
+	c := NewCallers(nil, nil, nil)
 	for i := range maxKept + 100 {
 		c.Remember(Caller{Actor: ident.Actor{Addr: "a"}, secret: "s"}, fmt.Sprint(i))
 	}

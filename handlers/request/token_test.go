@@ -24,7 +24,7 @@ func TestCallers_TokensCountByThePrefixOfTheirAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := request.NewCallers(accounts, nil)
+	c := request.NewCallers(accounts, nil, request.NewConnections(request.ConnectionLimits{All: 100, PerAddress: 100}))
 	for addr, want := range map[string]string{"[2001:db8::1:2]:99": "2001:db8::/64", "192.0.2.1:99": "192.0.2.1"} {
 		middleware.ClientIPFromRemoteAddr(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if a, err := c.AuthenticateToken(r, token); err != nil || a.ID != ada.ID || a.Addr != want {

@@ -3,9 +3,7 @@ package request
 import (
 	"context"
 	"net/http"
-	"time"
 
-	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 )
 
@@ -23,32 +21,14 @@ const (
 // body was received. The caller must call leave.
 func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Context, leave context.CancelFunc,
 	err error) {
-	key, most := actor.ID, mostAttending
-	if actor.Kind == ident.Guest {
-		key, most = "addr "+actor.Addr, mostGuestAttending
-	}
-	all := ""
-	if actor.Kind == ident.Portal {
-		all, most = actor.Addr, mostGuestAttending
-		if !c.enter(all, mostPortalAttending) {
-			return nil, nil, fault.Limited(5*time.Second,
-				"Your portal waits for %d answers already. Let one end first.", mostPortalAttending)
-		}
-	}
-	if !c.enter(key, most) {
-		if all != "" {
-			c.exit(all)
-		}
-		return nil, nil, fault.Limited(5*time.Second,
-			"You wait for %d answers already. Let one end first, or ask without waiting.", most)
+	release, err := c.connections.beginCall(actor)
+	if err != nil {
+		return nil, nil, err
 	}
 	ctx, unguard := c.accounts.Guard(r.Context(), actor)
 	leave = func() {
 		unguard()
-		c.exit(key)
-		if all != "" {
-			c.exit(all)
-		}
+		release()
 	}
 	// a guest has no credential that could be revoked
 	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal {
@@ -61,22 +41,4 @@ func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Con
 		return nil, nil, err
 	}
 	return ctx, leave, nil
-}
-
-func (c *Callers) enter(key string, most int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.attending[key] >= most {
-		return false
-	}
-	c.attending[key]++
-	return true
-}
-
-func (c *Callers) exit(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.attending[key]--; c.attending[key] <= 0 {
-		delete(c.attending, key)
-	}
 }

@@ -81,8 +81,8 @@ type answer struct {
 	readers *Readers
 	reader  limit.Reader
 	stall   time.Duration
-	hold    *limit.Hold // nil if nothing was reserved
-	loading bool        // counted in readers.downloads
+	hold    *limit.Reservation // nil if nothing was reserved
+	loading bool               // counted in readers.downloads
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -129,6 +129,9 @@ func (p *Portal) networkSamples(stats federation.Stats) samples {
 	return s
 }
 
+// maxScrapers bounds the connections to the separate address for metrics: a few scrapers, and profiles.
+const maxScrapers = 64
+
 // listenMetrics opens the separate address for metrics, if one is configured.
 func (p *Portal) listenMetrics() (err error) {
 	if p.set.MetricsListen == "" {
@@ -159,7 +162,8 @@ func (p *Portal) serveMetrics(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	err := web.Serve(ctx, p.scraped, p.knownHost(mux), p.shun, p.log)
+	err := web.Serve(ctx, p.scraped, p.knownHost(mux), web.ServerConfig{Penalized: p.shun,
+		Connections: web.ConnectionLimits{All: maxScrapers, PerAddress: maxScrapers}, Log: p.log})
 	if errors.Is(err, net.ErrClosed) && ctx.Err() != nil {
 		return nil
 	}

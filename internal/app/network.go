@@ -94,14 +94,16 @@ func (p *Portal) connectHub(ports hub.Ports) hub.Ports {
 }
 
 // newCallers returns the value that identifies the actor of a request. In a network it also accepts
-// people of other portals, and then sets p.portalCalls.
+// people of other portals, and then sets p.portalCalls. It sets the limits of connections.
 func (p *Portal) newCallers() *request.Callers {
+	p.limits = newConnectionLimits(p.set, p.descriptors)
+	p.connections = request.NewConnections(p.limits.held)
 	if p.node == nil {
-		return request.NewCallers(p.accounts, nil)
+		return request.NewCallers(p.accounts, nil, p.connections)
 	}
 	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts,
 		Tasks: p.tasks, Store: p.db.Tasks, Ways: p.node, Log: p.log})
-	return request.NewCallers(p.accounts, p.portalCalls)
+	return request.NewCallers(p.accounts, p.portalCalls, p.connections)
 }
 
 // peerRoutes registers the routes that other portals call. Without a network there are none.

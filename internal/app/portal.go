@@ -67,6 +67,9 @@ type Portal struct {
 	control  *control.Server
 	loaded   chan struct{}
 	lock     *control.DataLock
+	// descriptors is how many file descriptors the process may have open.
+	descriptors int
+	limits      connectionLimits
 }
 
 // identity holds the address, name and keys of a portal.
@@ -107,6 +110,7 @@ type services struct {
 
 // endpoints holds the HTTP handlers that several parts of the portal use.
 type endpoints struct {
+	connections *request.Connections
 	callers     *request.Callers
 	portalCalls *peer.Calls // accepts people of other portals; nil without a network
 	routes      *handlers.Routes
@@ -131,6 +135,9 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 			p = nil
 		}
 	}()
+	if p.descriptors, err = readDescriptorLimit(); err != nil {
+		p.log.Warn("read the limit of file descriptors", "error", err)
+	}
 	if p.lock, err = control.LockData(cfg.Data); err != nil {
 		return p, err
 	}
@@ -254,7 +261,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Publications: p.publications(), Peers: p.peers, Servers: p.newServers(), Examiner: p, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Publications: p.publications(), Connections: p.connections, Peers: p.peers, Servers: p.newServers(), Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
@@ -303,6 +310,7 @@ const loadWait = 300 * time.Millisecond
 func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer p.Close()
 	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.Redacted()...)...)
+	p.checkDescriptors()
 	setup, err := p.accounts.Setup(ctx)
 	if err != nil {
 		return err
@@ -342,7 +350,8 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer stopServing()
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
-		return web.Serve(serving, p.listener, p.newRouter(), p.shun, p.log)
+		return web.Serve(serving, p.listener, p.newRouter(), web.ServerConfig{Penalized: p.shun,
+			Connections: p.limits.clients, Operators: p.routes, Log: p.log})
 	})
 	group.Go(func() error { return p.serveMetrics(serving) })
 	group.Go(func() error {

@@ -26,7 +26,8 @@ import (
 func (p *Portal) newRouter() http.Handler {
 	dir := link.Directory{Hub: p.hub}
 	agents := link.New(link.Config{Callers: p.callers, Accounts: p.accounts, Agents: dir,
-		Attach: p.drivers.link, Log: p.log})
+		Attach: p.drivers.link, All: p.limits.links, PerAccount: p.limits.linksPerAccount,
+		PerAddress: int(p.set.Bounds.Connections.StrangersPerAddress), Log: p.log})
 	directory := ard.New(ard.Config{Documents: agentCards{p.a2a, p.mcp}, Signer: p.signer, Started: p.started,
 		Directory: p.hub, Callers: p.callers, Name: p.name, URL: p.URL(), Host: p.url.Host,
 		Publisher: ard.Domain(p.url.Hostname()),

@@ -54,13 +54,13 @@ type Memory struct {
 }
 
 type memoryWaiter struct {
-	hold    *Hold
+	hold    *Reservation
 	bytes   int64
 	granted chan struct{} // closed by the goroutine that grants
 }
 
-// Hold is a reservation of a Memory. One goroutine uses it.
-type Hold struct {
+// Reservation is a reservation of a Memory. One goroutine uses it.
+type Reservation struct {
 	memory *Memory
 	reader Reader
 	bytes  int64 // guarded by memory.mu
@@ -72,9 +72,9 @@ func NewMemory(cfg MemoryConfig) *Memory { return &Memory{cfg: cfg, held: make(m
 // Reserve reserves bytes for a reader and waits for them at most maxReaderWait, in the order of arrival.
 // Then it returns ErrShareUsed or ErrMemoryUsed, or the error of ctx. More than a share is reduced to the
 // share. The caller must Release the hold.
-func (m *Memory) Reserve(ctx context.Context, r Reader, bytes int64) (*Hold, error) {
+func (m *Memory) Reserve(ctx context.Context, r Reader, bytes int64) (*Reservation, error) {
 	bytes = min(bytes, m.cfg.Share)
-	h := &Hold{memory: m, reader: r}
+	h := &Reservation{memory: m, reader: r}
 	m.mu.Lock()
 	refusal := m.refusal(r, bytes)
 	if refusal == nil {
@@ -111,8 +111,8 @@ func (m *Memory) Reserve(ctx context.Context, r Reader, bytes int64) (*Hold, err
 
 // Force reserves bytes for a reader even if they exceed its share or the total. Use it for bytes that are
 // in memory already.
-func (m *Memory) Force(r Reader, bytes int64) *Hold {
-	h := &Hold{memory: m, reader: r}
+func (m *Memory) Force(r Reader, bytes int64) *Reservation {
+	h := &Reservation{memory: m, reader: r}
 	h.Resize(bytes)
 	return h
 }
@@ -126,7 +126,7 @@ func (m *Memory) Used(key string) (all, reader int64) {
 
 // Resize changes the reserved bytes to those that are in memory. It never waits, and may exceed the
 // bounds; then further reservations wait.
-func (h *Hold) Resize(bytes int64) {
+func (h *Reservation) Resize(bytes int64) {
 	m := h.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +138,7 @@ func (h *Hold) Resize(bytes int64) {
 }
 
 // Release gives the reserved bytes back. Later calls do nothing.
-func (h *Hold) Release() { h.Resize(0) }
+func (h *Reservation) Release() { h.Resize(0) }
 
 // refusal returns the reason why bytes cannot be reserved now, nil if they can. The caller holds mu.
 func (m *Memory) refusal(r Reader, bytes int64) error {
@@ -167,7 +167,7 @@ func (m *Memory) isCrowded(key string) bool {
 }
 
 // add changes the bytes of a hold. The caller holds mu.
-func (m *Memory) add(h *Hold, bytes int64) {
+func (m *Memory) add(h *Reservation, bytes int64) {
 	h.bytes += bytes
 	m.used += bytes
 	if m.held[h.reader.Key] += bytes; m.held[h.reader.Key] <= 0 {

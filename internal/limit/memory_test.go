@@ -13,7 +13,7 @@ import (
 func TestMemory_BoundsAReaderThePortalAndKeepsAReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(MemoryConfig{Total: 100, Share: 40, Reserve: 20})
-		reserve := func(r Reader, n int64) (*Hold, error) { return m.Reserve(t.Context(), r, n) }
+		reserve := func(r Reader, n int64) (*Reservation, error) { return m.Reserve(t.Context(), r, n) }
 		for _, key := range []string{"ada", "bob"} {
 			if _, err := reserve(Reader{Key: key}, 40); err != nil {
 				t.Fatal(err)
@@ -130,7 +130,7 @@ func TestMemory_Invariants(t *testing.T) {
 		m := NewMemory(cfg)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // nobody waits
-		var holds []*Hold
+		var holds []*Reservation
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			key := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "key")
 			n := rapid.Int64Range(1, 50).Draw(t, "bytes")

@@ -14,6 +14,7 @@ type Limits struct {
 	Work        WorkLimits
 	Memory      MemoryLimits
 	Disk        DiskLimits
+	Connections ConnectionLimits
 	Credentials CredentialLimits
 }
 
@@ -29,6 +30,7 @@ func DefaultLimits() Limits {
 		Work:        WorkLimits{Running: 512, RunningPerAgent: 32},
 		Memory:      defaultMemoryLimits(),
 		Disk:        defaultDisk(),
+		Connections: defaultConnectionLimits(),
 		Credentials: defaultCredentialLimits(),
 	}
 }
@@ -58,6 +60,7 @@ func (l *Limits) List() []Limit {
 		l.Work.list(),
 		l.Memory.list(),
 		l.Disk.list(),
+		l.Connections.list(),
 		l.Credentials.list(),
 	)
 }

@@ -115,7 +115,7 @@ func serve(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Config{Callers: request.NewCallers(accounts, nil), Key: []byte("key"), Log: slog.New(slog.DiscardHandler)})
+	e := New(Config{Callers: request.NewCallers(accounts, nil, request.NewConnections(request.ConnectionLimits{All: 100, PerAddress: 100})), Key: []byte("key"), Log: slog.New(slog.DiscardHandler)})
 	srv := httptest.NewServer(e.Post(func(context.Context, *http.Request, ident.Actor) (*Server, error) { return s, nil }))
 	t.Cleanup(srv.Close)
 	return srv

@@ -43,7 +43,7 @@ func alone(t *testing.T, run func(context.Context, *Call) (Result, error)) http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Config{Callers: request.NewCallers(nil, nil), Key: []byte("key"), Log: slog.New(slog.DiscardHandler)})
+	e := New(Config{Callers: request.NewCallers(nil, nil, request.NewConnections(request.ConnectionLimits{All: 100, PerAddress: 100})), Key: []byte("key"), Log: slog.New(slog.DiscardHandler)})
 	return e.Post(func(context.Context, *http.Request, ident.Actor) (*Server, error) { return s, nil })
 }
 

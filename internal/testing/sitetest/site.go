@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/html"
 
 	"agentsite/handlers"
+	"agentsite/handlers/request"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -175,7 +176,8 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log}
+	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log,
+		Connections: request.NewConnections(request.ConnectionLimits{All: 1000, PerAddress: 1000, Sockets: 100, Streams: 100})}
 	edit(&cfg)
 	s.Routes = handlers.New(s.Accounts, s.Hub, s.Chat, s.Tasks, db, cfg)
 	r := chi.NewRouter()
