@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"agentsite/agentruntime/attach"
 	"agentsite/agentruntime/speech"
@@ -113,6 +114,9 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err
 		}
+		if wait, busy := a2a.Busy(err); busy && !r.adopted {
+			return w.busyResult(err, wait), nil
+		}
 		return failedResult(r.answer.finalParts(), redactSecret(w.failureSentence(err), call.Agent.Secret)), nil
 	}
 	r.result.Reason = redactSecret(r.result.Reason, call.Agent.Secret)
@@ -134,6 +138,16 @@ func (w way) failureSentence(err error) string {
 		return fmt.Sprintf("%s could not be reached: %s.", w.subject, why)
 	}
 	return fmt.Sprintf("%s did not answer as it should: %s.", w.subject, why)
+}
+
+// busyResult is the result of a message that the remote side refused because of too many requests, so that it did
+// not start to work. Another portal gives a whole sentence as the reason.
+func (w way) busyResult(err error, wait time.Duration) task.Result {
+	r := task.Result{State: task.Rejected, Reason: task.BusyReason(w.subject, wait), RetryAfter: wait}
+	if e, ok := errors.AsType[*a2a.Error](err); ok && w.peer && e.Fault == a2a.FaultRefused && e.Text != "" {
+		r.Reason = e.Text
+	}
+	return r
 }
 
 // provesUnsent reports whether an error proves that the task was not sent: the signing transport found

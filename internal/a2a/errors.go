@@ -1,9 +1,14 @@
 package a2a
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
+	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 )
 
@@ -44,6 +49,37 @@ type Error struct {
 	Code   int // A2A error code; only for FaultRefused
 	Status int // HTTP status; 0 inside a stream
 	Text   string
+	// RetryAfter is the time to wait that an answer with status 429 names, 0 without one.
+	RetryAfter time.Duration
+}
+
+// Busy returns the time after which to repeat a call that the agent refused with status 429; ok is false
+// for other errors. busyWait is the time if the agent names none.
+func Busy(err error) (wait time.Duration, ok bool) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Status != http.StatusTooManyRequests {
+		return 0, false
+	}
+	return cmp.Or(e.RetryAfter, busyWait), true
+}
+
+const (
+	busyWait = 30 * time.Second
+	// maxBusyWait bounds the time to wait that an agent names, because people see it.
+	maxBusyWait = 24 * time.Hour
+)
+
+// readRetryAfter reads the Retry-After header as seconds or as a date (RFC 9110 §10.2.3); 0 if it is
+// absent or unreadable.
+func readRetryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if n, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return min(time.Duration(max(n, 0))*time.Second, maxBusyWait)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return min(max(at.Sub(clock.Now()), 0), maxBusyWait)
+	}
+	return 0
 }
 
 // Error returns Text, for FaultRefused with the A2A error code, for logs.

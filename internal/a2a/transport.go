@@ -194,13 +194,19 @@ func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	result := json.RawMessage(b)
 	if c.ep.Binding == BindingRPC {
-		return rpcResult(b, resp.StatusCode)
+		result, err = rpcResult(b, resp.StatusCode)
+	} else {
+		err = restError(b, resp.StatusCode)
 	}
-	if err := restError(b, resp.StatusCode); err != nil {
+	if e, ok := errors.AsType[*Error](err); ok && resp.StatusCode == http.StatusTooManyRequests {
+		e.RetryAfter = readRetryAfter(resp.Header)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return result, nil
 }
 
 // rpcResult returns the result in a JSON-RPC answer, or its error as *Error.

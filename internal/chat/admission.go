@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -51,22 +50,7 @@ func (a *admissions) admitTask(ctx context.Context, t task.Task) error {
 			return nil
 		}
 	}
-	return busyFault(t.AgentHandle, wait)
-}
-
-// busyFault is the refusal of an agent, or of the portal that it is on, that can take no task now.
-func busyFault(name string, wait time.Duration) *fault.Error {
-	seconds := waitSeconds(wait)
-	text := fmt.Sprintf("%d s", seconds)
-	if seconds >= 120 {
-		text = fmt.Sprintf("%d min", (seconds+59)/60)
-	}
-	return fault.Limited(time.Duration(seconds)*time.Second, "%s is busy, about %s. Try again then.", name, text)
-}
-
-// waitSeconds rounds a time to wait up to whole seconds, at least 1, so that no caller tries too early.
-func waitSeconds(wait time.Duration) int64 {
-	return max(int64((wait+time.Second-1)/time.Second), 1)
+	return fault.Limited(time.Duration(task.WaitSeconds(wait))*time.Second, "%s", task.BusyReason(t.AgentHandle, wait))
 }
 
 // admitPost admits the tasks of a post and counts the calls for the agents' owners. A refused task moves
@@ -129,7 +113,7 @@ type busyMeta struct {
 
 func busyPart(reason string, wait time.Duration) task.Part {
 	p := task.TextPart(reason)
-	p.Metadata, _ = json.Marshal(busyMeta{waitSeconds(wait)}) // cannot fail, because it is a number
+	p.Metadata, _ = json.Marshal(busyMeta{task.WaitSeconds(wait)}) // cannot fail, because it is a number
 	return p
 }
 

@@ -37,6 +37,9 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 			m.Reason = t.Reason
 		}
 		m.Parts = []task.Part{task.TextPart(t.Reason)}
+		if r.RetryAfter > 0 && t.State == task.Rejected {
+			m.Parts[0] = busyPart(t.Reason, r.RetryAfter)
+		}
 	}
 	calls, err := s.findCalled(ctx, t, m)
 	if err != nil {

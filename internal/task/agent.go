@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 )
 
 // ErrShutdown is the cause of the end of a call's context when the portal stops. The task continues
@@ -140,6 +141,9 @@ type Result struct {
 	// Direct is true if a Completed result is a plain message without any work. A protocol that
 	// distinguishes the two (A2A §3.1.1) answers with the message instead of a task.
 	Direct bool
+	// RetryAfter is set if a Rejected result without parts means that the agent is busy: the time after
+	// which it probably is not.
+	RetryAfter time.Duration
 }
 
 // Done returns a Completed result that consists of one text.

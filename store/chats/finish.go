@@ -109,8 +109,10 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 				return err
 			}
 		}
-		if err := agents.CountEnd(t, have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
-			return err
+		if _, busy := e.Message.RetryAfter(); !busy { // A busy agent did not fail.
+			if err := agents.CountEnd(t, have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
+				return err
+			}
 		}
 		if len(e.Ask) > 0 {
 			if out.Tasks, out.Held, err = d.askFurther(t, e, have, m.Seq); err != nil {
