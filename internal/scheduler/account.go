@@ -52,7 +52,8 @@ type class struct {
 	waiting int
 	backlog []*share // that have waiting tasks
 	refused int      // tasks since the start
-	used    int64    // microseconds that ended tasks ran
+	lately  refusals
+	used    int64 // microseconds that ended tasks ran
 }
 
 // least returns the least virtual time of the shares with waiting tasks, and turn without any. A share

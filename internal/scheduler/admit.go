@@ -14,7 +14,8 @@ const (
 // task waits, so that an account that fills them refuses only itself.
 func (s *Scheduler) Admit(j Job) (wait time.Duration, ok bool) {
 	l := s.limits
-	mine := 0
+	keys := boundsOf(j)
+	mine := s.reserved.count[keys[ofAccount]]
 	ok = true
 	check := func(waiting, most, running int, took average) {
 		if waiting >= most {
@@ -23,23 +24,35 @@ func (s *Scheduler) Admit(j Job) (wait time.Duration, ok bool) {
 		}
 	}
 	if a := s.accounts[accountKey{j.Class, j.Account}]; a != nil {
-		mine = a.waiting
-		check(a.waiting, l.WaitingPerAccount, s.perAccount, 0)
+		mine += a.waiting
 	}
+	check(mine, l.WaitingPerAccount, s.perAccount, 0)
 	shared := func(most int) int {
 		if mine == 0 {
 			return most
 		}
 		return max(most-most/4, 1)
 	}
-	check(s.waiting, shared(l.Waiting), l.Running, 0)
+	check(s.waiting+s.reserved.count[keys[ofPortal]], shared(l.Waiting), l.Running, 0)
 	for _, one := range []struct {
-		in  map[string]*place
-		key string
-	}{{s.agents, j.Agent}, {s.owners, j.Owner}, {s.providers, j.Provider}, {s.rooms, j.Conversation}} {
-		if p := one.in[one.key]; p != nil {
-			check(p.waiting, shared(p.bound.waiting), p.bound.running, p.took)
+		in      map[string]*place
+		key     boundKey
+		waiting int // the bounds of a place where nothing waits or runs
+		running int
+	}{
+		{s.agents, keys[ofAgent], l.WaitingPerAgent, l.RunningPerAgent},
+		{s.owners, keys[ofOwner], l.WaitingPerOwner, l.RunningPerOwner},
+		{s.providers, keys[ofProvider], l.WaitingPerProvider, l.RunningPerProvider},
+		{s.rooms, keys[ofRoom], l.WaitingPerRoom, l.RunningPerRoom},
+	} {
+		if one.key.name == "" { // Agents without an owner or a provider share no such place.
+			continue
 		}
+		waiting, took := s.reserved.count[one.key], average(0)
+		if p := one.in[one.key.name]; p != nil {
+			waiting, took = waiting+p.waiting, p.took
+		}
+		check(waiting, shared(one.waiting), one.running, took)
 	}
 	return wait, ok
 }
@@ -54,12 +67,4 @@ func estimateWait(waiting, running int, took, all average) time.Duration {
 	}
 	d := time.Duration(took) * time.Microsecond * time.Duration(waiting) / time.Duration(max(running, 1))
 	return min(max(d.Round(time.Second), minWait), maxWait)
-}
-
-// Refuse counts a task that was not queued, for Snapshot.
-func (s *Scheduler) Refuse(j Job) {
-	s.classes[j.Class].refused++
-	if a := s.accounts[accountKey{j.Class, j.Account}]; a != nil {
-		a.refused++
-	}
 }

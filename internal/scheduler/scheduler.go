@@ -81,6 +81,7 @@ type Scheduler struct {
 	mailboxes  map[mailboxKey]*mailbox
 	flows      map[flowKey]*flow
 	held       map[hold]int
+	reserved   reservations
 }
 
 type entry struct {
@@ -143,6 +144,7 @@ func (s *Scheduler) setTime(now time.Time) {
 // Add queues a task. It refuses none, because what was admitted is never dropped: ask Admit before. A
 // task that waits or runs already is ignored, and false returned.
 func (s *Scheduler) Add(j Job) bool {
+	s.Release(j.ID)
 	if s.entries[j.ID] != nil {
 		return false
 	}
@@ -326,6 +328,7 @@ func (s *Scheduler) releaseHold(h hold) {
 
 // Remove takes a waiting task out of the queue; false if it does not wait.
 func (s *Scheduler) Remove(id string) bool {
+	s.Release(id)
 	e := s.entries[id]
 	if e == nil || e.state != waiting {
 		return false

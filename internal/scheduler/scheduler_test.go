@@ -227,7 +227,7 @@ func TestAdmit_RefusesWhoFillsTheQueue(t *testing.T) {
 	if !add("b0", "b") || add("b1", "b") || !add("c0", "c") || !add("d0", "d") || add("e0", "e") {
 		t.Error("the last quarter of the agent's bound is not kept for accounts without waiting tasks")
 	}
-	s.Refuse(jobOf("x", "a"))
+	s.Refuse(jobOf("x", "a"), began)
 	if got := s.Snapshot(began); got.Waiting != 8 || got.Classes[Accounts].Refused != 1 || got.Accounts[0].Refused != 1 {
 		t.Errorf("%+v", got)
 	}
