@@ -54,12 +54,12 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 	// locked.
 	d.files.Keep.RLock()
 	defer d.files.Keep.RUnlock()
-	// MkdirTemp creates the folder with mode 0700.
-	dir, err := os.MkdirTemp(filepath.Dir(d.db.Path()), sqlite.ScratchPrefix)
+	scratch, err := sqlite.MakeScratch(filepath.Dir(d.db.Path()))
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer scratch.Remove()
+	dir := scratch.Path
 	if m, err = d.makeSnapshot(ctx, dir); err != nil {
 		return m, err
 	}
@@ -83,6 +83,13 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	return m, nil
+}
+
+// CreateScratch creates a temporary file in dir, for a backup that is not complete, and removes those
+// that killed processes left there.
+func CreateScratch(dir string) (*sqlite.Scratch, error) {
+	sqlite.RemoveAbandoned(dir)
+	return sqlite.CreateScratch(dir)
 }
 
 type nopCloser struct{ io.Writer }

@@ -24,14 +24,15 @@ const ageIntro = "age-encryption.org/v1\n"
 
 // VerifyBackup reads a backup to its end and makes all checks of a restore. The error wraps ErrDamaged
 // if any bit differs from the written backup. It unpacks to a temporary folder of the system, which it
-// removes.
+// removes, with those that killed verifications left.
 func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, error) {
-	dir, err := os.MkdirTemp("", "agentsite-verify-") // MkdirTemp creates the folder with mode 0700.
+	sqlite.RemoveAbandoned(os.TempDir())
+	tmp, err := sqlite.MakeScratch(os.TempDir())
 	if err != nil {
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	return extractBackup(ctx, r, dir, passphrase)
+	defer tmp.Remove()
+	return extractBackup(ctx, r, tmp.Path, passphrase)
 }
 
 // Restore unpacks a backup into dir, which must be missing or empty, after it has checked the whole
@@ -55,11 +56,13 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	} else if inside = !isReplaceable(dir); inside {
 		parent = dir
 	}
-	tmp, err := os.MkdirTemp(parent, sqlite.ScratchPrefix) // MkdirTemp creates the folder with mode 0700.
+	sqlite.RemoveAbandoned(parent)
+	scratch, err := sqlite.MakeScratch(parent)
 	if err != nil {
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer scratch.Remove()
+	tmp := scratch.Path
 	report, err := extractBackup(ctx, r, tmp, passphrase)
 	if err != nil {
 		return report, err
@@ -109,13 +112,13 @@ func isReplaceable(dir string) bool {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return false
 	}
-	probe, err := os.MkdirTemp(filepath.Dir(dir), sqlite.ScratchPrefix)
+	probe, err := sqlite.MakeScratch(filepath.Dir(dir))
 	if err != nil {
 		return false
 	}
-	defer os.Remove(probe)
+	defer probe.Remove()
 	// A rename to another name and back fails for mount points and other file systems.
-	moved := filepath.Join(probe, "dir")
+	moved := filepath.Join(probe.Path, "dir")
 	if os.Rename(dir, moved) != nil {
 		return false
 	}

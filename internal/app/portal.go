@@ -141,6 +141,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if p.lock, err = control.LockData(cfg.Data); err != nil {
 		return p, err
 	}
+	p.warnOfFolder()
 	keys, err := control.OpenKeys(cfg.Data)
 	if err != nil {
 		return p, err
@@ -354,6 +355,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			Connections: p.limits.clients, Operators: p.routes, Log: p.log})
 	})
 	group.Go(func() error { return p.serveMetrics(serving) })
+	group.Go(func() error { return p.watchPlaces(serving) })
 	group.Go(func() error {
 		select {
 		case <-p.db.Fatal():

@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/doctor"
 )
 
 const (
@@ -18,6 +21,8 @@ const (
 	// sweepEvery is the interval at which unused files, and words of deleted messages, are removed.
 	sweepEvery = time.Hour
 	sweepBatch = 200
+	// placesEvery is the interval at which the portal checks that its files are still where they were.
+	placesEvery = 10 * time.Second
 )
 
 // indexMessages adds new messages to the search index in batches, with pauses for other writers, until
@@ -96,4 +101,30 @@ func (p *Portal) sweepOnce(ctx context.Context) (removed int, err error) {
 	}
 	n, err := p.db.Chat.SweepBlobs(ctx, before)
 	return removed + n, err
+}
+
+// warnOfFolder logs the faults of the data folder, such as keys that other users of the machine can read.
+func (p *Portal) warnOfFolder() {
+	for _, f := range doctor.FolderOf(p.set.Data).Findings {
+		if f.Level == doctor.Fault {
+			p.log.Warn("data folder", "fault", f.Text, "do", f.Do)
+		}
+	}
+}
+
+// watchPlaces returns an error when the data folder or the database was moved, replaced or deleted: what
+// is written from then on is not there at the next start, and the portal must not confirm it.
+func (p *Portal) watchPlaces(ctx context.Context) error {
+	tick := time.NewTicker(placesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := errors.Join(p.lock.CheckPlace(), p.db.CheckPlace()); err != nil {
+			return fmt.Errorf("%w; put it back and start the portal again", err)
+		}
+	}
 }

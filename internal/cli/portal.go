@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -211,8 +210,6 @@ func passphraseOf(fs *flags) (string, error) {
 	return s, nil
 }
 
-// runBackup writes to a temporary file beside the target and then renames it, so that an unfinished
-// backup cannot be mistaken for a complete one.
 func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("backup", args, 1, 1); err != nil {
 		return err
@@ -222,23 +219,12 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c control.Control) error {
-		f, err := os.CreateTemp(filepath.Dir(args[0]), ".agentsite-backup-*") // creates the file with mode 0600
-		if err != nil {
-			return fmt.Errorf("create the backup: %w", err)
-		}
-		defer os.Remove(f.Name())
-		if err := errors.Join(c.Backup(ctx, f, passphrase), f.Sync(), f.Close()); err != nil {
-			return err
-		}
-		if err := os.Rename(f.Name(), args[0]); err != nil {
-			return fmt.Errorf("keep the backup: %w", err)
-		}
-		st, err := os.Stat(args[0])
+		size, err := control.BackupTo(ctx, c, args[0], passphrase)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "backup %s, %d bytes, verified; it holds the portal's keys, so keep it secret\n", args[0],
-			st.Size())
+			size)
 		return nil
 	})
 }

@@ -16,30 +16,86 @@ var ErrInUse = errors.New("another agentsite runs on this data folder")
 
 // LockData locks the data folder for this process until Release. It creates a missing folder, readable
 // by its user only. It fails with ErrInUse if another process has the lock.
+//
+// The folder itself is locked, because whoever removes a file in it must not let a second process in.
+// The file "lock" is locked too, for portals of versions that lock only that; it may be missing in a
+// folder that cannot be written.
 func LockData(dir string) (*DataLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the data folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w (%s); stop it first, or choose another folder with --data", ErrInUse, dir)
-		}
-		return nil, fmt.Errorf("lock the data folder: %w", err)
+	l := &DataLock{dir: dir, folder: folder}
+	if err = l.lockBoth(); err == nil {
+		err = l.CheckPlace() // The folder may have been replaced before it was locked.
 	}
-	return &DataLock{f}, nil
+	if err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
 }
 
 // DataLock is the exclusive right to use a data folder. The operating system releases it if the process
 // dies.
-type DataLock struct{ file *os.File }
+type DataLock struct {
+	dir    string
+	folder *os.File
+	file   *os.File // the file "lock"; nil in a folder that cannot be written
+}
+
+func (l *DataLock) lockBoth() error {
+	err := l.lock(l.folder)
+	if errors.Is(err, ErrInUse) {
+		return err
+	}
+	file, ferr := os.OpenFile(filepath.Join(l.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(ferr, syscall.EROFS) || errors.Is(ferr, os.ErrPermission) {
+		return err // Nothing is written in such a folder: the lock of the folder suffices.
+	}
+	if ferr != nil {
+		return fmt.Errorf("open the data folder: %w", ferr)
+	}
+	l.file = file
+	// Network file systems have no locks of folders; there the file is the lock.
+	return l.lock(file)
+}
+
+func (l *DataLock) lock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%w (%s); stop it first, or choose another folder with --data", ErrInUse, l.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("lock the data folder: %w", err)
+	}
+	return nil
+}
+
+// CheckPlace returns an error if another folder has taken the place of the locked one, or it was moved
+// or deleted.
+func (l *DataLock) CheckPlace() error {
+	locked, err := l.folder.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the data folder: %w", err)
+	}
+	now, err := os.Stat(l.dir)
+	if err == nil && os.SameFile(locked, now) {
+		return nil
+	}
+	return fmt.Errorf("the data folder %s was moved, replaced or deleted while it was in use", l.dir)
+}
 
 // Release unlocks the data folder.
-func (l *DataLock) Release() { l.file.Close() }
+func (l *DataLock) Release() {
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.folder.Close()
+}
 
 // OpenKeys reads the portal's keys. It creates them only in a folder without a database, so that a
 // database with a missing key is an error instead of getting a new identity.

@@ -40,7 +40,7 @@ func (s Subject) checkFolder(r *Report) {
 			st.Mode().Perm())
 	}
 	s.checkSecrets(r)
-	if f, err := os.CreateTemp(s.Dir, ".doctor-*"); err != nil {
+	if f, err := os.CreateTemp(s.Dir, ".agentsite-tmp-doctor-*"); err != nil {
 		r.Add(Data, Fault, "Give the folder to the user that the portal runs as, or mount its disk for writing.",
 			"Nothing can be written into %s: %v.", s.Dir, err)
 	} else {

@@ -136,7 +136,8 @@ func newFile(path string, blocks ...*pem.Block) error {
 // writeKeys writes blocks to a temporary file and then calls put to give it the name path, so that a
 // crash leaves a whole file or none.
 func writeKeys(path string, put func(from, to string) error, blocks []*pem.Block) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
+	// The start of a portal removes files of this name, which a kill left; CreateTemp gives mode 0600.
+	f, err := os.CreateTemp(filepath.Dir(path), ".agentsite-tmp-key-*")
 	if err != nil {
 		return fmt.Errorf("create key: %w", err)
 	}

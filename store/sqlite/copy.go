@@ -10,33 +10,6 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ScratchPrefix begins the names of temporary files and folders of a backup, a restore or an upload; a
-// crash can leave them.
-const ScratchPrefix = ".agentsite-tmp-"
-
-// RemoveScratch deletes temporary files in dir that a crash left. No portal or restore may be using the
-// folder.
-func RemoveScratch(dir string) {
-	left, err := filepath.Glob(filepath.Join(EscapeGlob(dir), ScratchPrefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, path := range left {
-		os.RemoveAll(path)
-	}
-}
-
-func EscapeGlob(path string) string {
-	var b []byte
-	for _, c := range []byte(path) {
-		if c == '*' || c == '?' || c == '[' || c == '\\' {
-			b = append(b, '\\')
-		}
-		b = append(b, c)
-	}
-	return string(b)
-}
-
 // CopyInto writes a consistent copy of the database, as of one moment, to a new file. The file is
 // readable by its owner only, and on disk when CopyInto returns. VACUUM INTO reads every row, so that
 // damage fails the copy, and deleted data is not in the copy.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,7 @@ type Kind struct {
 // concurrent use. Types with more knowledge of a database embed it.
 type DB struct {
 	path  string
+	place os.FileInfo // of the file at path when it was opened
 	kind  Kind
 	log   *slog.Logger
 	wpool *sqlx.DB
@@ -81,7 +83,10 @@ func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, erro
 	if err != nil {
 		return nil, err
 	}
-	if f.read, err = Connect(path, ReadDSN(path), readConns); err == nil {
+	if f.place, err = os.Stat(path); err == nil {
+		f.read, err = Connect(path, ReadDSN(path), readConns)
+	}
+	if err == nil {
 		if err = checkReaders(ctx, f.read); err != nil {
 			f.read.Close()
 		}

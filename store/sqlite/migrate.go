@@ -168,12 +168,12 @@ const insertVersion = `INSERT INTO goose_db_version (version_id, is_applied) VAL
 // another name first, so that a crash leaves no incomplete copy, nor takes an earlier one away.
 func (f *DB) copyBeforeUpgrade(ctx context.Context, have int64) error {
 	dir := filepath.Dir(f.path)
-	tmp, err := os.MkdirTemp(dir, ScratchPrefix)
+	tmp, err := MakeScratch(dir)
 	if err != nil {
 		return fmt.Errorf("copy the database before its upgrade: %w", err)
 	}
-	defer os.RemoveAll(tmp)
-	name := filepath.Join(tmp, "copy")
+	defer tmp.Remove()
+	name := filepath.Join(tmp.Path, "copy")
 	if err = CopyInto(ctx, f.wconn, name); err == nil {
 		err = errors.Join(os.Rename(name, SchemaCopy(f.path, have)), SyncDir(dir))
 	}

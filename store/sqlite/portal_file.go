@@ -25,6 +25,10 @@ func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) 
 		return nil, err
 	}
 	RemoveScratch(dir)
+	// A restore into a new folder unpacks beside it, keys included.
+	if whole, err := filepath.Abs(dir); err == nil {
+		RemoveAbandoned(filepath.Dir(whole))
+	}
 	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -45,13 +49,13 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 	if nonEmpty(path + "-wal") {
 		return fmt.Errorf("%s-wal lies there without its database %s, which was a portal's before. Put the database back, restore a backup into a new folder with `agentsite restore FILE`, or delete that file too to start afresh", path, FileName)
 	}
-	tmp, err := os.MkdirTemp(dir, ScratchPrefix)
+	tmp, err := MakeScratch(dir)
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer tmp.Remove()
 	// Create the file here, because SQLite would create it readable by others.
-	f, err := os.OpenFile(filepath.Join(tmp, FileName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(tmp.Path, FileName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
