@@ -19,39 +19,40 @@ import (
 type Instant struct {
 	hub     *hub.Service
 	drivers map[hub.Kind]task.Agent
+	queue   *Queue
 	log     *slog.Logger
-	slots   chan struct{}
 }
 
-const (
-	// maxInstant bounds the concurrent instant answers; further ones take the queue.
-	maxInstant = 32
-	// instantTimeout is far longer than such an answer takes, and too short for people to notice.
-	instantTimeout = 200 * time.Millisecond
-)
+// instantTimeout is far longer than such an answer takes, and too short for people to notice.
+const instantTimeout = 200 * time.Millisecond
 
 // NewInstant returns an Instant over the drivers of kinds that have neither state nor effects. That is
 // a condition, because the worker repeats a call that took too long.
-func NewInstant(agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
-	return &Instant{hub: agents, drivers: drivers, log: log, slots: make(chan struct{}, maxInstant)}
+func NewInstant(queue *Queue, agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
+	return &Instant{queue: queue, hub: agents, drivers: drivers, log: log}
 }
 
 // Kind reports whether agents of kind k can be answered at once, which means without the task queue.
 func (i *Instant) Kind(k hub.Kind) bool { return i.drivers[k] != nil }
 
-// AnswerNow implements chat.Instant. It gives up, with ok false, when all slots are taken or after
-// instantTimeout. The driver may then still run until its context ends; its answer is dropped.
+// AnswerNow implements chat.Instant. It gives up, with ok false, when no place is free for the caller
+// or after instantTimeout. The driver may then still run until its context ends; its answer is dropped.
 func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (task.Result, bool) {
 	a, secret, err := i.hub.Open(ctx, t.AgentID)
 	driver := i.drivers[a.Kind]
 	if err != nil || driver == nil {
 		return task.Result{}, false
 	}
-	select {
-	case i.slots <- struct{}{}:
-	default:
+	job := AgentJob(CallerJob(t.CallerKind, t.CallerID, t.CallerGroup), a, i.hub)
+	job.ID, job.Conversation = t.ID+runMark+"instant", t.ConversationID
+	if job.Conversation == "" {
+		job.Conversation = t.ID
+	}
+	if !i.queue.startJob(job) {
 		return task.Result{}, false
 	}
+	r := &run{queue: i.queue, jobID: job.ID, begun: true}
+	defer r.endTask()
 	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt,
 		Agent:   agentTarget(a, secret),
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
@@ -61,9 +62,9 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	defer cancel()
 	done := make(chan task.Result, 1)
 	sink := &instantSink{}
-	// The driver runs in its own goroutine, so that one that does not return blocks only its slot.
+	// The driver runs in its own goroutine, so that one that does not return keeps only the caller waiting.
 	go func() {
-		defer func() { <-i.slots }()
+		defer r.endDriver()
 		r, err := func() (r task.Result, err error) {
 			defer func() {
 				if p := recover(); p != nil {

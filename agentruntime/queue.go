@@ -7,20 +7,30 @@ package agentruntime
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentsite/internal/meter"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
 )
 
 var _ task.Runner = (*Queue)(nil)
 
-// Queue connects the services and the worker: services signal that tasks wait, and it holds the tasks
-// that run in this process. The waiting tasks themselves are in the database.
+// Queue connects the services and the worker: services signal that tasks wait and ask whether more may,
+// and it holds the plan of the waiting tasks and those that run in this process. The tasks themselves are
+// in the database.
 type Queue struct {
-	wake  chan struct{}  // has capacity 1, because one wake-up stands for any number of waiting tasks
-	ended chan task.Task // tasks that were not running here when they ended
+	wake    chan struct{}  // has capacity 1, because one wake-up stands for any number of waiting tasks
+	ended   chan task.Task // tasks that were not running here when they ended
+	limits  scheduler.Limits
+	refused *prometheus.CounterVec
 
-	mu      sync.Mutex
-	running map[string]context.CancelCauseFunc
+	mu        sync.Mutex // guards the fields below
+	running   map[string]context.CancelCauseFunc
+	plan      *scheduler.Scheduler
+	submitted bool // tasks may wait in the database that are not in plan
 }
 
 // maxEnded bounds the ended tasks that wait for the notification of their agents. Further agents are not
@@ -28,18 +38,56 @@ type Queue struct {
 const maxEnded = 1024
 
 // NewQueue returns an empty queue. It needs no Close: the tasks themselves are in the database.
-func NewQueue() *Queue {
-	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded),
-		running: make(map[string]context.CancelCauseFunc)}
+func NewQueue(l scheduler.Limits) *Queue {
+	var names []string
+	for _, c := range scheduler.Classes() {
+		names = append(names, c.String())
+	}
+	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded), limits: l,
+		running: make(map[string]context.CancelCauseFunc), plan: scheduler.New(l),
+		refused: meter.NewCounters("agentsite_tasks_refused_total", "Tasks that were not queued because too many waited, by the "+
+			"kind of their callers.", "class", names...)}
 }
 
 // Wake implements task.Runner. It never blocks, because a wake-up that is already pending covers this
 // one.
 func (q *Queue) Wake() {
+	q.mu.Lock()
+	q.submitted = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+// signal makes the worker decide again which tasks start.
+func (q *Queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Admit reports whether a task may be queued, and if not, about how long the caller should wait before
+// the next attempt. It counts a refusal and reserves nothing.
+func (q *Queue) Admit(j scheduler.Job) (wait time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if wait, ok = q.plan.Admit(j); !ok {
+		q.plan.Refuse(j, time.Now())
+		q.refused.WithLabelValues(j.Class.String()).Inc()
+	}
+	return wait, ok
+}
+
+// Snapshot returns the state of the queue for operators.
+func (q *Queue) Snapshot() scheduler.Snapshot {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.plan.Snapshot(time.Now())
+}
+
+// ListCollectors returns the metrics of the queue, to be registered by the caller.
+func (q *Queue) ListCollectors() []prometheus.Collector {
+	return []prometheus.Collector{q.refused, queueSizes{q}}
 }
 
 // errStopped is the cause of a task's context when the task was stopped.
@@ -63,6 +111,12 @@ func (q *Queue) Stop(taskID string) bool {
 // Ended implements task.Runner. It never blocks: beyond maxEnded waiting tasks the notification is
 // dropped.
 func (q *Queue) Ended(t task.Task) {
+	q.mu.Lock()
+	removed := q.plan.Remove(t.ID)
+	q.mu.Unlock()
+	if removed {
+		q.signal()
+	}
 	select {
 	case q.ended <- t:
 	default:
@@ -84,4 +138,76 @@ func (q *Queue) removeRunning(id string) {
 	q.mu.Lock()
 	delete(q.running, id)
 	q.mu.Unlock()
+}
+
+// resetPlan drops all waiting and running tasks from the plan, for a worker that begins to run.
+func (q *Queue) resetPlan() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.plan, q.submitted = scheduler.New(q.limits), true
+}
+
+// takeSubmitted reports whether tasks were submitted since the last call.
+func (q *Queue) takeSubmitted() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	was := q.submitted
+	q.submitted = false
+	return was
+}
+
+// addJob adds a task to the plan; false if a task of the same id waits or runs.
+func (q *Queue) addJob(j scheduler.Job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.plan.Add(j)
+}
+
+// nextJob returns the task that starts now; false if none may.
+func (q *Queue) nextJob() (scheduler.Job, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.plan.Next(time.Now())
+}
+
+// startJob starts a task that was not queued; false if it would have to wait. The caller must call
+// freeJob.
+func (q *Queue) startJob(j scheduler.Job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.plan.Start(j, time.Now())
+}
+
+// freeJob ends a task of the plan.
+func (q *Queue) freeJob(id string) {
+	q.mu.Lock()
+	q.plan.Free(id, time.Now())
+	q.mu.Unlock()
+	q.signal()
+}
+
+// abandonJob frees the portal's place of a task that has ended while its driver still runs.
+func (q *Queue) abandonJob(id string) {
+	q.mu.Lock()
+	q.plan.Abandon(id, time.Now())
+	q.mu.Unlock()
+	q.signal()
+}
+
+// queueSizes are the metrics of tasks that run and wait, read at each request.
+type queueSizes struct{ queue *Queue }
+
+var tasksHeld = prometheus.NewDesc("agentsite_tasks_held", "Tasks that run or wait for a place, by the kind of their callers.",
+	[]string{"class", "state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (s queueSizes) Describe(out chan<- *prometheus.Desc) { out <- tasksHeld }
+
+// Collect implements prometheus.Collector.
+func (s queueSizes) Collect(out chan<- prometheus.Metric) {
+	for _, c := range s.queue.Snapshot().Classes {
+		name := c.Class.String()
+		out <- prometheus.MustNewConstMetric(tasksHeld, prometheus.GaugeValue, float64(c.Running), name, "running")
+		out <- prometheus.MustNewConstMetric(tasksHeld, prometheus.GaugeValue, float64(c.Waiting), name, "waiting")
+	}
 }

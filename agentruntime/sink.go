@@ -14,8 +14,7 @@ type sink struct {
 	w   *Worker
 	t   task.Task
 	ctx context.Context
-	// begun is set when the driver is called. A task stopped before needs no notification of its agent.
-	begun bool
+	run *run
 	// elsewhere is set before the driver runs if the call contacts another machine.
 	elsewhere bool
 	// peer is set before the driver runs if the agent belongs to another portal.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -16,14 +17,18 @@ import (
 
 // Trier lets agents answer outside of any conversation. It implements
 // hub.Trier.
-type Trier struct{ drivers map[hub.Kind]task.Agent }
+type Trier struct {
+	queue   *Queue
+	drivers map[hub.Kind]task.Agent
+}
 
 // NewTrier returns a trier over the drivers of each kind. An agent of a kind without a driver is an
 // Unavailable fault.
-func NewTrier(drivers map[hub.Kind]task.Agent) Trier { return Trier{drivers} }
+func NewTrier(queue *Queue, drivers map[hub.Kind]task.Agent) Trier { return Trier{queue, drivers} }
 
 // Try implements hub.Trier. A driver's fault and the end of ctx are results of state failed with the
-// text so far; err is only for defects of the portal and kinds without a driver.
+// text so far; err is only for defects of the portal, kinds without a driver, and a caller who has too
+// much running, which is a RateLimited fault.
 func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (out hub.Tried,
 	err error) {
 	driver := t.drivers[a.Kind]
@@ -34,6 +39,16 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 		Agent:  agentTarget(a, secret),
 		Caller: task.Caller{Kind: string(actor.Kind), Handle: actor.Name, ID: actor.ID},
 		Parts:  []task.Part{task.TextPart(text)}}
+	job := CallerJob(string(actor.Kind), actor.ID, actor.AddrGroup())
+	job.ID, job.Conversation, job.Agent, job.Owner, job.Provider = call.TaskID, call.ConversationID, a.ID, a.OwnerID, a.Host()
+	if job.Agent == "" {
+		job.Agent = "draft of " + actor.ID
+	}
+	if !t.queue.startJob(job) {
+		return out, &fault.Error{Kind: fault.RateLimited, RetryAfter: tryAgainAfter,
+			Safe: "Too much is running for you or for this agent. Try again in a few seconds."}
+	}
+	defer t.queue.freeJob(job.ID)
 	s := &trySink{}
 	result, err := func() (r task.Result, err error) {
 		defer func() {
@@ -60,6 +75,9 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	}
 	return out, nil
 }
+
+// tryAgainAfter is when a try that found no free place may be repeated. Tries are bounded by seconds.
+const tryAgainAfter = 5 * time.Second
 
 // agentTarget returns the description of an agent for its driver. secret is the credential in clear
 // text, "" for none.

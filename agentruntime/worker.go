@@ -15,14 +15,9 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
 )
-
-// Limits bound the tasks that run at the same time. Work beyond them waits in the database, in order of
-// submission. In one conversation an agent never writes two answers at a time.
-type Limits struct {
-	Running, PerAgent int
-}
 
 const (
 	// maxRun bounds one attempt, so that a driver that never returns does not hold a slot for ever.
@@ -50,10 +45,11 @@ type Worker struct {
 	calls   CallObserver
 	drivers map[hub.Kind]task.Agent
 	log     *slog.Logger
-	limits  Limits
-	fence   int64
+	hosts   hosts
 
-	finished chan string // ids of ended runs, for the dispatch loop
+	// Run sets these fields. fence is the number of this process, position that of the last task that was
+	// read from the queue.
+	fence, position int64
 }
 
 // CallObserver records the liveness of agents from the results of real calls, so that busy agents need
@@ -65,66 +61,26 @@ type CallObserver interface {
 // New returns a worker that runs agents of the kinds in drivers. A task of another kind fails as
 // Unavailable.
 func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, calls CallObserver,
-	drivers map[hub.Kind]task.Agent, limits Limits, log *slog.Logger) *Worker {
+	drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
 	return &Worker{queue: queue, store: store, chat: chats, hub: agents, calls: calls, drivers: drivers, log: log,
-		limits: limits,
-		// Unique per start: rows claimed under another fence belong to a process that has ended,
-		// because one process owns the data folder.
-		fence: time.Now().UnixNano(), finished: make(chan string, limits.Running)}
+		hosts: hosts{agents: agents}}
 }
-
-// mailbox identifies one agent in one conversation. At most one task of a mailbox runs at a time.
-type mailbox struct{ conversation, agent string }
 
 // Run dispatches until ctx ends, then stops the running tasks, lets them record their state, and
 // returns when all have. Work interrupted by the end of ctx stays in the queue for the next start.
 func (w *Worker) Run(ctx context.Context) error {
-	if n, err := w.store.Release(ctx, w.fence); ctx.Err() != nil {
+	fence, err := w.store.NextFence(ctx)
+	if ctx.Err() != nil {
 		return nil // The portal stops before a task ran, which is no error.
 	} else if err != nil {
-		return fmt.Errorf("take over unfinished tasks: %w", err)
-	} else if n > 0 {
-		w.log.Info("unfinished tasks of the last run go on", "tasks", n)
+		return fmt.Errorf("number this start: %w", err)
 	}
+	w.fence = fence
+	w.queue.resetPlan() // The queue may hold tasks that the last run of the portal left.
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	var (
-		waiting  []task.Task
-		busy     = make(map[mailbox]bool)
-		perAgent = make(map[string]int)
-		// running tasks by mailbox; an entry keeps further tasks of that mailbox waiting
-		boxes = make(map[string]task.Task)
-	)
-	start := func(t task.Task) {
-		box := mailbox{t.ConversationID, t.AgentID}
-		busy[box] = true
-		perAgent[t.AgentID]++
-		boxes[t.ID] = t
-		wg.Go(func() {
-			w.runTask(ctx, t)
-			select {
-			case w.finished <- t.ID:
-			case <-ctx.Done():
-			}
-		})
-	}
-	dispatch := func() {
-		rest := waiting[:0]
-		held := make(map[mailbox]bool)
-		for _, t := range waiting {
-			box := mailbox{t.ConversationID, t.AgentID}
-			if held[box] || busy[box] || perAgent[t.AgentID] >= w.limits.PerAgent || len(boxes) >= w.limits.Running {
-				held[box] = true
-				rest = append(rest, t)
-				continue
-			}
-			start(t)
-		}
-		clear(waiting[len(rest):])
-		waiting = rest
-	}
 	wg.Go(func() { w.notifyEnded(ctx) })
-	w.queue.Wake() // The queue may hold tasks that the last run of the portal left.
+	w.queue.Wake()
 	var retry <-chan time.Time
 	for {
 		select {
@@ -132,69 +88,76 @@ func (w *Worker) Run(ctx context.Context) error {
 			return nil
 		case <-w.queue.wake:
 		case <-retry:
-		case id := <-w.finished:
-			t := boxes[id]
-			delete(boxes, id)
-			delete(busy, mailbox{t.ConversationID, t.AgentID})
-			if perAgent[t.AgentID]--; perAgent[t.AgentID] <= 0 {
-				delete(perAgent, t.AgentID)
-			}
+			w.queue.Wake()
 		}
 		retry = nil
-		// Claimed tasks wait in memory only up to the bound; the rest stays in the database.
-		if room := w.limits.Running - len(waiting) - len(boxes); room > 0 {
-			claimed, err := w.store.Claim(ctx, w.fence, room)
+		if w.queue.takeSubmitted() {
+			n, err := w.loadQueue(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return nil
 			case err != nil:
-				w.log.Error("claim tasks", "error", err)
+				w.log.Error("read the queue of tasks", "error", err)
 				retry = time.After(time.Second)
 			default:
-				waiting = append(waiting, claimed...)
+				w.log.Debug("tasks queued", "tasks", n)
 			}
 		}
-		dispatch()
+		for {
+			j, ok := w.queue.nextJob()
+			if !ok {
+				break
+			}
+			wg.Go(func() { w.runTask(ctx, j) })
+		}
 	}
 }
 
 // runTask runs one task until its outcome is stored, or leaves it in the queue if ctx ends because the
 // portal stops.
-func (w *Worker) runTask(ctx context.Context, t task.Task) {
+func (w *Worker) runTask(ctx context.Context, j scheduler.Job) {
+	r := &run{queue: w.queue, jobID: j.ID}
+	defer r.endTask()
+	id := taskOf(j)
 	tctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !w.queue.addRunning(t.ID, cancel) {
+	if !w.queue.addRunning(id, cancel) {
 		return
 	}
-	s := &sink{w: w, t: t}
+	s := &sink{w: w, run: r, t: task.Task{ID: id}}
 	stopped := func() bool { return errors.Is(context.Cause(tctx), errStopped{}) }
 	heard := false // true once the stop has become the task's result; otherwise endStopped ends the task
 	defer func() {
-		w.queue.removeRunning(t.ID)
+		w.queue.removeRunning(id)
 		if stopped() && !heard {
-			w.endStopped(ctx, t, s)
+			w.endStopped(ctx, s.t, s)
 		}
 	}()
 	// A task that was stopped before addRunning has ended in the store; later stops cancel tctx.
-	if now, err := w.store.TaskByID(ctx, t.ID); err != nil || now.State.Terminal() {
+	t, ok := w.readTask(tctx, id)
+	if !ok {
 		return
 	}
+	s.t = t
 	most := maxRun
 	if t.Budget.IsSet() {
 		most = min(most, t.Budget.Until.Sub(clock.Now()))
 	}
 	rctx, stop := context.WithTimeout(tctx, most)
 	defer stop()
-	w.chat.Working(t)
 	began := time.Now()
 	s.ctx = rctx
-	result, err := w.runAttempt(rctx, t, s)
+	result, err := w.runAttempt(rctx, s)
+	t = s.t
+	if errors.Is(err, errNotBegun) && !stopped() {
+		return
+	}
 	parts, artifacts := s.closeSink()
 	switch {
 	case stopped():
 		heard = true
 		result = task.Result{State: task.Canceled, Parts: parts, Reason: stoppedReason}
-		if !s.begun {
+		if !r.begun {
 			w.queue.Ended(t) // The driver was never called for this attempt, so notify the agent that the task ended.
 		}
 	case ctx.Err() != nil:
@@ -219,6 +182,35 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 	w.finishTask(ctx, t, checkResult(cutToBudget(t.Budget, result)))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
 }
+
+// readTask returns a task that is to run. It is false for one that has ended or was deleted; its row then
+// leaves the queue. It retries while the store is busy.
+func (w *Worker) readTask(ctx context.Context, id string) (task.Task, bool) {
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		t, err := w.store.TaskByID(ctx, id)
+		switch {
+		case err == nil && !t.State.Terminal():
+			return t, true
+		case err == nil || fault.Is(err, fault.NotFound):
+			if _, err := w.store.Begin(ctx, id, w.fence); !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
+				w.log.Error("drop an ended task from the queue", "task", id, "error", err)
+			}
+			return t, false
+		case ctx.Err() != nil:
+			return t, false
+		case wait > 5*time.Second:
+			w.log.Error("task not read; it stays in the queue until the next start", "task", id, "error", err)
+			return t, false
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// errNotBegun is the result of an attempt whose task ended or was deleted before its driver was called.
+var errNotBegun = errors.New("not begun")
 
 const stoppedReason = "Stopped before it was finished."
 
@@ -255,8 +247,9 @@ func (w *Worker) reportCall(ctx context.Context, t task.Task, r task.Result, too
 
 // runAttempt calls the driver in a goroutine of its own, so that a driver that does not return cannot
 // block the task.
-func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Result, error) {
-	if t.Attempt > maxAttempts {
+func (w *Worker) runAttempt(ctx context.Context, s *sink) (task.Result, error) {
+	t := s.t
+	if t.Attempt >= maxAttempts {
 		return task.Result{State: task.Failed,
 			Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
@@ -281,9 +274,20 @@ func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Res
 		result task.Result
 		err    error
 	}
+	// The attempt counts from here: a task that waits for its place takes none.
+	if s.t, err = w.store.Begin(ctx, t.ID, w.fence); err != nil {
+		s.t = t
+		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+			return task.Result{}, errNotBegun
+		}
+		return task.Result{}, err
+	}
+	call.Attempt = s.t.Attempt
+	w.chat.Working(s.t)
 	done := make(chan outcome, 1)
-	s.begun = true
+	s.run.begun = true
 	go func() {
+		defer s.run.endDriver()
 		var o outcome
 		defer func() {
 			if p := recover(); p != nil {

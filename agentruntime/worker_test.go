@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/liveness"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
 )
@@ -67,6 +68,11 @@ func (s chatStore) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error
 	return done, err
 }
 
+// limits are those of a portal without settings.
+var limits = scheduler.Limits{Running: 512, RunningPerAccount: 64, RunningPerRoom: 64, RunningPerAgent: 32, RunningPerOwner: 128,
+	RunningPerProvider: 128, Waiting: 1000, WaitingPerAccount: 1000, WaitingPerRoom: 1000, WaitingPerAgent: 1000, WaitingPerOwner: 1000,
+	WaitingPerProvider: 1000}
+
 type sealer struct{}
 
 func (sealer) Mark(a, b string) string                 { return a + b }
@@ -97,7 +103,7 @@ func (anyAddress) CheckURL(string) error { return nil }
 
 func build(t *testing.T) *house {
 	t.Helper()
-	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
+	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue(limits)}
 	log := slog.New(slog.DiscardHandler)
 	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}, Addresses: anyAddress{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log})
 	h.calls = liveness.New(liveness.Ports{Queue: liveness.NewQueue(h.db, log), Directory: h.hub, Notices: h.hub.Notices})
@@ -120,8 +126,7 @@ func (h *house) start(f agentFunc) {
 func (h *house) startAs(a task.Agent) {
 	h.t.Helper()
 	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
-	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers,
-		agentruntime.Limits{Running: 512, PerAgent: 32}, slog.New(slog.DiscardHandler))
+	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, h.calls, drivers, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})
 	go func() {

@@ -61,9 +61,9 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	if err != nil || len(posted.Tasks) != 1 {
 		t.Fatal(posted, err)
 	}
-	list, err := db.Claim(ctx, 1, 10)
-	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
+	list := claim(t, db, 1)
+	if len(list) != 1 {
+		t.Fatal(list)
 	}
 	k := list[0]
 	k.State, k.UpdatedAt = task.Completed, ended
@@ -124,7 +124,7 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	if m, err := db.Said(ctx, short.ID, calc.ID, k2.ID); err != nil || m.Seq != 2 || m.ID != said[1].ID {
 		t.Errorf("the answer by its client id: %d, %v", m.Seq, err)
 	}
-	if list, err := db.Claim(ctx, 2, 10); err != nil || len(list) != 0 {
+	if list, err := db.Queued(ctx, 0, 10); err != nil || len(list) != 0 {
 		t.Errorf("still in the queue: %+v, %v", list, err)
 	}
 	if r, err := db.Verify(ctx); err != nil || len(r.Faults) > 0 {

@@ -422,9 +422,9 @@ func (w *cacheWorld) taskSteps() []cacheStep {
 			_, err := w.db.Ask(w.ctx, k)
 			return err
 		}},
-		{"Claim", func() error { _, err := w.db.Claim(w.ctx, 1, 100); return err }},
+		{"NextFence", func() error { _, err := w.db.NextFence(w.ctx); return err }},
+		{"Begin", func() error { _, err := w.db.Begin(w.ctx, k.ID, 1); return err }},
 		{"SaveCheckpoint", func() error { return w.db.SaveCheckpoint(w.ctx, k.ID, []byte(`{}`)) }},
-		{"Release", func() error { _, err := w.db.Release(w.ctx, 2); return err }},
 		{"Finish", func() error {
 			ended, m := storetest.Answer(k, task.Completed, "4")
 			_, err := w.db.Finish(w.ctx, chat.Ended{Task: ended, Message: m})

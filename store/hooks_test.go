@@ -99,9 +99,6 @@ func TestHooks_AreToldInTheTransactionOfTheChange(t *testing.T) {
 	}
 	same(t, "claimed", waiting(t, db, p), "task.state working")
 	claim(t, db, 2) // by the same process: nothing is there
-	if _, err := db.Release(t.Context(), 3); err != nil {
-		t.Fatal(err)
-	}
 	claim(t, db, 3)
 	same(t, "claimed again after a crash", waiting(t, db, p))
 	storetest.Finish(t, db, k, task.InputRequired, "Which?")

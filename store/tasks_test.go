@@ -28,9 +28,17 @@ func asked(t *testing.T) (*storetest.DB, account.Account, hub.Agent, chat.Conver
 
 func claim(t *testing.T, db *storetest.DB, fence int64) []task.Task {
 	t.Helper()
-	list, err := db.Claim(t.Context(), fence, 100)
+	queued, err := db.Queued(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var list []task.Task
+	for _, q := range queued {
+		k, err := db.Begin(t.Context(), q.ID, fence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, k)
 	}
 	return list
 }
@@ -75,64 +83,85 @@ func TestFinish_ExactlyOnce(t *testing.T) {
 	storetest.Sound(t, db)
 }
 
-// Every task is handed to one worker at a time; what another process held
-// comes back with one attempt more.
-func TestClaim_Fences(t *testing.T) {
+// The queue lists tasks oldest first until they end. An attempt counts when its driver starts, and a
+// process with an older number starts none.
+func TestQueue_CountsAttemptsAtTheStart(t *testing.T) {
 	t.Parallel()
 	db, ada, helper, c, _ := asked(t)
 	for range 19 {
 		storetest.Say(t, db, c, ada, "and", helper)
 	}
-	var mu sync.Mutex // guards seen
-	seen := map[string]int{}
-	var wg sync.WaitGroup
-	for range 5 {
-		wg.Go(func() {
-			for {
-				list, err := db.Claim(context.Background(), 7, 3)
-				if err != nil {
-					t.Error(err)
-				}
-				if len(list) == 0 {
-					return
-				}
-				mu.Lock()
-				for _, k := range list {
-					seen[k.ID]++
-					if k.State != task.Working || k.Attempt != 1 {
-						t.Errorf("%+v", k)
-					}
-				}
-				mu.Unlock()
+	old, err := db.NextFence(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := db.NextFence(t.Context())
+	if err != nil || fence <= old {
+		t.Fatalf("%d after %d, %v", fence, old, err)
+	}
+	var listed []string
+	for at := int64(0); ; {
+		page, err := db.Queued(t.Context(), at, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, q := range page {
+			if q.ConversationID != c.ID || q.AgentID != helper.ID || q.CallerID != ada.ID {
+				t.Errorf("%+v", q)
 			}
-		})
-	}
-	wg.Wait()
-	if len(seen) != 20 {
-		t.Errorf("%d tasks handed out", len(seen))
-	}
-	for id, n := range seen {
-		if n != 1 {
-			t.Errorf("task %s handed out %d times", id, n)
+			k, err := db.TaskByID(t.Context(), q.ID)
+			if err != nil || k.State != task.Submitted || k.Attempt != 0 || k.MessageSeq != int64(len(listed)+1) {
+				t.Errorf("listed: %+v, %v", k, err)
+			}
+			listed, at = append(listed, q.ID), q.Position
 		}
 	}
-	storetest.Sound(t, db)
-	if n, err := db.Release(t.Context(), 7); n != 0 || err != nil {
-		t.Error("own leases were released", n, err)
+	if len(listed) != 20 {
+		t.Errorf("%d tasks listed", len(listed))
 	}
-	if n, err := db.Release(t.Context(), 8); n != 20 || err != nil {
-		t.Error(n, err)
-	}
-	again := claim(t, db, 8)
-	if len(again) != 20 || again[0].Attempt != 2 || again[0].MessageSeq != 1 {
-		t.Errorf("%d tasks, %+v", len(again), again[0])
-	}
-	for i := 1; i < len(again); i++ {
-		if again[i].MessageSeq <= again[i-1].MessageSeq {
-			t.Error("not oldest first")
+	first := listed[0]
+	for attempt := 1; attempt <= 2; attempt++ {
+		if k, err := db.Begin(t.Context(), first, fence); err != nil || k.State != task.Working || k.Attempt != attempt {
+			t.Errorf("%+v, %v", k, err)
 		}
 	}
+	if _, err := db.Begin(t.Context(), first, old); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a process of an older number: %v", err)
+	}
+	if k, err := db.TaskByID(t.Context(), first); err != nil || k.Attempt != 2 {
+		t.Errorf("%+v, %v", k, err)
+	}
+	storetest.Finish(t, db, claim(t, db, fence)[0], task.Completed, "done")
+	if _, err := db.Begin(t.Context(), first, fence); !fault.Is(err, fault.Conflict) {
+		t.Errorf("an ended task: %v", err)
+	}
+	if again := claim(t, db, fence+1); len(again) != 19 || again[0].ID != listed[1] {
+		t.Errorf("%d tasks", len(again))
+	}
 	storetest.Sound(t, db)
+}
+
+// The address group of a guest is stored only while the task waits or runs.
+func TestFinish_DropsTheAddressGroup(t *testing.T) {
+	t.Parallel()
+	db, ada, helper, c, _ := asked(t)
+	p := storetest.Post(c, ada, "", "", helper)
+	p.Ask[0].CallerGroup = "192.0.2.0/24"
+	done, err := db.Append(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queued, err := db.Queued(t.Context(), 0, 10)
+	if err != nil || len(queued) != 2 || queued[1].CallerGroup != "192.0.2.0/24" {
+		t.Fatalf("%+v, %v", queued, err)
+	}
+	storetest.Finish(t, db, done.Tasks[0], task.Completed, "done")
+	if k, err := db.TaskByID(t.Context(), done.Tasks[0].ID); err != nil || k.CallerGroup != "" {
+		t.Errorf("%+v, %v", k, err)
+	}
 }
 
 func TestAsk_ContinuesWaitingTask(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -53,8 +54,10 @@ func seed(t *testing.T, d *testDB) {
 		_, err := d.Append(ctx, chat.Post{Message: m, Ask: []task.Task{{ID: id, ConversationID: "c1", AgentID: "g1", CallerID: "p" + id, State: task.Submitted, CreatedAt: now, UpdatedAt: now}}})
 		must(err)
 	}
-	_, err := d.Claim(ctx, 1, 2)
-	must(err)
+	for _, id := range []string{"t1", "t2"} {
+		_, err := d.Begin(ctx, id, 1)
+		must(err)
+	}
 	end := func(id string, s task.State) {
 		_, err := d.Finish(ctx, chat.Ended{Task: task.Task{ID: id, State: s, UpdatedAt: now}, Message: chat.Message{ConversationID: "c1", ID: "a" + id, ClientID: id, Sender: chat.Sender{Kind: "agent", ID: "g1"}, Kind: chat.Text, Parts: []task.Part{task.TextPart("answer")}, TaskID: id, TaskState: s, CreatedAt: now}})
 		must(err)
@@ -254,20 +257,23 @@ func TestDamagedRows_HideNoOther(t *testing.T) {
 	if err := d.AllAgents(t.Context(), func(hub.Agent) bool { seen++; return true }); err != nil || seen != n {
 		t.Errorf("%d agents of %d, %v", seen, n, err)
 	}
-	if _, err := d.Release(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := d.Append(t.Context(), chat.Post{Message: chat.Message{ConversationID: "c1", ID: ident.NewID(), CreatedAt: now}, Ask: []task.Task{{ID: "t4", ConversationID: "c1", AgentID: "g1", CreatedAt: now}}}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := d.Claim(t.Context(), 2, 10); err != nil || len(list) != 1 || list[0].ID != "t4" {
+	if list, err := d.Queued(t.Context(), 0, 10); err != nil || len(list) != 3 || list[2].ID != "t4" {
 		t.Errorf("%+v %v", list, err)
+	}
+	if _, err := d.Begin(t.Context(), "t2", 2); err == nil {
+		t.Error("a damaged task began")
+	}
+	if _, err := d.Begin(t.Context(), "t4", 2); err != nil {
+		t.Error(err)
 	}
 }
 
 // A queue that by some fault holds tasks that have ended or are gone neither
 // runs them again nor keeps them.
-func TestClaim_LeavesTheEndedAlone(t *testing.T) {
+func TestQueue_LeavesTheEndedAlone(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	seed(t, d)
@@ -281,8 +287,10 @@ func TestClaim_LeavesTheEndedAlone(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := d.Claim(t.Context(), 1, 10); err != nil || len(list) != 0 {
-		t.Errorf("%+v %v", list, err)
+	for _, id := range []string{"t1", "t9"} {
+		if k, err := d.Begin(t.Context(), id, 1); !fault.Is(err, fault.Conflict) {
+			t.Errorf("%+v %v", k, err)
+		}
 	}
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {
 		t.Errorf("%+v %v", r, err)

@@ -80,17 +80,17 @@ func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, 
 // openDirectory builds the service of agents (p.hub) and the monitor of their liveness (p.monitor). It
 // needs the network and the drivers, which are built before.
 func (p *Portal) openDirectory(keys *ident.Keys, rt http.RoundTripper, byKind map[hub.Kind]task.Agent,
-	words hub.Index) {
-	queue := liveness.NewQueue(p.db.Hub, p.log)
-	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: queue, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys,
+	words hub.Index, queue *agentruntime.Queue) {
+	probes := liveness.NewQueue(p.db.Hub, p.log)
+	ports := hub.Ports{Store: p.db.Hub, Index: words, Probes: probes, Reader: newReaders(rt),
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(queue, byKind)}, Sealer: keys,
 		Addresses: addressPolicy{p.egress}, Connections: p.drivers.link, NoticeQueue: p.notifier}
 	cfg := hub.Config{Portal: p.url.Host, URL: p.url.String(), Log: p.log,
 		Kinds:    agentkind.Registered(),
 		Loopback: settings.LoopbackHost(p.url.Hostname()),
 		Model:    p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.hub = hub.New(p.connectHub(ports), cfg)
-	monitor := liveness.Ports{Queue: queue, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
+	monitor := liveness.Ports{Queue: probes, Directory: p.hub, Notices: p.hub.Notices, Proofs: p.hub.Proofs,
 		Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}}
 	if p.node != nil {
 		monitor.Observer = p.node

@@ -49,6 +49,7 @@ func (p *Portal) writeMetrics(w http.ResponseWriter, r *http.Request, actor iden
 	// would add families of the runtime and the process.
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.portalSamples())
+	registry.MustRegister(p.queue.ListCollectors()...)
 	if p.node != nil {
 		registry.MustRegister(p.networkSamples(stats), stats.Faults)
 		registry.MustRegister(p.node.ListCollectors()...)

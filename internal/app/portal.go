@@ -41,6 +41,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/liveness"
 	"agentsite/internal/notify"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/settings"
 	"agentsite/internal/task"
 	"agentsite/peering"
@@ -103,6 +104,7 @@ type services struct {
 	tasks    *task.Service
 	chats    *chat.Service
 	hooks    *notify.Service
+	queue    *agentruntime.Queue
 	worker   *agentruntime.Worker
 	drivers  *drivers
 	notifier *notifier
@@ -228,11 +230,12 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
 		return err
 	}
-	queue := agentruntime.NewQueue()
+	queue := agentruntime.NewQueue(workLimits(p.set.Bounds.Work))
+	p.queue = queue
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.openDirectory(keys, rt, byKind, words)
-	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
+	p.openDirectory(keys, rt, byKind, words, queue)
+	instant := agentruntime.NewInstant(queue, p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
@@ -242,8 +245,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), Addresses: hookPolicy{p.egress, loopback, allow}, NoticeQueue: p.notifier, Log: p.log})
-	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind,
-		agentruntime.Limits{Running: int(p.set.Bounds.Work.Running), PerAgent: int(p.set.Bounds.Work.RunningPerAgent)}, p.log)
+	p.worker = agentruntime.New(queue, p.db.Tasks, chats, p.hub, p.monitor, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
 		drafts = append(drafts, conformance.Draft())
@@ -281,6 +283,18 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
 		Guests: p.set.GuestsAllowed, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
 	return err
+}
+
+// workLimits returns the bounds of the scheduler.
+func workLimits(w settings.WorkLimits) scheduler.Limits {
+	return scheduler.Limits{
+		Running: int(w.Running), RunningPerAccount: int(w.RunningPerAccount), RunningPerRoom: int(w.RunningPerRoom),
+		RunningPerAgent: int(w.RunningPerAgent), RunningPerOwner: int(w.RunningPerOwner),
+		RunningPerProvider: int(w.RunningPerProvider),
+		Waiting:            int(w.Waiting), WaitingPerAccount: int(w.WaitingPerAccount), WaitingPerRoom: int(w.WaitingPerRoom),
+		WaitingPerAgent: int(w.WaitingPerAgent), WaitingPerOwner: int(w.WaitingPerOwner),
+		WaitingPerProvider: int(w.WaitingPerProvider),
+	}
 }
 
 // callsPerHost is the number of concurrent requests to one host for the work of agents. It is higher

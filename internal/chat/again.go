@@ -56,7 +56,7 @@ func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, 
 		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle,
 		MessageSeq: ask.Seq,
 		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: senderOf(actor).Handle, State: task.Submitted,
-		Face:    face,
+		CallerGroup: actor.AddrGroup(), Face: face,
 		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via,
 		Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
 	}

@@ -244,7 +244,7 @@ func (s *Service) findCalled(ctx context.Context, t task.Task, m Message) (calle
 		}
 		k := task.Task{
 			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
-			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
+			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle, CallerGroup: t.CallerGroup,
 			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Via: via, Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		}
 		if err := s.authorizeCall(ctx, &k, len(text)); err != nil {

@@ -165,7 +165,7 @@ func (s *Service) composePost(ctx context.Context, actor ident.Actor, me Member,
 		p.Ask = append(p.Ask, task.Task{
 			ID: ident.NewID(), ConversationID: id, AgentID: m.ID, AgentHandle: m.Handle,
 			CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: p.Message.Sender.Handle,
-			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget, CreatedAt: now, UpdatedAt: now,
+			CallerGroup: actor.AddrGroup(), State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget, CreatedAt: now, UpdatedAt: now,
 		})
 	}
 	if err := s.storeDisclosures(ctx, actor, told); err != nil {

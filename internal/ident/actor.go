@@ -1,6 +1,9 @@
 package ident
 
-import "slices"
+import (
+	"net/netip"
+	"slices"
+)
 
 // ActorKind is the kind of an actor; services decide by it about rights.
 type ActorKind string
@@ -76,3 +79,17 @@ func (a Actor) IsVisitor() bool { return a.Kind == Guest || a.Kind == Portal }
 // IsOperator reports whether the actor is an operator of the portal. The right to act as one also needs
 // May(Admin).
 func (a Actor) IsOperator() bool { return a.Kind == Operator }
+
+// AddrGroup returns the network of a guest's address, a /24 of IPv4 or a /64 of IPv6, because one person
+// easily has all addresses of it. It is "" for other actors and without an address.
+func (a Actor) AddrGroup() string {
+	addr, err := netip.ParseAddr(a.Addr)
+	if a.Kind != Guest || err != nil {
+		return ""
+	}
+	addr, bits := addr.Unmap().WithZone(""), 64
+	if addr.Is4() {
+		bits = 24
+	}
+	return netip.PrefixFrom(addr, bits).Masked().String()
+}

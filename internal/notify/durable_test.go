@@ -62,7 +62,7 @@ func TestRun_TellsAfterACrash(t *testing.T) {
 	if _, err := s.SetPush(t.Context(), actor, notify.PushDraft{TaskID: k.ID, Version: "1.0", URL: "https://push.example/hook", Token: "tok"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Claim(t.Context(), 1, 10); err != nil {
+	if _, err := db.Begin(t.Context(), k.ID, 1); err != nil {
 		t.Fatal(err)
 	}
 	end := storetest.Finish(t, db, k, task.Completed, "Done.")

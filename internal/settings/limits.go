@@ -18,20 +18,30 @@ type Limits struct {
 	Credentials CredentialLimits
 }
 
-// WorkLimits bound the tasks that run at the same time.
+// WorkLimits bound the tasks that run at the same time and those that wait for their turn: of the portal,
+// and of one account (address group of guests, other portal), conversation, agent, owner of agents, and
+// host that runs agents.
 type WorkLimits struct {
-	// Running bounds the tasks of the portal, RunningPerAgent those of one agent.
-	Running, RunningPerAgent int64
+	Running, RunningPerAccount, RunningPerRoom, RunningPerAgent, RunningPerOwner, RunningPerProvider int64
+	Waiting, WaitingPerAccount, WaitingPerRoom, WaitingPerAgent, WaitingPerOwner, WaitingPerProvider int64
 }
 
 // DefaultLimits returns the bounds of a portal without --limits.
 func DefaultLimits() Limits {
 	return Limits{
-		Work:        WorkLimits{Running: 512, RunningPerAgent: 32},
+		Work:        defaultWork(),
 		Memory:      defaultMemoryLimits(),
 		Disk:        defaultDisk(),
 		Connections: defaultConnectionLimits(),
 		Credentials: defaultCredentialLimits(),
+	}
+}
+
+func defaultWork() WorkLimits {
+	return WorkLimits{
+		Running: 512, RunningPerAccount: 64, RunningPerRoom: 64, RunningPerAgent: 32, RunningPerOwner: 128, RunningPerProvider: 128,
+		Waiting: 100_000, WaitingPerAccount: 1000, WaitingPerRoom: 1000, WaitingPerAgent: 10_000, WaitingPerOwner: 20_000,
+		WaitingPerProvider: 20_000,
 	}
 }
 
@@ -68,7 +78,17 @@ func (l *Limits) List() []Limit {
 func (w *WorkLimits) list() []Limit {
 	return []Limit{
 		{"running", UnitCount, 2, 100_000, &w.Running},
+		{"running-per-account", UnitCount, 1, 100_000, &w.RunningPerAccount},
+		{"running-per-room", UnitCount, 1, 100_000, &w.RunningPerRoom},
 		{"running-per-agent", UnitCount, 2, 100_000, &w.RunningPerAgent},
+		{"running-per-owner", UnitCount, 2, 100_000, &w.RunningPerOwner},
+		{"running-per-provider", UnitCount, 2, 100_000, &w.RunningPerProvider},
+		{"waiting", UnitCount, 1, 1_000_000, &w.Waiting},
+		{"waiting-per-account", UnitCount, 1, 1_000_000, &w.WaitingPerAccount},
+		{"waiting-per-room", UnitCount, 1, 1_000_000, &w.WaitingPerRoom},
+		{"waiting-per-agent", UnitCount, 1, 1_000_000, &w.WaitingPerAgent},
+		{"waiting-per-owner", UnitCount, 1, 1_000_000, &w.WaitingPerOwner},
+		{"waiting-per-provider", UnitCount, 1, 1_000_000, &w.WaitingPerProvider},
 	}
 }
 

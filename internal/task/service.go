@@ -69,19 +69,35 @@ type Reads interface {
 
 // Queue is the durable list of tasks that the runtime has to run.
 type Queue interface {
-	// Claim takes up to limit submitted tasks, oldest first. In one transaction it marks them as
-	// working, counts an attempt and stores fence, the number of this process, so that no other
-	// process takes them.
-	Claim(ctx context.Context, fence int64, limit int) ([]Task, error)
-	// Release puts tasks back into the queue that an earlier process claimed and did not finish:
-	// all claimed ones with another fence. It returns their number.
-	Release(ctx context.Context, fence int64) (int, error)
+	// NextFence returns the number of a process that begins to run tasks. It is greater than all
+	// earlier ones.
+	NextFence(ctx context.Context) (int64, error)
+	// Queued returns up to limit tasks after a position in the queue, oldest first, among them those
+	// that an earlier process began and did not finish. It changes nothing.
+	Queued(ctx context.Context, after int64, limit int) ([]Queued, error)
+	// Begin marks a task as working, counts an attempt and returns the task. Call it when its driver
+	// starts. A task that has ended or that a process with a greater fence has begun is a Conflict
+	// fault, a deleted one a NotFound fault.
+	Begin(ctx context.Context, id string, fence int64) (Task, error)
 	// SaveCheckpoint stores a driver's state; a Conflict fault when the task is in a final state.
 	SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error
 	// LastCheckpoint returns the newest checkpoint of the agent's earlier tasks in the
 	// conversation, before the task with the id before; nil when there is none. A callerID
 	// restricts it to tasks of that caller.
 	LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error)
+}
+
+// Queued is a task in the queue, with the facts that decide when it starts.
+type Queued struct {
+	Position       int64 // in the queue; greater ones were submitted later
+	ID             string
+	ConversationID string
+	AgentID        string
+	CallerKind     string
+	CallerID       string
+	CallerGroup    string
+	// Pushed is true if the caller has a push hook for the task, and so need not wait for it.
+	Pushed bool
 }
 
 // Runner is the port through which services notify the runtime of waiting tasks and stop running ones.

@@ -111,6 +111,9 @@ type Task struct {
 	CallerKind   string
 	CallerID     string
 	CallerHandle string
+	// CallerGroup is the address group of a guest, see ident.Actor.AddrGroup; "" for others. It is stored
+	// until the task ends.
+	CallerGroup string
 	// MessageSeq is the seq of the message that asks for this task.
 	MessageSeq int64
 	State      State

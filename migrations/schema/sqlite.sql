@@ -144,7 +144,7 @@ CREATE TABLE tasks (
   face            TEXT NOT NULL DEFAULT '',
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL
-, long_checkpoint TEXT NOT NULL DEFAULT '' CHECK (length(long_checkpoint) <= 4194304), root_seq INTEGER NOT NULL DEFAULT 0, hop INTEGER NOT NULL DEFAULT 0, replaces INTEGER NOT NULL DEFAULT 0, share TEXT NOT NULL DEFAULT '', pushed INTEGER NOT NULL DEFAULT 0, direct INTEGER NOT NULL DEFAULT 0, via TEXT NOT NULL DEFAULT '' CHECK (length(via) <= 16384), budget TEXT NOT NULL DEFAULT '' CHECK (length(budget) <= 100)) STRICT, WITHOUT ROWID;
+, long_checkpoint TEXT NOT NULL DEFAULT '' CHECK (length(long_checkpoint) <= 4194304), root_seq INTEGER NOT NULL DEFAULT 0, hop INTEGER NOT NULL DEFAULT 0, replaces INTEGER NOT NULL DEFAULT 0, share TEXT NOT NULL DEFAULT '', pushed INTEGER NOT NULL DEFAULT 0, direct INTEGER NOT NULL DEFAULT 0, via TEXT NOT NULL DEFAULT '' CHECK (length(via) <= 16384), budget TEXT NOT NULL DEFAULT '' CHECK (length(budget) <= 100), caller_group TEXT NOT NULL DEFAULT '' CHECK (length(caller_group) <= 64)) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tasks_caller ON tasks (caller_id, caller_kind, id);
 
@@ -585,6 +585,11 @@ END;
 CREATE TRIGGER audit_remains BEFORE DELETE ON audit BEGIN
   SELECT RAISE(ABORT, 'the log of decisions is only added to');
 END;
+
+CREATE TABLE counters (
+  name  TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 64),
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE storage (
   kind  TEXT NOT NULL CHECK (kind IN ('account', 'agent', 'guest', 'address', 'portal')),

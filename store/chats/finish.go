@@ -100,7 +100,7 @@ func (d *Chats) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if err := useFiles(t, e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
+		if _, err := t.Exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ?, caller_group = '' WHERE id = ?`,
 			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
 			return err
 		}

@@ -61,16 +61,17 @@ type taskRow struct {
 	Via            string `db:"via"`
 	Budget         string `db:"budget"`
 	Direct         bool   `db:"direct"`
+	CallerGroup    string `db:"caller_group"`
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
 	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
-	root_seq, hop, replaces, share, pushed, via, budget, direct`
+	root_seq, hop, replaces, share, pushed, via, budget, direct, caller_group`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
 		ID: r.ID, ConversationID: r.ConversationID, AgentID: r.AgentID, AgentHandle: r.AgentHandle,
-		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq,
+		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, CallerGroup: r.CallerGroup, MessageSeq: r.MessageSeq,
 		AnswerSeq: r.AnswerSeq,
 		State:     task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
@@ -210,68 +211,81 @@ func (d *Tasks) ActiveTasks(ctx context.Context, conversationID, callerID string
 	return tasksOf(rows)
 }
 
-// Claim implements task.Queue. A damaged task is claimed but not returned, so that it does not block the
-// queue.
-func (d *Tasks) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
-	var out []task.Task
+// NextFence implements task.Queue.
+func (d *Tasks) NextFence(ctx context.Context) (int64, error) {
+	var fence int64
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
-		out = nil
-		var ids []string
-		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`,
-			limit); err != nil {
+		if _, err := t.Exec(`INSERT INTO counters (name, value) VALUES ('fence', 1) ON CONFLICT (name) DO UPDATE SET value = counters.value + 1`); err != nil {
 			return err
 		}
-		now := clock.Milli(clock.Now())
-		for _, id := range ids {
-			// A deleted or ended task needs no run, so its row leaves the outbox.
-			res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
-			if err != nil {
-				return err
-			}
-			if n, _ := res.RowsAffected(); n == 0 {
-				if err := DequeueWork(t, TopicTask, id); err != nil {
-					return err
-				}
-				continue
-			}
-			if _, err := t.Exec(`UPDATE outbox SET fence = ? WHERE topic = 'task' AND ref = ?`, fence, id); err != nil {
-				return err
-			}
-			var r taskRow
-			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
-				return err
-			}
-			if r.Pushed && r.Attempt == 1 { // Push hooks get the state working only at the first attempt.
-				if err := d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
-					return err
-				}
-			}
-			one, err := r.task()
-			if err != nil {
-				// The task stays claimed, so that the next call does not find it again.
-				d.db.Log().Error("skip a damaged task", "task", id, "error", err)
-				continue
-			}
-			out = append(out, one)
-		}
-		return nil
+		return t.Get(&fence, `SELECT value FROM counters WHERE name = 'fence'`)
 	})
-	return out, err
+	return fence, err
 }
 
-// Release implements task.Queue. The worker calls it once at its start, with its own new fence.
-func (d *Tasks) Release(ctx context.Context, fence int64) (int, error) {
-	n := 0
+// queuedQuery also returns work whose task was deleted, so that Begin removes it.
+const queuedQuery = `SELECT o.id AS position, o.ref AS id, COALESCE(t.conversation_id, '') AS conversation_id, COALESCE(t.agent_id, '') AS agent_id,
+	COALESCE(t.caller_kind, '') AS caller_kind, COALESCE(t.caller_id, '') AS caller_id, COALESCE(t.caller_group, '') AS caller_group, COALESCE(t.pushed, 0) AS pushed
+	FROM outbox o LEFT JOIN tasks t ON t.id = o.ref WHERE o.topic = 'task' AND o.id > ? ORDER BY o.id LIMIT ?`
+
+// Queued implements task.Queue.
+func (d *Tasks) Queued(ctx context.Context, after int64, limit int) ([]task.Queued, error) {
+	var rows []struct {
+		Position       int64  `db:"position"`
+		ID             string `db:"id"`
+		ConversationID string `db:"conversation_id"`
+		AgentID        string `db:"agent_id"`
+		CallerKind     string `db:"caller_kind"`
+		CallerID       string `db:"caller_id"`
+		CallerGroup    string `db:"caller_group"`
+		Pushed         bool   `db:"pushed"`
+	}
+	if err := d.db.List(ctx, &rows, queuedQuery, after, limit); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	out := make([]task.Queued, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, task.Queued(r))
+	}
+	return out, nil
+}
+
+// Begin implements task.Queue. Work for a task that has ended or is gone leaves the queue.
+func (d *Tasks) Begin(ctx context.Context, id string, fence int64) (task.Task, error) {
+	var r taskRow
+	var gone error
 	err := d.db.Write(ctx, func(t *sqlite.Tx) error {
-		res, err := t.Exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
+		r, gone = taskRow{}, nil
+		now := clock.Milli(clock.Now())
+		res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
 		if err != nil {
 			return err
 		}
-		rows, err := res.RowsAffected()
-		n = int(rows)
-		return err
+		if n, _ := res.RowsAffected(); n == 0 {
+			gone = fault.New(fault.Conflict, "The task has ended already.")
+			return DequeueWork(t, TopicTask, id)
+		}
+		if res, err = t.Exec(`UPDATE outbox SET fence = ?1 WHERE topic = 'task' AND ref = ?2 AND fence <= ?1`, fence, id); err != nil {
+			return err
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return fault.New(fault.Conflict, "The task is no longer in the queue of this process.")
+		}
+		if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+			return err
+		}
+		if r.Pushed && r.Attempt == 1 { // Push hooks get the state working only at the first attempt.
+			return d.hooks.NotifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now)
+		}
+		return nil
 	})
-	return n, err
+	if err == nil {
+		err = gone
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	return r.task()
 }
 
 // SaveCheckpoint implements task.Queue. A checkpoint above maxShortCheckpoint is stored in a column of
@@ -342,8 +356,8 @@ func AskAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, 
 	if w.Hop == 0 {
 		root = seq
 	}
-	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
-		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, w.ID); err != nil {
+	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ?, caller_group = ? WHERE id = ?`,
+		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, k.CallerGroup, w.ID); err != nil {
 		return k, err
 	}
 	return w, enqueueWork(t, TopicTask, w.ID)
@@ -368,10 +382,10 @@ func StoreTask(t *sqlite.Tx, k task.Task) error {
 		root = k.MessageSeq
 	}
 	_, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq, state, reason, face, created_at, updated_at,
-			root_seq, hop, replaces, share, via, budget)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
+			root_seq, hop, replaces, share, via, budget, caller_group)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID,
 		k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
 		k.MessageSeq, k.AnswerSeq, string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop,
-		k.Replaces, k.Share, k.Via.String(), k.Budget.String())
+		k.Replaces, k.Share, k.Via.String(), k.Budget.String(), k.CallerGroup)
 	return err
 }
