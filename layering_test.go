@@ -129,7 +129,7 @@ var may = map[string][]string{
 	"handlers/live":          with(leaves, "internal/account", "internal/chat"),
 	"handlers/pages":         with(leaves, "internal/account", "internal/hub", "templates"),
 	"handlers/pages/account": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/notify", "templates"),
-	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "templates"),
+	"handlers/pages/admin":   with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/record", "internal/doctor", "internal/scheduler", "templates"),
 	"handlers/pages/agents": with(leaves, "internal/account", "internal/hub", "internal/federation", "internal/a2a", "internal/schema",
 		"internal/registry", "internal/task", "templates"),
 	"handlers/pages/chat": with(leaves, "internal/account", "internal/chat", "internal/hub", "internal/task", "internal/schema",

@@ -56,6 +56,8 @@ type Config struct {
 	Servers *registry.Service
 	// Connections counts the sockets and streams that callers hold open.
 	Connections *request.Connections
+	// Queue returns the state of the queue of tasks, for the operator.
+	Queue api.Queue
 	// Examiner answers the operator's questions about this portal from its state.
 	Examiner admin.Examiner
 	Log      *slog.Logger
@@ -96,14 +98,14 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	return &Routes{
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
-			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Sessions: sessions, Searches: searches,
-			Files: attachments, Log: cfg.Log}, cfg.Publications),
+			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
+			Searches: searches, Files: attachments, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: stats, Site: site}, cfg.Examiner),
+			Stats: stats, Queue: cfg.Queue, Site: site}, cfg.Examiner),
 		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}

@@ -38,6 +38,7 @@ type API struct {
 	agents     *agentAPI
 	chats      *chatAPI
 	account    *accountAPI
+	queue      Queue
 }
 
 // Config holds the services that the API calls; every field is required.
@@ -50,6 +51,7 @@ type Config struct {
 	Tasks      *task.Service
 	Hooks      *notify.Service
 	Peers      *federation.Peers
+	Queue      Queue
 	Sessions   *request.Sessions
 	Searches   *search.Searches
 	Files      *files.Files
@@ -60,7 +62,8 @@ type Config struct {
 // portal's agents in the network; nil without federation.
 func New(cfg Config, publications Publications) *API {
 	return &API{
-		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, sessions: cfg.Sessions,
+		portal: cfg.Portal, cookieName: cfg.CookieName, peers: cfg.Peers, queue: cfg.Queue,
+		sessions: cfg.Sessions,
 		agents: &agentAPI{portal: cfg.Portal, hub: cfg.Hub, searches: cfg.Searches, publications: publications,
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
@@ -126,6 +129,7 @@ func (d *API) Routes(r chi.Router) {
 
 	Peers{d.peers}.routes(r, d.sessions.API)
 	r.Get("/network", d.sessions.API(d.apiNetwork))
+	r.Get("/queue", d.sessions.API(answerQueue(d.queue)))
 
 	r.Get("/me", d.sessions.API(d.account.apiMe))
 	r.Get("/tokens", d.sessions.API(d.account.apiTokens))

@@ -23,6 +23,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/record"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
 )
 
@@ -41,7 +42,8 @@ var answerTypes = map[string]any{
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
 	"Part": task.Part{}, "Peer": peerJSON{}, "PeerPolicy": federation.Policy{}, "PeerProof": peerProofJSON{},
-	"Proof": proofJSON{}, "Publication": publicationJSON{}, "Push": pushJSON{}, "Reaction": reactionJSON{},
+	"Proof": proofJSON{}, "Publication": publicationJSON{}, "Push": pushJSON{}, "Queue": queueJSON{},
+	"QueueAccount": queueCallJSON{}, "QueueClass": queueClassJSON{}, "QueuePlace": queuePlaceJSON{}, "Reaction": reactionJSON{},
 	"Record": recordJSON{}, "RoomSettings": settingsJSON{}, "SaidTwice": saidTwiceJSON{}, "SavedSearch": savedJSON{},
 	"Sender": senderJSON{}, "Skill": hub.Skill{}, "Source": sourceJSON{}, "Suggestion": suggestionJSON{},
 	"Task": taskJSON{}, "TaskReference": taskRefJSON{}, "TaskStatus": taskStatusJSON{}, "Token": tokenJSON{},
@@ -111,7 +113,12 @@ func fieldEnums() map[string][]string {
 	for i, s := range taskStates {
 		wireStates[i] = s.A2A()
 	}
+	classes := make([]string, 0, 3)
+	for _, c := range scheduler.Classes() {
+		classes = append(classes, c.String())
+	}
 	return map[string][]string{
+		"QueueAccount.class": classes, "QueueClass.class": classes,
 		"AgentStatus.state": status, "AgentStatusInput.state": status,
 		"Proof.state":        listTexts(hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven),
 		"AddressProof.state": proofs, "parameter proof": proofs,

@@ -24,6 +24,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/scheduler"
 	"agentsite/templates"
 )
 
@@ -35,6 +36,7 @@ type Pages struct {
 	hub      *hub.Service
 	peers    *federation.Peers
 	stats    Stats
+	queue    Queue
 	examiner Examiner
 	site     *pages.Site
 }
@@ -46,7 +48,13 @@ type Config struct {
 	Hub      *hub.Service
 	Peers    *federation.Peers
 	Stats    Stats
+	Queue    Queue
 	Site     *pages.Site
+}
+
+// Queue returns the state of the queue of tasks, with names for people. Only the operator may read it.
+type Queue interface {
+	Queue(ctx context.Context, actor ident.Actor) (scheduler.Snapshot, error)
 }
 
 // Examiner answers the operator's questions about this portal from its state.
@@ -56,7 +64,7 @@ type Examiner interface {
 
 // New returns the pages about the network and for the operator. Their routes are declared by Routes.
 func New(cfg Config, examiner Examiner) *Pages {
-	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats,
+	return &Pages{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, peers: cfg.Peers, stats: cfg.Stats, queue: cfg.Queue,
 		examiner: examiner, site: cfg.Site}
 }
 
@@ -90,7 +98,7 @@ func (d *Pages) overview(w http.ResponseWriter, r *http.Request, actor ident.Act
 	labels := []struct{ key, label, href string }{
 		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"},
 		{"conversations", "conversations", ""},
-		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", ""},
+		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", "/admin/queue"},
 	}
 	shown := map[string]bool{"bytes": true}
 	for _, l := range labels {
@@ -285,6 +293,7 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Get("/admin/agents", d.site.Page(operatorOnly(d.adminAgents)))
 	r.Post("/admin/agents/{name}/withdraw", d.site.Page(operatorOnly(d.withdrawAgent)))
 	r.Post("/admin/agents/{name}/restore", d.site.Page(operatorOnly(d.restoreAgent)))
+	r.Get("/admin/queue", d.site.Page(operatorOnly(d.showQueue)))
 	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
 	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))
 	d.declarePeers(r)

@@ -33,6 +33,7 @@ import (
 	"agentsite/internal/liveness"
 	"agentsite/internal/notify"
 	"agentsite/internal/registry"
+	"agentsite/internal/scheduler"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
@@ -50,6 +51,8 @@ type Site struct {
 	Routes   *handlers.Routes
 	Router   http.Handler
 	Gate     *Gate
+	// QueueState is the state of the queue as the operator sees it.
+	QueueState scheduler.Snapshot
 }
 
 // alive is a fake prober and reader: every agent is alive, and every address has the same agent, except
@@ -102,6 +105,11 @@ func (g *Gate) Admit(_ context.Context, t task.Task) (time.Duration, bool) {
 
 // Withdraw implements chat.Admission. The fake holds no places.
 func (*Gate) Withdraw(...string) {}
+
+// Queue implements handlers' port of the queue with the state that a test sets.
+func (s *Site) Queue(_ context.Context, actor ident.Actor) (scheduler.Snapshot, error) {
+	return s.QueueState, hub.RequireOperator(actor)
+}
 
 // book implements chat.Directory with the hub and the accounts, as the portal does.
 type book struct {
@@ -176,7 +184,7 @@ func NewSiteWith(t *testing.T, policy account.Policy, edit func(*handlers.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log,
+	cfg := handlers.Config{Peers: peers, Servers: registry.New(db, s.Hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Queue: s, Log: log,
 		Connections: request.NewConnections(request.ConnectionLimits{All: 1000, PerAddress: 1000, Sockets: 100, Streams: 100})}
 	edit(&cfg)
 	s.Routes = handlers.New(s.Accounts, s.Hub, s.Chat, s.Tasks, db, cfg)
