@@ -93,10 +93,12 @@ var may = map[string][]string{
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
 	// quota decides by counters and bounds, for the stores and for pages.
 	"internal/quota": {"internal/fault"},
+	// space watches the disk for the database and its stores.
+	"store/space": {"internal/fault"},
 	// quotas checks writes of all stores.
 	"store/quotas": {"internal/clock", "internal/fault", "internal/ident", "internal/quota"},
 	// sqlite manages files and transactions and does not depend on the contents of tables.
-	"store/sqlite": {"internal/fault", "migrations"},
+	"store/sqlite": {"internal/fault", "migrations", "store/space"},
 	// replica stores the records of all portals and does not depend on agents of the directory.
 	"store/replica": {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
 	// rows stores reserved names and the log of decisions, which several stores need.
@@ -143,7 +145,7 @@ var may = map[string][]string{
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
 		"peering/gossip"),
 	// The command line opens the data folder of a portal that is not running.
-	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica"),
+	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica", "store/space"),
 	// demo starts portals by app, so app must not import demo. The demo of a lying portal signs false
 	// records itself, so it needs guard and record.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),

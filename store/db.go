@@ -17,6 +17,7 @@ import (
 	"agentsite/store/chats"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
 )
@@ -40,7 +41,9 @@ type DB struct {
 	Peers    *Peers
 	Words    *chats.Words
 	Quotas   *quotas.Quotas
+	Space    *space.Space
 	Backups  *Backups
+	ready    readiness
 }
 
 // Hub joins the stores of agents and notices to one hub.Store.
@@ -70,6 +73,8 @@ var (
 type Config struct {
 	// Quota bounds the bytes of each account, agent, network of guests and portal.
 	Quota quota.Limits
+	// Space keeps free space on the disk.
+	Space space.Config
 }
 
 // Open is OpenWith without bounds, for commands of the operator and for tests.
@@ -80,17 +85,21 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 // OpenWith opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
 // removes temporary files of an interrupted upload.
 func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
-	f, err := sqlite.OpenPortal(ctx, dir, log)
+	disk := space.New(dir, cfg.Space)
+	if err := disk.Refill(); err != nil {
+		log.Warn("fill the reserve", "error", err)
+	}
+	f, err := sqlite.OpenPortal(ctx, dir, disk, log)
 	if err != nil {
 		return nil, err
 	}
 	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
-	return newDB(f, cfg), nil
+	return newDB(f, cfg.Quota, disk), nil
 }
 
-func newDB(f *sqlite.DB, cfg Config) *DB {
-	bounds := quotas.New(f, cfg.Quota)
-	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, bounds)
+func newDB(f *sqlite.DB, limits quota.Limits, disk *space.Space) *DB {
+	bounds := quotas.New(f, limits, disk)
+	hook, word, file := hooks.New(f, bounds), chats.NewWords(f), chats.NewFiles(f, bounds, disk)
 	agent, queue := agents.New(f, hook, bounds), tasks.New(f, hook)
 	chat := chats.New(f, hook, word, bounds)
 	return &DB{
@@ -99,6 +108,6 @@ func newDB(f *sqlite.DB, cfg Config) *DB {
 		Hub: &Hub{agent, agents.NewOwners(f, agent), agents.NewHealth(f, agent, hook), agents.NewUses(f, agent),
 			agents.NewRegistry(f, agent), hooks.NewInbox(f)},
 		Chat:  &Chat{chat, file, chats.NewSearch(f, chat, word), queue},
-		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Backups: newBackups(f, word, file),
+		Tasks: queue, Hooks: hook, Peers: newPeers(f), Words: word, Quotas: bounds, Space: disk, Backups: newBackups(f, word, file),
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
 
@@ -71,11 +74,45 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// Ping returns an error if the database does not answer or takes no more writes.
+// readyFor is how long an answer of Ping is reused, because the endpoint is public and a write costs a
+// flush of the disk.
+const readyFor = 2 * time.Second
+
+// readiness is the last answer of Ping.
+type readiness struct {
+	mu  sync.Mutex // held while asking, so that concurrent callers wait for one write
+	at  time.Time
+	err error
+}
+
+// Ping returns an error if the database does not answer, a write fails, or the disk is so full that only
+// operators may write. The answer may be readyFor old.
 func (d *DB) Ping(ctx context.Context) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
+	d.ready.mu.Lock()
+	defer d.ready.mu.Unlock()
+	if d.ready.at.IsZero() || time.Since(d.ready.at) >= readyFor {
+		err := d.tryWrite(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		d.ready.at, d.ready.err = time.Now(), err
+	}
+	return d.ready.err
+}
+
+func (d *DB) tryWrite(ctx context.Context) error {
+	if d.Space.Level() == space.Full {
+		return errors.New("the disk is full: reading goes on, and only operators can write; see /docs/operate")
+	}
 	var one int
-	return d.Get(ctx, &one, `SELECT 1`)
+	if err := d.Get(ctx, &one, `SELECT 1`); err != nil {
+		return err
+	}
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE portal SET created_at = created_at WHERE id = 1`)
+		return err
+	})
 }

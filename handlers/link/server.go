@@ -225,7 +225,7 @@ func (d *server) logFault(r *http.Request, err error) *fault.Error {
 func (d *server) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 	f := d.logFault(r, err)
 	if code == 0 {
-		code = respond.Status(f.Kind)
+		code = respond.StatusOf(f)
 	}
 	h := w.Header()
 	respond.RetryAfter(h, f.RetryAfter)

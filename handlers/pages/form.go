@@ -39,7 +39,7 @@ func FormErrors(err error) (messages templates.FieldErrors, code int, ok bool) {
 	if len(messages) == 0 {
 		messages[""] = f.Safe
 	}
-	return messages, respond.Status(f.Kind), true
+	return messages, respond.StatusOf(f), true
 }
 
 // FieldErrors is FormErrors for a form that is shown again. It also sets Retry-After on w.

@@ -77,7 +77,7 @@ func (d *Site) PageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
-	code := respond.Status(f.Kind)
+	code := respond.StatusOf(f)
 	// A canceled request has no client that could read a page, and rendering would fail.
 	if r.Context().Err() == nil {
 		v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}

@@ -41,6 +41,14 @@ func Status(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
+// StatusOf returns the HTTP status of an error: that of its kind, and 507 if the portal's disk is full.
+func StatusOf(f *fault.Error) int {
+	if f.Full {
+		return http.StatusInsufficientStorage
+	}
+	return Status(f.Kind)
+}
+
 // PrepareError logs the part of an error that only the operator may read, and sets the headers that errors of every
 // protocol endpoint have. It returns the error to show and its status.
 func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) (*fault.Error, int) {
@@ -48,7 +56,7 @@ func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 		err = fault.New(fault.Unavailable, "The request was given up.")
 	}
 	f := fault.As(err)
-	code := Status(f.Kind)
+	code := StatusOf(f)
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		f = fault.New(fault.Invalid, "The request is larger than %d bytes. Send less at once.", big.Limit)
 		code = http.StatusRequestEntityTooLarge

@@ -354,6 +354,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.hooks.Run(work) })
 	workers.Go(func() error { return p.indexMessages(work) })
 	workers.Go(func() error { return p.sweepData(work) })
+	workers.Go(func() error { return p.db.TendDisk(work) })
 	if p.node == nil {
 		workers.Go(func() error { return p.peers.Run(work) })
 	} else {

@@ -4,14 +4,18 @@ import (
 	"agentsite/internal/quota"
 	"agentsite/internal/settings"
 	"agentsite/store"
+	"agentsite/store/space"
 )
 
 // storeConfig passes the operator's bounds on to the database.
 func storeConfig(l settings.DiskLimits) store.Config {
-	return store.Config{Quota: quota.Limits{
-		quota.Account: {Total: l.Account, Daily: l.AccountDaily},
-		quota.Address: {Total: l.Guests, Daily: l.GuestsDaily},
-		quota.Agent:   {Total: l.Agent, Daily: l.AgentDaily},
-		quota.Portal:  {Total: l.Portal, Daily: l.PortalDaily},
-	}}
+	return store.Config{
+		Quota: quota.Limits{
+			quota.Account: {Total: l.Account, Daily: l.AccountDaily},
+			quota.Address: {Total: l.Guests, Daily: l.GuestsDaily},
+			quota.Agent:   {Total: l.Agent, Daily: l.AgentDaily},
+			quota.Portal:  {Total: l.Portal, Daily: l.PortalDaily},
+		},
+		Space: space.Config{Floor: l.Floor, ShortText: l.ShortText, Reserve: l.Reserve},
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/settings"
 	"agentsite/store"
 	"agentsite/store/replica"
+	"agentsite/store/space"
 )
 
 // Control is the set of operations of the command line on a portal's data, whether the portal runs or
@@ -133,7 +134,8 @@ func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *
 	if o.keys, err = OpenKeys(cfg.Data); err != nil {
 		return o, err
 	}
-	if o.db, err = store.Open(ctx, cfg.Data, o.log); err != nil {
+	disk := store.Config{Space: space.Config{Floor: o.set.Bounds.Disk.Floor, Reserve: o.set.Bounds.Disk.Reserve}}
+	if o.db, err = store.OpenWith(ctx, cfg.Data, disk, o.log); err != nil {
 		return o, err
 	}
 	if o.url, err = o.db.ClaimPortal(ctx, o.keys.Public(), ""); err != nil {

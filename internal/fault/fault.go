@@ -37,7 +37,9 @@ type Error struct {
 	Fields map[string]string
 	// RetryAfter is the time that the caller should wait; zero gives no advice.
 	RetryAfter time.Duration
-	Err        error
+	// Full says that the portal's disk is the reason of an Unavailable error.
+	Full bool
+	Err  error
 }
 
 // New returns an error of kind whose message, formatted as by fmt.Sprintf, is

@@ -7,6 +7,9 @@ type DiskLimits struct {
 	Guests, GuestsDaily   int64
 	Agent, AgentDaily     int64
 	Portal, PortalDaily   int64
+	// Floor is the free space of the disk below which only ShortText bytes of an account are stored at
+	// once. Reserve is the size of the file that is given up when the disk is full.
+	Floor, ShortText, Reserve int64
 }
 
 func defaultDisk() DiskLimits {
@@ -16,6 +19,7 @@ func defaultDisk() DiskLimits {
 		Guests: 256 << 20, GuestsDaily: 128 << 20,
 		Agent: 1 << 30, AgentDaily: 512 << 20,
 		Portal: 1 << 30, PortalDaily: 512 << 20,
+		Floor: 256 << 20, ShortText: 16 << 10, Reserve: 64 << 20,
 	}
 }
 
@@ -32,5 +36,8 @@ func (d *DiskLimits) list() []Limit {
 		{"stored-per-agent-daily", UnitBytes, 1 << 20, maxStored, &d.AgentDaily},
 		{"stored-per-portal", UnitBytes, 1 << 20, maxStored, &d.Portal},
 		{"stored-per-portal-daily", UnitBytes, 1 << 20, maxStored, &d.PortalDaily},
+		{"disk-free", UnitBytes, 0, maxStored, &d.Floor},
+		{"disk-short-text", UnitBytes, 0, 1 << 20, &d.ShortText},
+		{"disk-reserve", UnitBytes, 0, 1 << 40, &d.Reserve},
 	}
 }

@@ -177,6 +177,9 @@ func (d *Accounts) insertCredential(t *sqlite.Tx, c account.Credential) error {
 			return err
 		}
 	case account.GuestCredential:
+		if err := d.quotas.CheckGuests(); err != nil {
+			return err
+		}
 		if err := quotas.PlaceGuest(t, c.ID, c.Addr); err != nil {
 			return err
 		}

@@ -213,6 +213,6 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 func openAccounts(t *testing.T, dir string) *Accounts {
 	t.Helper()
 	db := plantest.Open(t, dir)
-	free := quotas.New(db, nil)
+	free := quotas.New(db, nil, nil)
 	return New(db, agents.New(db, hooks.New(db, free), free), free)
 }

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
 
@@ -45,6 +47,9 @@ func (d *Files) blob(hash string) (string, error) {
 // temporary file, which the next start removes.
 func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte,
 	err error) {
+	if err := d.disk.Check(limit, false); err != nil {
+		return "", 0, nil, err
+	}
 	root := filepath.Join(filepath.Dir(d.db.Path()), BlobsDir)
 	if err := MakeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
@@ -57,7 +62,7 @@ func (d *Files) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash str
 	defer f.Close()
 	h, out := sha256.New(), &DiskWriter{W: f}
 	first := &headWriter{}
-	size, err = io.Copy(io.MultiWriter(out, h, first), io.LimitReader(CtxReader{Ctx: ctx, In: r}, limit+1))
+	size, err = io.Copy(io.MultiWriter(out, h, first), io.LimitReader(roomReader{CtxReader{Ctx: ctx, In: r}, d.disk}, limit+1))
 	switch {
 	case out.Err != nil:
 		return "", 0, nil, diskError(out.Err)
@@ -83,7 +88,23 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
+// roomReader fails once the disk is nearly full, because many uploads at the same time may fill it.
+type roomReader struct {
+	CtxReader
+	disk *space.Space
+}
+
+func (r roomReader) Read(b []byte) (int, error) {
+	if err := r.disk.Check(int64(len(b)), false); err != nil {
+		return 0, err
+	}
+	return r.CtxReader.Read(b)
+}
+
 func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return space.ErrFull(err)
+	}
 	return fault.Wrap(fault.Unavailable, err,
 		"This portal could not store the file. Try again in a moment, or tell its operator.")
 }

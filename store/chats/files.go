@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/store/quotas"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
 
@@ -20,6 +21,7 @@ import (
 type Files struct {
 	db     *sqlite.DB
 	quotas *quotas.Quotas
+	disk   *space.Space
 	// blobs is held while a blob is put into its place or deleted. Keep is read-locked by a backup,
 	// which needs every blob that its copy of the database names; deletions try to lock it.
 	blobs sync.Mutex
@@ -28,7 +30,9 @@ type Files struct {
 
 var _ chat.Files = (*Files)(nil)
 
-func NewFiles(db *sqlite.DB, quotas *quotas.Quotas) *Files { return &Files{db: db, quotas: quotas} }
+func NewFiles(db *sqlite.DB, quotas *quotas.Quotas, disk *space.Space) *Files {
+	return &Files{db: db, quotas: quotas, disk: disk}
+}
 
 type fileRow struct {
 	Hash      string `db:"hash"`

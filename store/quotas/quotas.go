@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/quota"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
 
@@ -19,10 +20,13 @@ import (
 type Quotas struct {
 	db     *sqlite.DB
 	limits quota.Limits
+	disk   *space.Space
 }
 
-// New returns quotas with the given bounds; nil has none.
-func New(db *sqlite.DB, limits quota.Limits) *Quotas { return &Quotas{db, limits} }
+// New returns quotas with the given bounds; nil has none. disk may be nil.
+func New(db *sqlite.DB, limits quota.Limits, disk *space.Space) *Quotas {
+	return &Quotas{db, limits, disk}
+}
 
 // RowBytes is the number of bytes that a message counts besides its text, TaskBytes those of a task, as
 // in the triggers.
@@ -85,10 +89,10 @@ const (
 )
 
 // CheckRoom returns a RateLimited fault if the member or caller with this kind and id may not store add
-// more bytes. Call it before the first change of a write, so that a refusal rolls nothing back.
+// more bytes, and an Unavailable fault if the disk has too little room for it. Call it before the first change of a write, so that a refusal rolls nothing back.
 func (q *Quotas) CheckRoom(t *sqlite.Tx, kind, id string, add int64) error {
 	owner, key, ok := ownerOf(kind, id)
-	if !ok || len(q.limits) == 0 {
+	if !ok {
 		return nil
 	}
 	if owner == quota.Agent {
@@ -110,6 +114,11 @@ func (q *Quotas) CheckRoom(t *sqlite.Tx, kind, id string, add int64) error {
 		subject, remedy = "The guests of your network have", "Sign up to get room of your own."
 	case quota.Portal:
 		subject, remedy = "The people of your portal have", "Delete conversations here that are not needed, then try again."
+	}
+	if !r.Exempt {
+		if err := q.disk.Check(add, owner == quota.Account); err != nil {
+			return err
+		}
 	}
 	now := clock.Now()
 	return q.usage(r, now).Check(add, now, subject, remedy)
@@ -137,6 +146,9 @@ func (q *Quotas) CheckAgent(t *sqlite.Tx, agentID string, add int64) error {
 	}
 	return nil
 }
+
+// CheckGuests returns an Unavailable fault if the disk has too little room for a new guest.
+func (q *Quotas) CheckGuests() error { return q.disk.Check(RowBytes, false) }
 
 // PlaceGuest records the network of a new guest, for which the bytes of the guest count.
 func PlaceGuest(t *sqlite.Tx, guestID, addr string) error {

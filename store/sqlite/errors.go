@@ -8,6 +8,7 @@ import (
 	"modernc.org/sqlite"
 
 	"agentsite/internal/fault"
+	"agentsite/store/space"
 )
 
 // Result codes of SQLite that need their own handling; the last group is extended codes.
@@ -16,6 +17,7 @@ const (
 	sqliteIOErr      = 10
 	sqliteCorrupt    = 11
 	sqliteFull       = 13
+	sqliteShmSize    = 4874 // the index of the WAL could not grow; nothing was written
 	sqliteConstraint = 19
 	sqliteNotADB     = 26
 
@@ -34,6 +36,12 @@ func ErrorCode(err error) int {
 		return e.Code()
 	}
 	return 0
+}
+
+// isFull reports whether err says that the disk has no room. Nothing of the write was stored then.
+func isFull(err error) bool {
+	c := ErrorCode(err)
+	return c&0xff == sqliteFull || c == sqliteShmSize
 }
 
 // IsIndexDamaged reports whether err is damage that a full-text index found in itself. The index can be
@@ -67,9 +75,8 @@ func MapError(err error) error {
 		return fault.Wrap(fault.NotFound, err, "What this belongs to is gone.")
 	case ErrorCode(err) == sqliteConstraintCheck:
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
-	case ErrorCode(err)&0xff == sqliteFull:
-		return fault.Wrap(fault.Unavailable, err,
-			"This portal's disk is full; nothing was stored. Try again when the operator has made room.")
+	case isFull(err):
+		return space.ErrFull(err)
 	case ErrorCode(err)&0xff == sqliteBusy:
 		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
 	}

@@ -48,7 +48,12 @@ type Kind struct {
 	// DamagedSuffix, with the database's name before it, is the name of an empty file that marks a
 	// damaged database; "" for no mark.
 	DamagedSuffix string
+	// Reserve is room on the disk that is given up when the disk is full; nil for none.
+	Reserve Reserve
 }
+
+// Reserve is room on the disk that can be given up. GiveUp reports whether that made room.
+type Reserve interface{ GiveUp() bool }
 
 // DB is one SQLite database with one writing connection and a pool of reading ones. It is safe for
 // concurrent use. Types with more knowledge of a database embed it.
@@ -113,6 +118,9 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 	}
 	if f.wconn, err = f.wpool.Connx(ctx); err != nil {
 		f.wpool.Close()
+		if isFull(err) {
+			return nil, fmt.Errorf("open database %s: the disk is full; make room, for example by moving old backups away, and start again: %w", path, err)
+		}
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	if err := f.prepareFile(ctx); err != nil {

@@ -20,7 +20,7 @@ func openTestFile(t *testing.T, dir string) *DB {
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenPortal(context.Background(), dir, quiet())
+	f, err := OpenPortal(context.Background(), dir, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := filetest.Hash(t, path)
-		if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := OpenPortal(t.Context(), dir, nil, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if filetest.Hash(t, path) != before {
@@ -136,7 +136,7 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 		}
 		path := filepath.Join(dir, FileName)
 		before := filetest.Hash(t, path)
-		if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+		if _, err := OpenPortal(t.Context(), dir, nil, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
 		if err := CheckPortal(t.Context(), path); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
@@ -193,7 +193,7 @@ func TestOpen_RefusesLostDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	wal := filetest.Hash(t, filepath.Join(dir, FileName+"-wal"))
-	if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
+	if _, err := OpenPortal(t.Context(), dir, nil, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || filetest.Hash(t, filepath.Join(dir, FileName+"-wal")) != wal {

@@ -19,7 +19,7 @@ const ApplicationID = 0x41475354
 
 // OpenPortal opens or creates the portal's database in the folder dir and migrates it. It returns an
 // error if SQLite runs without the settings that durability needs, or if a newer binary wrote the file.
-func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
+func OpenPortal(ctx context.Context, dir string, reserve Reserve, log *slog.Logger) (*DB, error) {
 	path := filepath.Join(dir, FileName)
 	if err := CheckFile(path); err != nil {
 		return nil, err
@@ -39,7 +39,13 @@ func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) 
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, path, portalFile(), log)
+	k := portalFile()
+	k.Reserve = reserve
+	if err := prepareCompaction(ctx, path, k); err != nil {
+		// The portal runs without it, for example on a full disk; a damaged file is found below.
+		log.Warn("the database is not made smaller when data is deleted", "error", err)
+	}
+	return Open(ctx, path, k, log)
 }
 
 // createFile creates the database in a temporary folder and links the finished file to its place, so
@@ -64,7 +70,10 @@ func createFile(ctx context.Context, dir string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(w.closeWriter(), f.Sync()); err != nil {
+	if err := w.closeWriter(); err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	if err := errors.Join(prepareCompaction(ctx, f.Name(), portalFile()), f.Sync()); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
 	// Link fails if the name exists, so that no database is replaced.

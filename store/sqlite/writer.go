@@ -303,10 +303,22 @@ func (f *DB) commitBatch(batch []*op) {
 	}
 }
 
-// attemptBatch runs the writes and commits. It returns the index of a write that must be removed from
+// attemptBatch is runBatch, and runs the writes once more if the disk was full and the reserve could be
+// given up.
+func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
+	bad, err = f.runBatch(ops)
+	full := isFull(err) || bad >= 0 && isFull(ops[bad].err)
+	if full && f.kind.Reserve != nil && f.kind.Reserve.GiveUp() {
+		f.log.Warn("the disk is full, the reserve is given up", "file", f.path)
+		return f.runBatch(ops)
+	}
+	return bad, err
+}
+
+// runBatch runs the writes and commits. It returns the index of a write that must be removed from
 // the batch, or -1 and the outcome of the commit. Writes that failed before their first change keep
 // their error and stay.
-func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
+func (f *DB) runBatch(ops []*op) (bad int, err error) {
 	if err := f.Err(); err != nil {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
@@ -363,7 +375,7 @@ func (f *DB) NoteError(err error) {
 		return // A damaged full-text index is filled again, so writing goes on.
 	}
 	c := ErrorCode(err) & 0xff
-	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
+	if c == sqliteIOErr && !isFull(err) || c == sqliteCorrupt || c == sqliteNotADB {
 		f.stopWriting(err)
 	}
 	if c == sqliteCorrupt || c == sqliteNotADB {

@@ -88,7 +88,7 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 		err = fault.New(fault.Unavailable, "The request was canceled.")
 	}
 	f := fault.As(err)
-	p := &Problem{Code: CodeRefused, Message: f.Safe, Status: respond.Status(f.Kind), RetryAfter: f.RetryAfter}
+	p := &Problem{Code: CodeRefused, Message: f.Safe, Status: respond.StatusOf(f), RetryAfter: f.RetryAfter}
 	if len(f.Fields) > 0 {
 		p.Data = map[string]any{"fields": f.Fields}
 	}

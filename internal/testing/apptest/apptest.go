@@ -136,7 +136,8 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	t.Helper()
 	cfg := app.Defaults()
 	cfg.Listen, cfg.Data, cfg.LogLevel = "127.0.0.1:0", t.TempDir(), "debug"
-	cfg.CheapHashes = true // RealHashes switches this off
+	cfg.Limits = "disk-free=0,disk-reserve=0" // many portals share the disk of a test
+	cfg.CheapHashes = true                    // RealHashes switches this off
 	for _, e := range edit {
 		e(&cfg)
 	}

@@ -13,7 +13,7 @@ import (
 // Open opens an empty database of a portal and closes it when the test ends.
 func Open(t testing.TB, dir string) *sqlite.DB {
 	t.Helper()
-	db, err := sqlite.OpenPortal(t.Context(), dir, slog.New(slog.DiscardHandler))
+	db, err := sqlite.OpenPortal(t.Context(), dir, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
