@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -62,9 +63,23 @@ func (d *accountAPI) apiTokens(w http.ResponseWriter, r *http.Request, actor ide
 }
 
 type tokenBody struct {
-	Label       string        `json:"label"`
-	Scopes      []ident.Scope `json:"scopes"`
-	ExpiresDays int           `json:"expires_days"`
+	Label       string    `json:"label"`
+	Scopes      scopeList `json:"scopes"`
+	ExpiresDays int       `json:"expires_days"`
+}
+
+// scopeList is one scope or more. A list that a program left empty by mistake must not give all rights;
+// only a body without the field does.
+type scopeList []ident.Scope
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *scopeList) UnmarshalJSON(b []byte) error {
+	var list []ident.Scope
+	if json.Unmarshal(b, &list) != nil || len(list) == 0 {
+		return fault.Field("scopes", "list at least one, such as \"agents:read\", or leave the field out for all rights of the account")
+	}
+	*l = list
+	return nil
 }
 
 func (d *accountAPI) apiCreateToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

@@ -3,8 +3,8 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -63,9 +63,10 @@ func (d *agentAPI) apiImport(w http.ResponseWriter, r *http.Request, actor ident
 				continue
 			}
 			var in DraftJSON
-			if err := json.Unmarshal(line, &in); err != nil {
-				return hub.Draft{}, fault.New(fault.Invalid,
-					"Line %d is not an agent as JSON: %s. The agents before it were registered.", n, err)
+			if err := request.DecodeLine(line, &in); err != nil {
+				f := fault.As(err)
+				return hub.Draft{}, &fault.Error{Kind: fault.Invalid, Fields: f.Fields, Safe: fmt.Sprintf(
+					"Line %d is no agent. %s The agents before it were registered.", n, f.Safe)}
 			}
 			return in.Draft()
 		}

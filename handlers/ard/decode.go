@@ -8,7 +8,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	"agentsite/internal/fault"
@@ -41,31 +40,10 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // object holds the members of a JSON object by name.
 type object map[string]json.RawMessage
 
-// parseObject decodes an object. All members must be among known, each once and with the exact
-// spelling; path names the object in errors.
-func parseObject(raw []byte, path string, known ...string) (object, error) {
-	name := func(member string) string {
-		if path == "" {
-			return member
-		}
-		return path + "." + member
-	}
-	o, err := parseMembers(raw, path)
-	if err != nil {
-		return nil, err
-	}
-	for member := range o {
-		if !slices.Contains(known, member) {
-			return nil, wrong(name(cutText(member, 80)), "is not a field here; the known fields are %s",
-				strings.Join(known, ", "))
-		}
-	}
-	return o, nil
-}
-
-// parseMembers decodes an object with members of any name; a repeated name is an error. path names the
+// parseObject decodes an object with members of any name; a repeated name is an error. Callers ignore
+// members that they do not know, because later versions of the protocol may add some. path names the
 // object in errors.
-func parseMembers(raw []byte, path string) (object, error) {
+func parseObject(raw []byte, path string) (object, error) {
 	where := path
 	if where == "" {
 		where = "The body"

@@ -52,7 +52,7 @@ type bucketJSON struct {
 }
 
 func (d *Handler) decodeExplore(body []byte) (*exploreRequest, error) {
-	o, err := parseObject(body, "", "query", "resultType")
+	o, err := parseObject(body, "")
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (d *Handler) decodeExplore(body []byte) (*exploreRequest, error) {
 	if !o.has("resultType") {
 		return nil, wrong("resultType", `is missing; send {"facets":[{"field":"tags"}]}`)
 	}
-	shape, err := parseObject(o["resultType"], "resultType", "facets")
+	shape, err := parseObject(o["resultType"], "resultType")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (d *Handler) decodeExplore(body []byte) (*exploreRequest, error) {
 
 func decodeFacet(raw []byte) (f facetRequest, err error) {
 	const path = "resultType.facets"
-	o, err := parseObject(raw, path, "field", "limit", "minCount")
+	o, err := parseObject(raw, path)
 	if err != nil {
 		return f, err
 	}

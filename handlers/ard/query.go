@@ -117,7 +117,7 @@ func (q *query) finish() hub.Query {
 // true.
 func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) {
 	q := new(query)
-	o, err := parseObject(raw, "query", "@context", "text", "filter")
+	o, err := parseObject(raw, "query")
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, erro
 			return nil, err
 		}
 	}
-	filter, err := parseMembers(o["filter"], "query.filter")
+	filter, err := parseObject(o["filter"], "query.filter")
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 		if len(one) > 0 && one[0] == '"' {
 			continue // an address of a context, which is not fetched
 		}
-		o, err := parseMembers(one, path)
+		o, err := parseObject(one, path)
 		if err != nil {
 			return nil, err
 		}

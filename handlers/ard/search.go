@@ -37,7 +37,7 @@ type resultJSON struct {
 }
 
 func (d *Handler) decodeSearch(body []byte) (*searchRequest, error) {
-	o, err := parseObject(body, "", "query", "federation", "pageSize", "pageToken")
+	o, err := parseObject(body, "")
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"agentsite/handlers/api"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
+	"agentsite/internal/strictjson"
 )
 
 // The forms of an update. Each form is encoded once for all readers that use it.
@@ -153,20 +156,24 @@ type frameReader struct {
 	id      string // id of the conversation
 }
 
-// handleFrame handles one frame. It returns false for an unknown frame, and for any frame if f is nil;
-// the socket is closed then.
-func (f *frameReader) handleFrame(ctx context.Context, b []byte) bool {
+// handleFrame handles one frame. For an unknown frame, one with an unknown field, and any frame if f is
+// nil, it returns the reason for which the socket is closed; else "".
+func (f *frameReader) handleFrame(ctx context.Context, b []byte) (refused string) {
 	if f == nil {
-		return false
+		return notUnderstood
 	}
 	var in struct {
 		Type string `json:"type"`
 		Seq  *int64 `json:"seq"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&in) != nil || dec.InputOffset() != int64(len(bytes.TrimRight(b, " \r\n\t"))) {
-		return false
+	if strictjson.Check(b) != nil {
+		return notUnderstood
+	}
+	if err := strictjson.Decode(b, &in); err != nil {
+		if u, ok := errors.AsType[*strictjson.UnknownError](err); ok {
+			return cutReason(u.Error())
+		}
+		return notUnderstood
 	}
 	// A refusal does not end the socket, because the actor's permissions can change while it is open.
 	switch {
@@ -177,7 +184,17 @@ func (f *frameReader) handleFrame(ctx context.Context, b []byte) bool {
 			f.streams.log.Debug("read mark of a socket", "error", err)
 		}
 	default:
-		return false
+		return notUnderstood
 	}
-	return true
+	return ""
+}
+
+// notUnderstood is the reason for which a socket is closed after any other bad frame.
+const notUnderstood = "this is not understood here"
+
+// maxReason is the longest reason of a close frame in bytes (RFC 6455, 5.5.1).
+const maxReason = 123
+
+func cutReason(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
 }

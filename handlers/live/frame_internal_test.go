@@ -2,6 +2,7 @@ package live
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"agentsite/handlers/address"
@@ -25,6 +26,23 @@ func TestEncoded_APanicLeavesOneOut(t *testing.T) {
 		want := string(d.encodeAll(form, []chat.Update{good}))
 		if got := string(d.encodeAll(form, []chat.Update{{}, good})); got != want || want == "" {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A socket that ends for an unknown field says which one.
+func TestHandleFrame_NamesTheUnknownField(t *testing.T) {
+	t.Parallel()
+	f := &frameReader{}
+	for frame, want := range map[string]string{
+		`{"type":"typing","sequence":1}`:                       "sequence: is not a field here; did you mean seq?",
+		`{"Type":"typing"}`:                                    "Type: is not a field here; did you mean type?",
+		`{"type":"typing","type":"read"}`:                      notUnderstood,
+		`{"type":"read","to":"x"}`:                             "to: is not a field here; the fields are type, seq",
+		`{"` + strings.Repeat("ä", 200) + `":1,"type":"read"}`: strings.Repeat("ä", 40) + "…: is not a field here; the fields are ty",
+	} {
+		if got := f.handleFrame(t.Context(), []byte(frame)); got != want || len(got) > maxReason {
+			t.Errorf("%s: %q, want %q", frame, got, want)
 		}
 	}
 }

@@ -217,7 +217,7 @@ func TestLive_MalformedFramesEndTheirSocketOnly(t *testing.T) {
 		good.say(`{"type":"read","seq":9223372036854775807}`)
 	}
 	for name, frame := range map[string]string{
-		"no JSON": "hello", "empty": "", "a list": "[]", "two": `{"type":"typing"}{"type":"typing"}`, "trailing": `{"type":"typing"} x`, "null": "null",
+		"no JSON": "hello", "another case": `{"Type":"typing"}`, "empty": "", "a list": "[]", "two": `{"type":"typing"}{"type":"typing"}`, "trailing": `{"type":"typing"} x`, "null": "null",
 		"unknown": `{"type":"message","seq":1}`, "unknown field": `{"type":"typing","to":"bob"}`, "no seq": `{"type":"read"}`, "negative": `{"type":"read","seq":-1}`,
 		"fraction": `{"type":"read","seq":1.5}`, "greater than all": `{"type":"read","seq":9223372036854775808}`, "typing with seq": `{"type":"typing","seq":1}`,
 		"long": `{"type":"typing"` + strings.Repeat(" ", live.LiveFrameLimit) + `}`,

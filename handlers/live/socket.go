@@ -201,8 +201,12 @@ func (s *socket) readFrames() {
 		case !frames.takeTokens(1):
 			s.closeWith(websocket.StatusPolicyViolation, "too much is said here")
 			return
-		case kind != websocket.MessageText || len(b) > LiveFrameLimit || !s.reader.handleFrame(s.ctx, b):
-			s.closeWith(websocket.StatusPolicyViolation, "this is not understood here")
+		case kind != websocket.MessageText || len(b) > LiveFrameLimit:
+			s.closeWith(websocket.StatusPolicyViolation, notUnderstood)
+			return
+		}
+		if refused := s.reader.handleFrame(s.ctx, b); refused != "" {
+			s.closeWith(websocket.StatusPolicyViolation, refused)
 			return
 		}
 	}

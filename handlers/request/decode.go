@@ -2,9 +2,9 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -42,7 +42,14 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	if len(bytes.TrimSpace(b)) == 0 {
 		return fault.New(fault.Invalid, "The body is empty; send JSON.")
 	}
-	err = strictjson.Check(b)
+	return decodeText(b, v, known, text)
+}
+
+// DecodeLine decodes a JSON text that is a part of a body, with the rules of DecodeBody.
+func DecodeLine(b []byte, v any) error { return decodeText(b, v, true, false) }
+
+func decodeText(b []byte, v any, known, text bool) error {
+	err := strictjson.Check(b)
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
 	}
@@ -51,11 +58,10 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 	if err != nil && (text || !ofField) {
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
 	if known {
-		dec.DisallowUnknownFields()
+		return decodeKnown(b, v)
 	}
-	if err = dec.Decode(v); err == nil {
+	if err = json.Unmarshal(b, v); err == nil {
 		return nil
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok { // an error of an UnmarshalJSON method
@@ -68,12 +74,30 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 		}
 		return fault.Field(field, "has the wrong type, "+t.Value)
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name),
-			Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
-	}
+	return errMalformed(err)
+}
+
+func errMalformed(err error) error {
 	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it is malformed.")
+}
+
+// decodeKnown decodes a JSON text that passed strictjson.Check. A field that v does not have is an error
+// with its name and the nearest field.
+func decodeKnown(b []byte, v any) error {
+	err := strictjson.Decode(b, v)
+	if err == nil {
+		return nil
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok { // an error of an UnmarshalJSON method
+		return f
+	}
+	if u, ok := errors.AsType[*strictjson.UnknownError](err); ok {
+		return fault.Field(u.Place, u.Advice())
+	}
+	if t, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		return fault.Field(cmp.Or(t.Place, "body"), "has the wrong type, "+t.Kind)
+	}
+	return errMalformed(err)
 }
 
 // MaxJSON bounds the body of an API request in bytes.

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/plaintext"
+	"agentsite/internal/strictjson"
 )
 
 // Limits on the content of a registration.
@@ -251,8 +251,8 @@ func (a *Agent) mergeConfig(c *fault.Check, with map[string]json.RawMessage, int
 	}
 	if err != nil {
 		name := "config"
-		if unknown, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			c.Field(false, name, "%.80s in it is no setting; is it misspelt?", unknown)
+		if u, ok := errors.AsType[*strictjson.UnknownError](err); ok {
+			c.Field(false, name+"."+u.Place, "%s", u.Advice())
 			return
 		}
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
@@ -287,9 +287,7 @@ func unknownInside(with map[string]json.RawMessage, into any) error {
 	if err != nil {
 		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	return dec.Decode(reflect.New(reflect.TypeOf(into).Elem()).Interface())
+	return strictjson.Decode(b, reflect.New(reflect.TypeOf(into).Elem()).Interface())
 }
 
 // setConfig replaces the stored settings by conf, which holds the checked and cleaned values.

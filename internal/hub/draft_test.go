@@ -223,7 +223,7 @@ func TestPublish_RefusesUnknownSettings(t *testing.T) {
 	prompt.Kind, prompt.Config = &k, map[string]json.RawMessage{"instructions": json.RawMessage(`"Rhyme."`), "model": json.RawMessage(`"m-1"`),
 		"examples": json.RawMessage(`[{"user":"u","agnet":"a"}]`)}
 	_, err := w.Publish(t.Context(), w.ada, prompt)
-	if f, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(f.Fields["config"], `"agnet"`) {
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Fields["config.examples[0].agnet"] != "is not a field here; did you mean agent?" {
 		t.Errorf("inside an example: %v", err)
 	}
 }

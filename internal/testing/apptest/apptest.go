@@ -300,11 +300,12 @@ func (p *Portal) Bearer(t testing.TB, token string) *Client {
 // presents it.
 func (c *Client) NewToken(scopes ...string) *Client {
 	c.t.Helper()
-	if scopes == nil {
-		scopes = []string{}
+	body := map[string]any{"label": "test"}
+	if len(scopes) > 0 {
+		body["scopes"] = scopes
 	}
 	var out struct{ Token string }
-	c.Get(http.MethodPost, "/api/v1/tokens", map[string]any{"label": "test", "scopes": scopes}, http.StatusCreated, &out)
+	c.Get(http.MethodPost, "/api/v1/tokens", body, http.StatusCreated, &out)
 	return c.p.Bearer(c.t, out.Token)
 }
 
