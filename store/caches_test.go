@@ -35,7 +35,7 @@ var readingMethods = strings.Fields(`
 	AllAgents AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs Versions CountAgents NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
-	Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
+	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
 	OpenBlob SearchMessages Disclosures Prefs Questions FirstAsked
 	TaskByID TaskAsked ListTasks FindTasks ActiveTasks LastCheckpoint ActivePortals TasksFor TasksAt
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
