@@ -14,8 +14,7 @@ type account struct {
 	running, waiting int
 	refused          int
 	shares           [2]*share // the second one is for background work
-	flows            []*flow
-	idle             bool // in Scheduler.idle
+	retired          bool      // in Scheduler.retired
 }
 
 // meter sums seconds of running places: its virtual time. While running is above 0 it grows.
@@ -37,6 +36,29 @@ type share struct {
 	waiting int
 	key     int64 // spent as the heap class.backlog orders it, a lower bound
 	at      int
+	flows   []*flow
+	idle    idleItem
+}
+
+// idleItem is the element of a share in the heap class.retired.
+type idleItem struct {
+	share *share
+	at    int
+}
+
+func (i *idleItem) before(o *idleItem) bool { return i.share.spent < o.share.spent }
+func (i *idleItem) slot() *int              { return &i.at }
+
+// placeIdle puts a share into the heap of its class, or takes it out: those with tasks that may start and
+// of whose account nothing runs. Their virtual time stands still.
+func (h *share) placeIdle() {
+	c := h.class
+	switch is := h.account.running == 0 && len(h.flows) > 0; {
+	case is && h.idle.at == 0:
+		c.idle = pushHeap(c.idle, &h.idle)
+	case !is && h.idle.at != 0:
+		c.idle = removeHeap(c.idle, &h.idle)
+	}
 }
 
 func (h *share) before(o *share) bool { return h.key < o.key }
@@ -51,7 +73,8 @@ type class struct {
 	turn    int64 // the greatest virtual time of a share at the start of one of its tasks
 	waiting int
 	backlog []*share // that have waiting tasks
-	refused int      // tasks since the start
+	idle    []*idleItem
+	refused int // tasks since the start
 	lately  refusals
 	used    int64 // microseconds that ended tasks ran
 }
@@ -90,7 +113,9 @@ func (s *Scheduler) getShare(a *account, background bool) *share {
 		kind, class = 1, shares-1
 	}
 	if a.shares[kind] == nil {
-		a.shares[kind] = &share{account: a, class: &s.classes[class], meter: meter{at: s.now}}
+		h := &share{account: a, class: &s.classes[class], meter: meter{at: s.now}}
+		h.idle.share = h
+		a.shares[kind] = h
 	}
 	return a.shares[kind]
 }
@@ -159,7 +184,17 @@ func (s *Scheduler) addRunning(h *share) {
 	s.turn = max(s.turn, c.spent)
 	c.spent += startCharge * c.weight
 	c.running++
-	h.account.running++
+	if h.account.running++; h.account.running == 1 {
+		h.account.placeIdle()
+	}
+}
+
+func (a *account) placeIdle() {
+	for _, h := range a.shares {
+		if h != nil {
+			h.placeIdle()
+		}
+	}
 }
 
 func (s *Scheduler) removeRunning(h *share) {
@@ -167,7 +202,23 @@ func (s *Scheduler) removeRunning(h *share) {
 	h.running--
 	h.class.chargeTime(s.now, h.class.weight)
 	h.class.running--
-	h.account.running--
+	a := h.account
+	a.running--
+	if a.running == 0 {
+		a.placeIdle()
+	}
+	if a.running == s.perAccount-1 {
+		for _, h := range a.shares {
+			if h == nil {
+				continue
+			}
+			for _, f := range h.flows {
+				if f.item.at == 0 { // chooseFlow took it out while the account was at its bound
+					s.placeFlow(f)
+				}
+			}
+		}
+	}
 }
 
 // retireAccount forgets an account without tasks, unless it has used more than the others of its class: then it
@@ -178,18 +229,18 @@ func (s *Scheduler) retireAccount(a *account) {
 	}
 	if !a.isIndebted() {
 		delete(s.accounts, a.key)
-	} else if !a.idle {
-		a.idle = true
-		s.idle = append(s.idle, a)
+	} else if !a.retired {
+		a.retired = true
+		s.retired = append(s.retired, a)
 	}
-	for len(s.idle) > 0 {
-		old := s.idle[0]
-		if old.running+old.waiting == 0 && old.isIndebted() && len(s.idle) <= maxIdle {
+	for len(s.retired) > 0 {
+		old := s.retired[0]
+		if old.running+old.waiting == 0 && old.isIndebted() && len(s.retired) <= maxIdle {
 			break
 		}
-		s.idle[0] = nil
-		s.idle = s.idle[1:]
-		old.idle = false
+		s.retired[0] = nil
+		s.retired = s.retired[1:]
+		old.retired = false
 		if old.running+old.waiting == 0 && s.accounts[old.key] == old {
 			delete(s.accounts, old.key)
 		}
@@ -215,10 +266,11 @@ type flow struct {
 	lane  *lane
 	group int        // in which item is, if it is in a heap
 	ready []*mailbox // a heap by the age of their first tasks
-	at    int        // index in account.flows
+	order uint64     // of the first task in ready
+	at    int        // index in share.flows
 }
 
-func (f *flow) key() key { return key{f.share.spent, f.ready[0].first.order} }
+func (f *flow) key() key { return key{f.share.spent, f.order} }
 
 type flowKey struct {
 	share *share
@@ -231,26 +283,24 @@ type hold struct {
 	place   *place
 }
 
-// standing is what an account's tasks mean for all its flows at a provider.
-type standing struct{ idle, full, providerIdle, providerFull bool }
+// standing is what an account's tasks at a provider mean for all its flows there.
+type standing struct{ idle, full bool }
 
 func (s *Scheduler) standingOf(a *account, provider *place) standing {
 	held := s.held[hold{a, provider}]
-	return standing{a.running == 0, a.running >= s.perAccount, held == 0, held >= halfOf(provider.bound.running)}
+	return standing{held == 0, held >= halfOf(provider.bound.running)}
 }
 
 // rankFlow returns the group of a flow of the account in the lane, and whether the account may start a task
-// there as far as its own bounds are concerned.
+// there as far as its halves of the agent and the provider are concerned.
 func (s *Scheduler) rankFlow(a *account, l *lane) (group int, ok bool) {
 	at := s.standingOf(a, l.provider)
 	held := s.held[hold{a, l.agent}]
-	if at.full || at.providerFull || held >= halfOf(l.agent.bound.running) {
+	if at.full || held >= halfOf(l.agent.bound.running) {
 		return 0, false
 	}
 	switch {
 	case at.idle:
-		return idlePortal, true
-	case at.providerIdle:
 		return idleProvider, true
 	case held == 0:
 		return idleAgent, true
@@ -261,6 +311,7 @@ func (s *Scheduler) rankFlow(a *account, l *lane) (group int, ok bool) {
 // placeFlow puts a flow where it belongs in the tree, or takes it out.
 func (s *Scheduler) placeFlow(f *flow) {
 	n := s.laneNode(f.lane, f.share.class.index)
+	f.order = f.ready[0].first.order
 	group, ok := s.rankFlow(f.share.account, f.lane)
 	if f.item.at != 0 && (!ok || group != f.group) {
 		n.dropItem(&f.item, f.group)
@@ -274,15 +325,21 @@ func (s *Scheduler) placeFlow(f *flow) {
 
 // placeFlows places the flows of an account anew after the counts of its tasks in the lane have changed.
 func (s *Scheduler) placeFlows(a *account, l *lane, before standing) {
-	if s.standingOf(a, l.provider) != before {
-		for _, f := range a.flows {
-			s.placeFlow(f)
-		}
-		return
-	}
+	all := s.standingOf(a, l.provider) != before
 	for _, h := range a.shares {
-		if f := s.flows[flowKey{h, l}]; f != nil {
-			s.placeFlow(f)
+		if h == nil {
+			continue
+		}
+		if !all {
+			if f := s.flows[flowKey{h, l}]; f != nil {
+				s.placeFlow(f)
+			}
+			continue
+		}
+		for _, f := range h.flows {
+			if f.lane.provider == l.provider {
+				s.placeFlow(f)
+			}
 		}
 	}
 }

@@ -18,6 +18,9 @@ type place struct {
 
 func (p *place) freePlaces() int { return p.bound.running - p.running }
 
+// openGroups returns the number of groups to which a provider is open.
+func (p *place) openGroups() int { return openFor(p.freePlaces(), idleProvider+1) }
+
 // openFor returns the number of groups to which a place with free places is open: the last one is kept
 // for the groups below kept.
 func openFor(free, kept int) int {
@@ -108,7 +111,7 @@ func (s *Scheduler) laneNode(l *lane, class int) *node {
 		p := l.provider
 		if p.nodes[class] == nil {
 			p.nodes[class] = newNode(s.classes[class].root)
-			p.nodes[class].open = openFor(p.freePlaces(), idleProvider+1)
+			p.nodes[class].open = p.openGroups()
 		}
 		l.nodes[class] = newNode(p.nodes[class])
 		l.nodes[class].open = l.openGroups()
@@ -119,12 +122,9 @@ func (s *Scheduler) laneNode(l *lane, class int) *node {
 // updateOpen applies the counts of the places of a lane to the tree. owners says that the owner's bound was
 // reached or left, which concerns all its lanes.
 func (s *Scheduler) updateOpen(l *lane, owners bool) {
-	for _, c := range s.classes {
-		c.root.open = openFor(s.limits.Running-s.running, idlePortal+1)
-	}
 	for _, n := range l.provider.nodes {
 		if n != nil {
-			n.setOpen(openFor(l.provider.freePlaces(), idleProvider+1))
+			n.setOpen(l.provider.openGroups())
 		}
 	}
 	lanes := l.agent.lanes

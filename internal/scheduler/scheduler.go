@@ -9,7 +9,11 @@
 // wait; what it used too much before stays its debt.
 package scheduler
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Class is the first level of sharing.
 type Class int
@@ -36,6 +40,8 @@ const (
 	backgroundWeight = 16
 	// maxRefreshes bounds the steps of a decision. Beyond it the order of accounts may be older than now.
 	maxRefreshes = 32
+	// maxIdleChecks bounds how many flows a decision on the portal's kept place looks at.
+	maxIdleChecks = 512
 )
 
 // Job is one task as the scheduler sees it.
@@ -72,7 +78,7 @@ type Scheduler struct {
 	classes    [shares]class
 	entries    map[string]*entry
 	accounts   map[accountKey]*account
-	idle       []*account // without tasks, oldest first
+	retired    []*account // without tasks, oldest first
 	agents     map[string]*place
 	owners     map[string]*place
 	providers  map[string]*place
@@ -202,32 +208,72 @@ func (s *Scheduler) Next(now time.Time) (Job, bool) {
 	return e.job(), true
 }
 
-// chooseFlow returns the flow whose turn it is: of the class with the least virtual time that has one, and in
-// the class of the account with the least.
+// chooseFlow returns the flow whose turn it is: of the class with the least virtual time that has one, and
+// in the class of the account with the least.
 func (s *Scheduler) chooseFlow() *flow {
-	var best *class
+	var order [shares]*class
 	for i := range s.classes {
-		c := &s.classes[i]
-		if c.waiting == 0 || c.root.firstFlow() == nil {
-			continue
-		}
-		c.chargeTime(s.now, c.weight)
-		if best == nil || c.spent < best.spent {
-			best = c
-		}
+		s.classes[i].chargeTime(s.now, s.classes[i].weight)
+		order[i] = &s.classes[i]
 	}
-	if best == nil {
-		return nil
-	}
-	for range maxRefreshes {
-		f := best.root.firstFlow()
-		f.share.chargeTime(s.now, 1)
-		if f.share.spent == f.item.key.spent {
+	slices.SortStableFunc(order[:], func(a, b *class) int { return cmp.Compare(a.spent, b.spent) })
+	free, checks := s.limits.Running-s.running, maxIdleChecks
+	for _, c := range order {
+		var f *flow
+		switch {
+		case free > 1:
+			f = s.firstOf(c)
+		case free == 1:
+			f = s.firstIdleOf(c, &checks)
+		}
+		if f != nil {
 			return f
 		}
-		f.lane.nodes[best.index].putItem(&f.item, f.group, f.key())
 	}
-	return best.root.firstFlow()
+	return nil
+}
+
+// firstOf returns the flow of the class whose turn it is, nil without one.
+func (s *Scheduler) firstOf(c *class) *flow {
+	for refreshes := 0; ; {
+		f := c.root.firstFlow()
+		if f == nil {
+			return nil
+		}
+		if f.share.account.running >= s.perAccount { // It is placed again when a task of the account ends.
+			f.lane.nodes[c.index].dropItem(&f.item, f.group)
+			continue
+		}
+		f.share.chargeTime(s.now, 1)
+		if refreshes++; f.share.spent == f.item.key.spent || refreshes > maxRefreshes {
+			return f
+		}
+		f.lane.nodes[c.index].putItem(&f.item, f.group, f.key())
+	}
+}
+
+// firstIdleOf is firstOf for the kept place of the portal: only accounts count of which nothing runs.
+func (s *Scheduler) firstIdleOf(c *class, checks *int) (found *flow) {
+	var seen []*share
+	for found == nil && len(c.idle) > 0 && *checks > 0 {
+		h := c.idle[0].share
+		seen = append(seen, h)
+		c.idle = removeHeap(c.idle, &h.idle)
+		for _, f := range h.flows {
+			if found != nil && found.order < f.order {
+				continue
+			}
+			*checks--
+			group, ok := s.rankFlow(h.account, f.lane)
+			if ok && group < min(f.lane.openGroups(), f.lane.provider.openGroups()) {
+				found = f
+			}
+		}
+	}
+	for _, h := range seen {
+		c.idle = pushHeap(c.idle, &h.idle)
+	}
+	return found
 }
 
 // Start starts a task that was not added, without waiting; false if it would have to wait.
@@ -239,8 +285,11 @@ func (s *Scheduler) Start(j Job, now time.Time) bool {
 	e := s.newEntry(j)
 	m, l := e.mailbox, e.lane
 	group, ok := s.rankFlow(e.share.account, l)
-	open := min(l.openGroups(), openFor(l.provider.freePlaces(), idleProvider+1),
-		openFor(s.limits.Running-s.running, idlePortal+1))
+	free, mine := s.limits.Running-s.running, e.share.account.running
+	if free <= 0 || free == 1 && mine > 0 || mine >= s.perAccount {
+		ok = false
+	}
+	open := min(l.openGroups(), l.provider.openGroups())
 	if !ok || group >= open || m.running != nil || m.first != nil || m.room.freePlaces() <= 0 {
 		s.forgetEntry(e)
 		return false
@@ -392,15 +441,15 @@ func (s *Scheduler) offerMailbox(m *mailbox) {
 	k := flowKey{e.share, e.lane}
 	f := s.flows[k]
 	if f == nil {
-		a := e.share.account
-		f = &flow{share: e.share, lane: e.lane, at: len(a.flows)}
+		f = &flow{share: e.share, lane: e.lane, at: len(e.share.flows)}
 		f.item.flow = f
 		s.flows[k] = f
-		a.flows = append(a.flows, f)
+		e.share.flows = append(e.share.flows, f)
 	}
 	m.flow = f
 	f.ready = pushHeap(f.ready, m)
 	s.placeFlow(f)
+	f.share.placeIdle()
 }
 
 // withdrawMailbox makes a mailbox no candidate any more.
@@ -417,11 +466,12 @@ func (s *Scheduler) withdrawMailbox(m *mailbox) {
 	}
 	f.lane.nodes[f.share.class.index].dropItem(&f.item, f.group)
 	delete(s.flows, flowKey{f.share, f.lane})
-	list := f.share.account.flows
+	list := f.share.flows
 	last := list[len(list)-1]
 	list[f.at], last.at = last, f.at
 	list[len(list)-1] = nil
-	f.share.account.flows = list[:len(list)-1]
+	f.share.flows = list[:len(list)-1]
+	f.share.placeIdle()
 }
 
 // changeRoom counts a task of a room that starts or ends.

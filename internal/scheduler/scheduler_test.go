@@ -244,7 +244,7 @@ func TestAccounts_AreForgottenUnlessTheyOwe(t *testing.T) {
 		s.Start(jobOf(id, id), after(time.Duration(i)*time.Second))
 		s.Free(id, after(time.Duration(i+1)*time.Second))
 	}
-	if len(s.accounts) > maxIdle || len(s.idle) > maxIdle {
-		t.Errorf("%d accounts without tasks are kept, %d in the list", len(s.accounts), len(s.idle))
+	if len(s.accounts) > maxIdle || len(s.retired) > maxIdle {
+		t.Errorf("%d accounts without tasks are kept, %d in the list", len(s.accounts), len(s.retired))
 	}
 }

@@ -8,8 +8,7 @@ package scheduler
 // The groups of flows by what their account runs already. A node with one free place offers only the
 // groups for which that place is kept.
 const (
-	idlePortal   = iota // the account runs nothing in the portal
-	idleProvider        // nothing at the provider
+	idleProvider = iota // the account runs nothing at the provider
 	idleAgent           // nothing at the agent
 	busyAgent
 	groups
