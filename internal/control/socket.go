@@ -168,7 +168,8 @@ func Listen(cfg ServerConfig) (*Server, error) {
 			panic(http.ErrAbortHandler) // aborts the stream, so that the client does not take the backup for complete
 		}
 	})
-	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second},
+	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)},
 		path: filepath.Join(cfg.Dir, controlSocket)}, nil
 }
 
