@@ -67,3 +67,22 @@ func (g *Guard) chargeFake(addr string) {
 	a, _ := netip.ParseAddr(addr)
 	g.addrs.ChargeUpTo(countedAs(a.Unmap().WithZone(""), addr), fakeCost)
 }
+
+// networkOf returns the network of an address (an IP, or the /64 of request.ClientAddr) whose addresses one
+// holder usually has: an IPv4 /24 or an IPv6 /48. Another text is returned as it is.
+func networkOf(addr string) string {
+	p, err := netip.ParsePrefix(addr)
+	if err != nil {
+		a, err := netip.ParseAddr(addr)
+		if err != nil {
+			return addr
+		}
+		p = netip.PrefixFrom(a.Unmap().WithZone(""), 0)
+	}
+	bits := 24
+	if p.Addr().Is6() {
+		bits = 48
+	}
+	network, _ := p.Addr().Prefix(bits) // an error is impossible: the bits fit the address
+	return network.String()
+}

@@ -79,8 +79,15 @@ const (
 	addrPerSecond = 100
 	helloEvery    = 2 * time.Second // from one address, beyond helloBurst
 	helloBurst    = 20
-	strangerEvery = 10 * time.Second // from all addresses together
-	strangerBurst = 100
+	// Handshakes from one network, see networkOf: a holder of many addresses has hundreds of buckets.
+	networkHelloEvery = 200 * time.Millisecond
+	networkHelloBurst = 100
+	// Handshakes of unknown portals that could not be verified at their origin: from one network, and from
+	// all together. Their cards are stored.
+	networkStrangerEvery = time.Minute
+	networkStrangerBurst = 5
+	strangerEvery        = 10 * time.Second
+	strangerBurst        = 100
 	// fakeCost is how many requests one invalid signature counts as.
 	fakeCost = 10
 	// burst is for how many seconds a portal may save up unused requests.
@@ -99,15 +106,19 @@ type Guard struct {
 	addrs   *limit.Keyed
 	hellos  *limit.Keyed
 	portals *limit.Keyed
+	// networkHellos limits the handshakes of one network.
+	networkHellos *limit.Keyed
 	// near: the origin of this portal is loopback, where all portals share one address.
 	near bool
-	// strangers limits all portals together whose handshake could not be verified at their origin.
-	strangers *limit.Keyed
-	metrics   metrics
+	// strangers limits all unknown portals together whose handshake could not be verified at their origin,
+	// networkStrangers those of one network.
+	strangers, networkStrangers *limit.Keyed
+	metrics                     metrics
 
 	target httpsig.Target
 	checks *checks
 	places *places
+	proofs *proofs
 }
 
 // New returns a Guard that has loaded the stored nonces.
@@ -125,7 +136,9 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
 		addrs:  limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs),
 		hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals),
-		strangers: limit.New(strangerEvery, strangerBurst, 1), metrics: newMetrics(),
+		networkHellos:    limit.New(networkHelloEvery, networkHelloBurst, maxAddrs),
+		networkStrangers: limit.New(networkStrangerEvery, networkStrangerBurst, maxAddrs),
+		strangers:        limit.New(strangerEvery, strangerBurst, 1), metrics: newMetrics(), proofs: newProofs(),
 		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 

@@ -1,17 +1,27 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
-// ArriveNew refuses a handshake by the rate of its address, before its body is read.
+// ArriveNew refuses a handshake by the rates of its address and of its network, before its body is read.
+// Handshakes from other networks do not count.
 func (g *Guard) ArriveNew(addr string) error {
-	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
+	if g.unlimited(addr) {
+		return nil
+	}
+	wait, ok := g.hellos.Allow(addr)
+	if ok {
+		wait, ok = g.networkHellos.Allow(networkOf(addr))
+	}
+	if !ok {
 		return federation.RefuseFor(federation.ReasonLimit, wait,
 			"Too many portals say hello from your address. Ask again later.")
 	}
@@ -63,25 +73,13 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	if err := g.refuseReplay(ctx, sig.Params, now); err != nil {
 		return asker, nil, err
 	}
-	if done, err = g.places.enter(id, d.Unproved); err != nil {
+	proved, err := g.proveOrigin(ctx, c, d, addr)
+	if err != nil {
 		return asker, nil, err
 	}
-	proved := true
-	// A card that names the origin of another portal is refused, because otherwise a card alone could
-	// take over a host.
-	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
-		done()
-		return asker, nil, federation.Refuse(federation.ReasonDenied,
-			"%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.",
-			c.Origin)
-	} else if err != nil {
-		if wait, ok := g.strangers.Allow(""); !ok && !g.near {
-			done()
-			return asker, nil, federation.RefuseFor(federation.ReasonLimit, wait,
-				"%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
-		}
-		proved = false
-		g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", id, "origin", c.Origin, "error", err)
+	// The place is taken after the proof, so that slow origins of strangers take none.
+	if done, err = g.places.enter(id, d.Unproved); err != nil {
+		return asker, nil, err
 	}
 	if _, _, err := g.cfg.Gate.Admit(ctx, card, now); err != nil {
 		done()
@@ -92,6 +90,49 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	}
 	g.cfg.Registry.Seen(id, 0)
 	return Asker{Portal: id, Key: key, Card: c, Decision: g.cfg.Registry.Decide(ctx, id, c.Origin)}, done, nil
+}
+
+// proveOrigin asks the origin that a card names for the portal's card. proved is false if it could not be
+// asked. A Refusal if another portal is there, because otherwise a card alone could take over a host, or
+// if too many strangers say hello. Portals that are known, or added by an operator, are not limited.
+func (g *Guard) proveOrigin(ctx context.Context, c *record.Card, d federation.Decision, addr string) (proved bool,
+	err error) {
+	stranger, network := d.Unproved && !d.Follow, networkOf(addr)
+	if stranger {
+		most := maxNetworkProofs
+		if g.unlimited(addr) {
+			most = maxProofs
+		}
+		proving, end, err := g.proofs.begin(ctx, network, most)
+		if err != nil {
+			return false, err
+		}
+		defer end()
+		ctx = proving
+	}
+	switch err = g.cfg.Prover.Prove(ctx, c.Origin, c.Portal); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, ErrImpostor):
+		return false, federation.Refuse(federation.ReasonDenied,
+			"%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.",
+			c.Origin)
+	case errors.Is(context.Cause(ctx), errDisplaced):
+		return false, federation.RefuseFor(federation.ReasonBusy, 5*time.Second,
+			"%s did not answer in time, and many other portals say hello. Ask again later.", c.Origin)
+	}
+	if stranger && !g.near {
+		wait, ok := g.networkStrangers.Allow(network)
+		if ok {
+			wait, ok = g.strangers.Allow("")
+		}
+		if !ok {
+			return false, federation.RefuseFor(federation.ReasonLimit, wait,
+				"%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
+		}
+	}
+	g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", c.Portal, "origin", c.Origin, "error", err)
+	return false, nil
 }
 
 // refuseAdmission converts the error of a card that was not admitted to a Refusal.
