@@ -125,7 +125,7 @@ func TestAmend_LikeAModel(t *testing.T) {
 				if s.kind != chat.Text {
 					continue
 				}
-				earlier, err := db.Edits(ctx, c.ID, int64(i+1))
+				earlier, _, err := db.Edits(ctx, c.ID, int64(i+1), 0)
 				if err != nil || len(earlier) != 1+len(s.edits) {
 					rt.Fatalf("%d earlier forms, want %d more than %d, %v", len(earlier), 1, len(s.edits), err)
 				}

@@ -166,7 +166,7 @@ func TestMigrate_FromTheLast(t *testing.T) {
 	if _, err := d.Amend(ctx, chat.Message{ConversationID: "c1", ID: "m98", Sender: sender, Kind: chat.Edit, Target: 1, Parts: []task.Part{task.TextPart("said otherwise")}}, true); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := d.SearchMessages(ctx, "person", "p1", "otherwise", chat.Point{}, 10); err != nil || len(found) != 1 || found[0].Message.Seq != 1 {
+	if found, _, err := d.SearchMessages(ctx, "person", "p1", "otherwise", chat.Point{}, 10); err != nil || len(found) != 1 || found[0].Message.Seq != 1 {
 		t.Errorf("%+v %v", found, err)
 	}
 	// An agent that answers an old question may call another, within bounds.

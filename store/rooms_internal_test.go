@@ -228,7 +228,7 @@ func TestWords_DamagedAreReadAnew(t *testing.T) {
 	seedRooms(t, d)
 	find := func() int {
 		t.Helper()
-		found, err := d.SearchMessages(t.Context(), "person", "p1", "edited", chat.Point{}, 10)
+		found, _, err := d.SearchMessages(t.Context(), "person", "p1", "edited", chat.Point{}, 10)
 		if err != nil {
 			return -1
 		}

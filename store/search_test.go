@@ -19,7 +19,7 @@ import (
 // finds are the texts a search of the account finds, newest first.
 func finds(t testing.TB, db *storetest.DB, who account.Account, query string) []string {
 	t.Helper()
-	list, err := db.SearchMessages(context.Background(), "person", who.ID, query, chat.Point{}, 50)
+	list, _, err := db.SearchMessages(context.Background(), "person", who.ID, query, chat.Point{}, 50)
 	if err != nil {
 		t.Fatalf("%q: %v", query, err)
 	}
@@ -94,7 +94,7 @@ func TestSearchMessages_Words(t *testing.T) {
 			t.Errorf("%q finds %q, want %q", query, got, want2)
 		}
 	}
-	if _, err := db.SearchMessages(t.Context(), "person", ada.ID, strings.Repeat("\"word* ", 10000), chat.Point{}, 10); err != nil {
+	if _, _, err := db.SearchMessages(t.Context(), "person", ada.ID, strings.Repeat("\"word* ", 10000), chat.Point{}, 10); err != nil {
 		t.Error(err)
 	}
 }
@@ -173,7 +173,7 @@ func TestSearchMessages_Pages(t *testing.T) {
 	seen, last := map[string]bool{}, now.Add(time.Hour)
 	var before chat.Point
 	for {
-		page, err := db.SearchMessages(t.Context(), "person", ada.ID, "word", before, 37)
+		page, _, err := db.SearchMessages(t.Context(), "person", ada.ID, "word", before, 37)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestSearchMessages_Snippets(t *testing.T) {
 	}
 	long := strings.Repeat("and so on it goes ", 40)
 	storetest.Say(t, db, c, ada, long+"the Málaga ferry\n\nleaves "+long)
-	list, err := db.SearchMessages(t.Context(), "person", ada.ID, "malaga fer", chat.Point{}, 10)
+	list, _, err := db.SearchMessages(t.Context(), "person", ada.ID, "malaga fer", chat.Point{}, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -267,7 +267,7 @@ func BenchmarkSearchMessages(b *testing.B) {
 	for name, query := range map[string]string{"common": "ordinary mess", "rare": "number 4711", "none": "ordinary nothing"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := db.SearchMessages(b.Context(), "person", ada.ID, query, chat.Point{}, 20); err != nil {
+				if _, _, err := db.SearchMessages(b.Context(), "person", ada.ID, query, chat.Point{}, 20); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -293,7 +293,7 @@ func TestIndexWords_ReadsManyRoomsAtOnce(t *testing.T) {
 	if calls > 6 {
 		t.Errorf("%d calls for 120 rooms", calls)
 	}
-	list, err := db.SearchMessages(t.Context(), "person", ann.ID, "heron", chat.Point{}, 200)
+	list, _, err := db.SearchMessages(t.Context(), "person", ann.ID, "heron", chat.Point{}, 200)
 	if err != nil || len(list) != 120 {
 		t.Errorf("found %d, %v", len(list), err)
 	}

@@ -167,7 +167,7 @@ func (d *chatAPI) apiSearchMessages(w http.ResponseWriter, r *http.Request, acto
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to search in your conversations.")
 	}
-	list, err := d.chat.Search(r.Context(), actor, r.URL.Query().Get("q"), before, int(limit))
+	list, more, err := d.chat.Search(r.Context(), actor, r.URL.Query().Get("q"), before, int(limit))
 	if err != nil {
 		return err
 	}
@@ -175,13 +175,13 @@ func (d *chatAPI) apiSearchMessages(w http.ResponseWriter, r *http.Request, acto
 	for i, f := range list {
 		out[i] = foundJSON{f.ConversationID, f.Title, f.Snippet, NewMessageJSON(f.Message)}
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"results": out, "next_cursor": FoundCursor(list, int(limit))})
+	respond.JSON(w, http.StatusOK, map[string]any{"results": out, "next_cursor": FoundCursor(list, more)})
 	return nil
 }
 
-// FoundCursor returns the cursor of the page after a full page of search results.
-func FoundCursor(list []chat.Found, limit int) string {
-	if len(list) == 0 || len(list) < limit {
+// FoundCursor returns the cursor of the page after a page of search results, "" if there is no more.
+func FoundCursor(list []chat.Found, more bool) string {
+	if len(list) == 0 || !more {
 		return ""
 	}
 	last := list[len(list)-1].Message

@@ -216,11 +216,19 @@ func (d *chatAPI) apiEdits(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	list, err := d.chat.Edits(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	after, err := request.QueryInt(r, "cursor", 0)
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"edits": newMessagesJSON(list)})
+	list, more, err := d.chat.Edits(r.Context(), actor, chi.URLParam(r, "id"), seq, after)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if more {
+		next = fmt.Sprint(list[len(list)-1].Seq)
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"edits": newMessagesJSON(list), "next_cursor": next})
 	return nil
 }
 

@@ -31,7 +31,7 @@ func TestEdit_OwnTextsOnlyAndWithTrace(t *testing.T) {
 	if m, err = w.Edit(t.Context(), w.ada, room, first.Seq, text("@guide first")); err != nil || len(w.messages(room)) != before {
 		t.Error("the same once more is a change", err)
 	}
-	edits, err := w.Edits(t.Context(), w.bob, room, first.Seq)
+	edits, _, err := w.Edits(t.Context(), w.bob, room, first.Seq, 0)
 	if err != nil || len(edits) != 2 || task.PlainText(edits[0].Parts) != "@calc frist" {
 		t.Errorf("%+v %v", edits, err)
 	}
@@ -49,7 +49,7 @@ func TestEdit_OwnTextsOnlyAndWithTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind(t, "one that was taken away", edit(w.ada, first.Seq, "x"), fault.Conflict)
-	if edits, err = w.Edits(t.Context(), w.bob, room, first.Seq); err != nil || len(edits) != 1 || len(edits[0].Parts) != 0 {
+	if edits, _, err = w.Edits(t.Context(), w.bob, room, first.Seq, 0); err != nil || len(edits) != 1 || len(edits[0].Parts) != 0 {
 		t.Errorf("what was taken away is readable: %+v %v", edits, err)
 	}
 	storetest.Sound(t, w.db)

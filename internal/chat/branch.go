@@ -84,19 +84,19 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 		return false, err
 	}
 	for _, m := range list {
-		if m.Kind != Text {
-			continue
-		}
-		forms := []Message{m}
-		if m.Now.EditSeq > 0 {
-			if forms, err = s.store.Edits(ctx, c.ID, m.Seq); err != nil {
-				return false, err
-			}
-		}
-		for _, f := range forms {
-			if NamedAfter(c.Title, TitleOf(f.Parts)) {
+		if m.Kind != Text || m.Now.EditSeq == 0 {
+			if m.Kind == Text && NamedAfter(c.Title, TitleOf(m.Parts)) {
 				return true, nil
 			}
+			continue
+		}
+		named := false
+		err := s.eachForm(ctx, c.ID, m.Seq, func(f Message) bool {
+			named = NamedAfter(c.Title, TitleOf(f.Parts))
+			return !named
+		})
+		if err != nil || named {
+			return named, err
 		}
 	}
 	return false, nil

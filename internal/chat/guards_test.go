@@ -49,7 +49,7 @@ func TestGuards_WhoMayDoWhat(t *testing.T) {
 			return err
 		}},
 		{"edits", false, false, func(ctx context.Context, a ident.Actor, room string, seq int64) error {
-			_, err := w.Edits(ctx, a, room, seq)
+			_, _, err := w.Edits(ctx, a, room, seq, 0)
 			return err
 		}},
 		{"read", false, false, func(ctx context.Context, a ident.Actor, room string, _ int64) error { return w.Read(ctx, a, room, 1) }},

@@ -291,18 +291,14 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 
 // formAt sets the parts of m to those of its newest form with seq <= upTo.
 func (s *Service) formAt(ctx context.Context, m *Message, upTo int64) error {
-	forms, err := s.store.Edits(ctx, m.ConversationID, m.Seq)
-	if err != nil {
-		return err
-	}
 	m.Parts, m.Now.EditSeq, m.Now.EditedAt = nil, 0, time.Time{}
-	for i, f := range forms {
+	return s.eachForm(ctx, m.ConversationID, m.Seq, func(f Message) bool {
 		if f.Seq > upTo {
-			break
+			return false
 		}
-		if m.Parts = f.Parts; i > 0 {
+		if m.Parts = f.Parts; f.Seq != m.Seq {
 			m.Now.EditSeq, m.Now.EditedAt = f.Seq, f.CreatedAt
 		}
-	}
-	return nil
+		return true
+	})
 }

@@ -72,17 +72,35 @@ func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq
 	return s.readMessage(ctx, me, id, seq)
 }
 
-// Edits returns all forms of a message, oldest first: the first one, then its edits. A deleted message
-// has only its empty form.
-func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq int64) ([]Message, error) {
+// Edits returns the forms of a message with a seq above after, oldest first: the first one, then its
+// edits. A deleted message has only its empty form. more reports that the page ended early.
+func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq, after int64) (list []Message, more bool, err error) {
 	m, err := s.Message(ctx, actor, id, seq)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if m.Kind != Text || !m.Now.UnsaidAt.IsZero() {
-		return []Message{m}, nil
+		return []Message{m}, false, nil
 	}
-	return s.store.Edits(ctx, id, seq)
+	return s.store.Edits(ctx, id, seq, after)
+}
+
+// eachForm calls visit with the forms of a message, oldest first, until visit returns false.
+func (s *Service) eachForm(ctx context.Context, id string, seq int64, visit func(Message) bool) error {
+	for after, more := int64(0), true; more; {
+		var page []Message
+		var err error
+		if page, more, err = s.store.Edits(ctx, id, seq, after); err != nil {
+			return err
+		}
+		for _, m := range page {
+			if !visit(m) {
+				return nil
+			}
+			after = m.Seq
+		}
+	}
+	return nil
 }
 
 // Read stores that the actor has read the conversation up to seq; an earlier seq than the stored one changes nothing.
@@ -102,9 +120,9 @@ const MaxSearchBytes = 500
 
 // Search finds texts that contain the words of the query in the actor's conversations, newest first;
 // before is the last result of the previous page, zero for the first page.
-func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) ([]Found, error) {
+func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) (list []Found, more bool, err error) {
 	if err := checkRead(actor); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var c fault.Check
 	query = oneLine(query)
@@ -112,10 +130,10 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, b
 	c.Field(len(query) <= MaxSearchBytes, "q", "use at most %d bytes", MaxSearchBytes)
 	c.Field(limit >= 1 && limit <= 100, "limit", "use 1 to 100")
 	if err := c.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := s.limits.limitRate(actor); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	return s.store.SearchMessages(ctx, memberKind(actor), actor.ID, query, before, limit)
 }

@@ -113,20 +113,20 @@ func TestSearch_OnlyWhatOneSees(t *testing.T) {
 	}
 	w.say(w.ada, room, "an elephant after")
 	for who, want := range map[*ident.Actor]int{&w.ada: 2, &w.eve: 1} {
-		list, err := w.Search(t.Context(), *who, "elephant", chat.Point{}, 10)
+		list, _, err := w.Search(t.Context(), *who, "elephant", chat.Point{}, 10)
 		if err != nil || len(list) != want {
 			t.Errorf("%s finds %d, want %d: %v", who.Name, len(list), want, err)
 		}
 	}
-	if list, err := w.Search(t.Context(), guest(), "elephant", chat.Point{}, 10); err != nil || len(list) != 0 {
+	if list, _, err := w.Search(t.Context(), guest(), "elephant", chat.Point{}, 10); err != nil || len(list) != 0 {
 		t.Error(list, err)
 	}
 	for _, q := range []string{"", " \n", strings.Repeat("x", chat.MaxSearchBytes+1)} {
-		_, err := w.Search(t.Context(), w.ada, q, chat.Point{}, 10)
+		_, _, err := w.Search(t.Context(), w.ada, q, chat.Point{}, 10)
 		kind(t, q, err, fault.Invalid)
 	}
 	for _, q := range []string{`"`, `a"b`, "NEAR(", "*", "room:x", "a AND", "-", "^x", "{a b}:c", "'; DROP TABLE messages; --"} {
-		if _, err := w.Search(t.Context(), w.ada, q, chat.Point{}, 10); err != nil {
+		if _, _, err := w.Search(t.Context(), w.ada, q, chat.Point{}, 10); err != nil {
 			t.Errorf("%q: %v", q, err)
 		}
 	}

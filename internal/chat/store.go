@@ -166,14 +166,15 @@ type Transcripts interface {
 	Finish(ctx context.Context, e Ended) (Posted, error)
 	// Message returns one message; NotFound when it is absent.
 	Message(ctx context.Context, conversationID string, seq int64) (Message, error)
-	// Edits returns the forms of a message, oldest first: the message with its first parts, then its edits.
-	Edits(ctx context.Context, conversationID string, seq int64) ([]Message, error)
+	// Edits returns the forms of a message with a seq above after, oldest first: the message with its
+	// first parts, then its edits. A page ends early at PageBytes; more reports further forms.
+	Edits(ctx context.Context, conversationID string, seq, after int64) (list []Message, more bool, err error)
 	// Messages returns the messages of a span in order. more reports whether the span may have further
 	// ones: after the last, or before the first if Newest is set. At least one is returned if there is one.
 	Messages(ctx context.Context, conversationID string, span Span) (list []Message, more bool, err error)
 	// SearchMessages finds texts that contain the words of query and that the member sees, newest first,
-	// after the result before (zero: from the newest).
-	SearchMessages(ctx context.Context, memberKind, memberID, query string, before Point, limit int) ([]Found, error)
+	// after the result before (zero: from the newest). A page ends early at PageBytes.
+	SearchMessages(ctx context.Context, memberKind, memberID, query string, before Point, limit int) (list []Found, more bool, err error)
 }
 
 // Links stores links to conversations by the hash of their secret.

@@ -42,7 +42,7 @@ type Query struct {
 	// Wide adds a remote search of portals that are not fully replicated here. The search then takes up
 	// to a second longer. Only the first page has remote results.
 	Wide bool
-	// Limit is 1 to 100; 0 is the default of 20. Cursor is the NextCursor of the previous page, "" for
+	// Limit is 1 to 100, and a page ends early at PageBytes; 0 is the default of 20. Cursor is the NextCursor of the previous page, "" for
 	// the first page.
 	Limit  int
 	Cursor string

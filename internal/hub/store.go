@@ -36,7 +36,7 @@ type Lists interface {
 	// CountAgents counts the agents an account owns, without co-owned ones, for MaxAgentsPerOwner.
 	CountAgents(ctx context.Context, ownerID string) (int, error)
 	// Versions returns at most limit (and 200) versions of an agent, newest first, with numbers below
-	// before; 0 starts at the latest.
+	// before; 0 starts at the latest. The list ends with the version that exceeds PageBytes.
 	Versions(ctx context.Context, agentID string, before, limit int) ([]Agent, error)
 }
 

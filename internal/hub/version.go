@@ -101,6 +101,10 @@ func (s *Service) saveVersion(ctx context.Context, actor ident.Actor, a Agent, b
 
 const versionsPage = 50
 
+// PageBytes bounds the texts of the agents or versions on one page of a list: a page ends with the one
+// that exceeds it.
+const PageBytes = 512 << 10
+
 // Versions lists the versions of an agent, newest first, with numbers below before (0: from the latest).
 // next is the value of before for the next page, 0 at the end. Versions that were private or drafts are
 // visible to owners and the operator only.
@@ -116,8 +120,8 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string,
 	if list, err = s.store.Versions(ctx, a.ID, before, versionsPage); err != nil {
 		return nil, 0, err
 	}
-	if len(list) == versionsPage {
-		next = list[len(list)-1].Version
+	if n := len(list); n > 0 && list[n-1].Version > 1 { // an agent has all versions from 1 on
+		next = list[n-1].Version
 	}
 	return s.shownVersions(actor, a, list), next, nil
 }

@@ -86,6 +86,21 @@ func (d *document) readAgent(a *hub.Agent, key string) {
 	a.Liveness.CheckedAt, a.Liveness.Latency = timeOf(d.checked), d.latency
 }
 
+// size returns about how many bytes the texts of the agent take in an answer.
+func (d *document) size() int {
+	n := len(d.title) + len(d.description) + len(d.endpoint)
+	for i := range d.skills {
+		s := &d.skills[i]
+		n += len(s.ID) + len(s.Name) + len(s.Description)
+		for _, list := range [][]string{s.Tags, s.Examples} {
+			for _, text := range list {
+				n += len(text)
+			}
+		}
+	}
+	return n
+}
+
 // isUp reports whether the agent answered its last check and is not deprecated. Results list other
 // agents last.
 func (d *document) isUp() bool {

@@ -82,9 +82,8 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 				next.plan = m.Plan()
 				page.NextCursor = encodeCursor(q, next)
 			}
-		} else if hits = m.Top(q.Limit+1, at.after()); len(hits) > q.Limit {
-			hits = hits[:q.Limit]
-			last := hits[q.Limit-1]
+		} else if hits = m.Top(q.Limit+1, at.after()); cutPage(x, &hits, q.Limit, func(h bm25.Hit) int { return h.ID }) {
+			last := hits[len(hits)-1]
 			next := place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: m.Plan()}
 			page.NextCursor = encodeCursor(q, next)
 		}
@@ -99,9 +98,8 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		}
 	} else {
 		hits := x.listOrdered(o, m.Bits, page.Total, q.Limit+1, at, s)
-		if len(hits) > q.Limit {
-			hits = hits[:q.Limit]
-			last := hits[q.Limit-1]
+		if cutPage(x, &hits, q.Limit, func(h ranked) int { return h.doc }) {
+			last := hits[len(hits)-1]
 			page.NextCursor = encodeCursor(q, place{rank: last.rank, key: x.words.Key(last.doc), plan: m.Plan()})
 		}
 		page.Results = make([]hub.Result, len(hits))
@@ -118,6 +116,20 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		sinkDown(page.Results)
 	}
 	return page, nil
+}
+
+// cutPage cuts hits to limit, and after the one with which their texts exceed a page. It reports whether
+// it cut anything. The caller must hold x.mu.
+func cutPage[H any](x *Index, hits *[]H, limit int, doc func(H) int) bool {
+	size := 0
+	for i, h := range *hits {
+		if i == limit || size > hub.PageBytes {
+			*hits = (*hits)[:i]
+			return true
+		}
+		size += x.docs[doc(h)].size()
+	}
+	return false
 }
 
 // sinkDown moves agents that are not up to the end of list and keeps the order within both groups.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
 )
 
@@ -117,9 +118,10 @@ func (x *Index) pageFairly(m *bm25.Match, limit int, at *place, s *scratch) (pag
 		}
 	}
 	page = make([]bm25.Hit, 0, limit)
-	for f.bound = true; len(page) < limit; {
+	size := 0
+	for f.bound = true; len(page) < limit && size <= hub.PageBytes; {
 		if h, ok := f.nextHit(); ok {
-			page = append(page, h)
+			page, size = append(page, h), size+x.docs[h.ID].size()
 		} else if f.bound {
 			f.bound = false // nothing else matches: fill the page with held-back hits
 		} else {

@@ -33,10 +33,23 @@ func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (li
 	if list, err = s.store.Releases(ctx, f); err != nil {
 		return nil, false, err
 	}
-	if more = len(list) > most; more {
-		list = list[:most]
-	}
+	list, more = cutPage(list, most)
 	return list, more, nil
+}
+
+// pageBytes bounds the documents on one page: it ends with the release that exceeds it.
+const pageBytes = 512 << 10
+
+// cutPage cuts a list to most releases and to pageBytes.
+func cutPage(list []Release, most int) (page []Release, more bool) {
+	size := 0
+	for i, r := range list {
+		if i == most || size > pageBytes {
+			return list[:i], true
+		}
+		size += len(r.Document) + len(r.Description)
+	}
+	return list, false
 }
 
 // ReleasesOf lists the versions of one server, deleted ones only with deleted set; a NotFound fault

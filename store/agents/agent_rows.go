@@ -218,6 +218,22 @@ func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, err
 	return out, nil
 }
 
+// versionRow is a version of an agent.
+type versionRow struct {
+	Version    int    `db:"version"`
+	Title      string `db:"title"`
+	Kind       string `db:"kind"`
+	Visibility string `db:"visibility"`
+	Spec       string `db:"spec"`
+	Status     string `db:"status"`
+	Note       string `db:"note"`
+	Author     string `db:"author"`
+	CreatedAt  int64  `db:"created_at"`
+}
+
+// Size implements sqlite.Sized.
+func (r versionRow) Size() int { return len(r.Spec) + len(r.Note) + len(r.Title) }
+
 // maxVersions bounds the versions that Versions returns.
 const maxVersions = 200
 
@@ -226,18 +242,7 @@ func (d *Agents) Versions(ctx context.Context, agentID string, before, limit int
 	if before <= 0 {
 		before = math.MaxInt32
 	}
-	var rows []struct {
-		Version    int    `db:"version"`
-		Title      string `db:"title"`
-		Kind       string `db:"kind"`
-		Visibility string `db:"visibility"`
-		Spec       string `db:"spec"`
-		Status     string `db:"status"`
-		Note       string `db:"note"`
-		Author     string `db:"author"`
-		CreatedAt  int64  `db:"created_at"`
-	}
-	err := d.db.List(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
+	rows, _, err := sqlite.ListUpTo[versionRow](ctx, d.db, hub.PageBytes, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
 		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`, agentID, before, min(limit, maxVersions))
 	if err != nil {
 		return nil, sqlite.MapError(err)

@@ -245,40 +245,57 @@ func (d *Chats) Message(ctx context.Context, conversationID string, seq int64) (
 	return list[0], nil
 }
 
-// maxEdits bounds the edits that Edits returns.
+// maxEdits bounds the edits of a message that Edits finds.
 const maxEdits = 500
 
 // editsQuery reads the edits of a message; an index by target serves it.
 const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit' ORDER BY seq LIMIT ?`
 
+// Size implements sqlite.Sized.
+func (r MessageRow) Size() int { return len(r.Body) + len(r.Reason) + len(r.SenderHandle) + rowBytes }
+
 // Edits implements chat.Transcripts. Each form has the time of the message's deletion, if it was
 // deleted.
-func (d *Chats) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
-	var seqs []int64
-	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
-		return nil, sqlite.MapError(err)
-	}
-	rows, err := d.rowsOf(ctx, conversationID, append([]int64{seq}, seqs...))
+func (d *Chats) Edits(ctx context.Context, conversationID string, seq, after int64) (list []chat.Message, more bool,
+	err error) {
+	rows, err := d.rowsOf(ctx, conversationID, []int64{seq})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if len(rows) == 0 || rows[0].Seq != seq {
-		return nil, errNoMessage()
+	if len(rows) == 0 {
+		return nil, false, errNoMessage()
 	}
 	gone, err := d.about(ctx, conversationID, rows, func(r MessageRow) int64 { return r.GoneSeq })
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := make([]chat.Message, len(rows))
+	var seqs []int64
+	if err := d.db.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
+		return nil, false, sqlite.MapError(err)
+	}
+	in, err := json.Marshal(slices.DeleteFunc(seqs, func(n int64) bool { return n <= after }))
+	if err != nil {
+		return nil, false, err
+	}
+	edits, cut, err := sqlite.ListUpTo[MessageRow](ctx, d.db, chat.PageBytes, rowsQuery, conversationID, string(in))
+	if err != nil {
+		return nil, false, sqlite.MapError(err)
+	}
+	of := rows[0].GoneSeq
+	if after >= seq {
+		rows = nil
+	}
+	rows = append(rows, edits...)
+	list = make([]chat.Message, len(rows))
 	for i, r := range rows {
-		if out[i], err = r.message(); err != nil {
-			return nil, err
+		if list[i], err = r.message(); err != nil {
+			return nil, false, err
 		}
-		if g, ok := gone[r.GoneSeq]; ok {
-			out[i].Now.UnsaidAt, out[i].Now.UnsaidBy = clock.FromMilli(g.CreatedAt), g.SenderHandle
+		if g, ok := gone[max(of, r.GoneSeq)]; ok {
+			list[i].Now.UnsaidAt, list[i].Now.UnsaidBy = clock.FromMilli(g.CreatedAt), g.SenderHandle
 		}
 	}
-	return out, nil
+	return list, cut, nil
 }
 
 // present returns rows of one conversation with their edits, deletions and reactions applied. It makes
@@ -342,15 +359,16 @@ func (d *Chats) about(ctx context.Context, conversationID string, rows []Message
 	return out, nil
 }
 
+// rowsQuery reads messages by their seqs.
+const rowsQuery = `SELECT ` + messageColumns + ` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`
+
 func (d *Chats) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([]MessageRow, error) {
 	in, err := json.Marshal(seqs)
 	if err != nil {
 		return nil, err
 	}
 	var rows []MessageRow
-	err = d.db.List(ctx, &rows, `SELECT `+messageColumns+
-		` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`,
-		conversationID, string(in))
+	err = d.db.List(ctx, &rows, rowsQuery, conversationID, string(in))
 	return rows, sqlite.MapError(err)
 }
 

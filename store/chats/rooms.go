@@ -142,17 +142,20 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 	if f.Before.At.IsZero() {
 		at, id = 1<<62, "~"
 	}
-	var rows []roomRow
-	if err := d.db.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow,
+	var out []chat.Conversation
+	place := make(map[string]int)
+	var ids []string
+	// Each row has the body of the last message, of which only the snippet is kept.
+	if err := sqlite.Each(ctx, d.db, func(r roomRow) bool {
+		place[r.ID] = len(out)
+		out, ids = append(out, r.conversation()), append(ids, r.ID)
+		return true
+	}, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow,
 		chat.MaxUnread, f.Archived, f.Pinned); err != nil {
 		return nil, sqlite.MapError(err)
 	}
-	out := make([]chat.Conversation, len(rows))
-	place := make(map[string]int, len(rows))
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		out[i] = r.conversation()
-		place[r.ID], ids[i] = i, r.ID
+	if len(out) == 0 {
+		return []chat.Conversation{}, nil
 	}
 	in, err := json.Marshal(ids)
 	if err != nil {

@@ -55,23 +55,23 @@ const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROS
 // SearchMessages implements chat.Transcripts. limit is at most 200. Messages in conversations with many
 // unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
-	limit int) ([]chat.Found, error) {
+	limit int) (out []chat.Found, more bool, err error) {
 	words := queryWords(query)
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
-		return []chat.Found{}, nil
+		return []chat.Found{}, false, nil
 	}
 	var list []searchedRoom
 	if err := d.db.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID,
 		memberKind, maxSearchedRooms); err != nil {
-		return nil, sqlite.MapError(err)
+		return nil, false, sqlite.MapError(err)
 	}
 	d.catchUp(ctx, list)
 	below, err := d.foundBefore(ctx, before)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	in := make(map[string]searchedRoom, len(list))
 	for _, r := range list {
@@ -82,30 +82,37 @@ func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query
 		some, err := d.find(ctx, matchQuery(chunk, words), in, below, limit)
 		if sqlite.IsIndexDamaged(err) {
 			if err := d.words.emptyWords(ctx, err); err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			return nil, fault.New(fault.Unavailable,
+			return nil, false, fault.New(fault.Unavailable,
 				"The words of your messages have to be read anew. Search again in a while.")
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		hits = append(hits, some...)
 	}
 	slices.SortFunc(hits, func(a, b foundRow) int { return cmp.Compare(b.ID, a.ID) })
-	var out []chat.Found
+	more = len(hits) >= limit
+	size := 0
 	for _, h := range hits[:min(len(hits), limit)] {
+		if size > chat.PageBytes {
+			return out, true, nil
+		}
 		m, err := d.chats.Message(ctx, h.ConversationID, h.Seq)
 		if fault.Is(err, fault.NotFound) || err == nil && !m.Now.UnsaidAt.IsZero() {
 			continue // The message was deleted since the index was read.
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		for _, p := range m.Parts {
+			size += len(p.Text) + len(p.Data) + len(p.URL) + len(p.Metadata) + rowBytes
 		}
 		out = append(out, chat.Found{ConversationID: h.ConversationID, Title: in[h.ConversationID].Title, Message: m,
 			Snippet: around(task.PlainText(m.Parts), words)})
 	}
-	return out, nil
+	return out, more, nil
 }
 
 // catchUp indexes new messages of the member's rooms, the last changed room first, at most catchUpPages.

@@ -9,24 +9,36 @@ type Sized interface{ Size() int }
 // reports whether a further row exists. The first row is always read, so that a caller who continues
 // after the last row reads all of them.
 func ListUpTo[T Sized](ctx context.Context, f *DB, bytes int, query string, args ...any) (list []T, cut bool, err error) {
+	size := 0
+	err = Each(ctx, f, func(r T) bool {
+		if cut = size > bytes; cut {
+			return false
+		}
+		list, size = append(list, r), size+r.Size()
+		return true
+	}, query, args...)
+	return list, cut, err
+}
+
+// Each calls visit with each row until it returns false. Only one row is in memory at a time.
+func Each[T any](ctx context.Context, f *DB, visit func(T) bool, query string, args ...any) error {
 	s, err := f.Statement(ctx, query)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	rows, err := s.QueryxContext(ctx, args...)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	defer rows.Close()
-	for size := 0; rows.Next(); {
-		if size > bytes {
-			return list, true, nil
-		}
+	for rows.Next() {
 		var r T
 		if err := rows.StructScan(&r); err != nil {
-			return nil, false, err
+			return err
 		}
-		list, size = append(list, r), size+r.Size()
+		if !visit(r) {
+			return nil
+		}
 	}
-	return list, false, rows.Err()
+	return rows.Err()
 }

@@ -49,7 +49,7 @@ func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	list, err := d.chat.Search(r.Context(), actor, v.Query, before, api.Searched)
+	list, more, err := d.chat.Search(r.Context(), actor, v.Query, before, api.Searched)
 	if err != nil {
 		messages, code, ok := pages.FieldErrors(w, err)
 		if !ok {
@@ -66,7 +66,7 @@ func (d *Lists) showFound(w http.ResponseWriter, r *http.Request, actor ident.Ac
 			Title: f.Title, Sender: s,
 			Snippet: d.markup.Line(f.Snippet), Time: pages.FormatMoment(m.CreatedAt)})
 	}
-	if c := api.FoundCursor(list, api.Searched); c != "" {
+	if c := api.FoundCursor(list, more); c != "" {
 		v.MoreHref = "/chat?" + url.Values{"q": {v.Query}, "cursor": {c}}.Encode()
 	}
 	return d.site.Render(w, r, http.StatusOK, templates.Chats(d.site.Frame(r, actor, "Search in chats"), v))

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -113,13 +114,20 @@ func (d *Room) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 		return d.site.Render(w, r, http.StatusOK, templates.MessagePage(d.site.Frame(r, actor, "Message"), v))
 	}
 	v.Source, _ = editable(m)
-	forms, err := d.chat.Edits(ctx, actor, id, seq)
+	after, err := request.QueryInt(r, "forms", 0)
 	if err != nil {
 		return err
 	}
+	forms, more, err := d.chat.Edits(ctx, actor, id, seq, after)
+	if err != nil {
+		return err
+	}
+	if more {
+		v.LaterHref = fmt.Sprintf("%s?forms=%d#forms", address.MessagePath(id, seq), forms[len(forms)-1].Seq)
+	}
 	for i, f := range forms {
 		text, files := editable(f)
-		row := templates.MessageForm{Time: pages.FormatMoment(f.CreatedAt), Now: i == len(forms)-1, Source: text}
+		row := templates.MessageForm{Time: pages.FormatMoment(f.CreatedAt), Now: i == len(forms)-1 && !more, Source: text}
 		for _, p := range files {
 			row.Files = append(row.Files, message.FilePart(p))
 		}
