@@ -80,9 +80,15 @@ type Routes struct {
 	log      *slog.Logger
 }
 
+// Database counts the stored rows and bytes.
+type Database interface {
+	admin.Stats
+	api.Storage
+}
+
 // New builds the handlers of all pages and of the API over the services. Call API and Pages once each to
 // declare their routes.
-func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, stats admin.Stats,
+func New(accounts *account.Service, directory *hub.Service, chats *chat.Service, tasks *task.Service, db Database,
 	cfg Config) *Routes {
 	portal := address.Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version,
 		PublicKey: cfg.PublicKey, Started: cfg.Started}
@@ -99,14 +105,14 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 		site: site, sessions: sessions, streams: streams, files: attachments, agents: agentPages, log: cfg.Log,
 		api: api.New(api.Config{Portal: portal, CookieName: cfg.CookieName, Accounts: accounts, Hub: directory,
 			Chat: chats, Tasks: tasks, Hooks: cfg.Hooks, Peers: cfg.Peers, Queue: cfg.Queue, Sessions: sessions,
-			Searches: searches, Files: attachments, Log: cfg.Log}, cfg.Publications),
+			Searches: searches, Files: attachments, Storage: db, Log: cfg.Log}, cfg.Publications),
 		chats: chatpages.New(chatpages.Config{Portal: portal, Accounts: accounts, Hub: directory, Chat: chats,
 			Tasks: tasks, Sessions: sessions, Site: site, Messages: messages, Markup: renderer,
 			Profile: agentPages.Profile, Log: cfg.Log}),
 		embed: embed.New(portal, accounts, directory, chats, streams, messages, site, cfg.Log),
 		admin: admin.New(admin.Config{Portal: portal, Accounts: accounts, Hub: directory, Peers: cfg.Peers,
-			Stats: stats, Queue: cfg.Queue, Site: site}, cfg.Examiner),
-		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, site),
+			Stats: db, Queue: cfg.Queue, Site: site}, cfg.Examiner),
+		account: accountpages.New(accounts, directory, chats, cfg.Hooks, sessions, searches, db, site),
 		manual:  manual.New(portal, accounts, directory, site, renderer),
 	}
 }

@@ -24,6 +24,15 @@ type accountAPI struct {
 	accounts *account.Service
 	hub      *hub.Service
 	hooks    *notify.Service
+	storage  Storage
+}
+
+// storageJSON is the stored bytes of the caller. A limit of 0 is none.
+type storageJSON struct {
+	Bytes      int64 `json:"bytes"`
+	Limit      int64 `json:"limit"`
+	Today      int64 `json:"today"`
+	DailyLimit int64 `json:"daily_limit"`
 }
 
 func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -34,8 +43,12 @@ func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.A
 	if !actor.Narrowed {
 		scopes = ident.Scopes()
 	}
+	u, err := d.storage.StorageOf(r.Context(), actor)
+	if err != nil {
+		return err
+	}
 	respond.JSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes,
-		"portal": d.portal.Host})
+		"portal": d.portal.Host, "storage": storageJSON{u.Total, u.Bound.Total, u.Today, u.Bound.Daily}})
 	return nil
 }
 

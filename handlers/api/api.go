@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/notify"
+	"agentsite/internal/quota"
 	"agentsite/internal/task"
 )
 
@@ -55,7 +57,13 @@ type Config struct {
 	Sessions   *request.Sessions
 	Searches   *search.Searches
 	Files      *files.Files
+	Storage    Storage
 	Log        *slog.Logger
+}
+
+// Storage returns the bytes that are stored for an actor.
+type Storage interface {
+	StorageOf(ctx context.Context, actor ident.Actor) (quota.Usage, error)
 }
 
 // New returns the API over the services of a portal. publications returns the publication state of this
@@ -68,7 +76,8 @@ func New(cfg Config, publications Publications) *API {
 			proofs: limit.New(500*time.Millisecond, 60, 10_000)},
 		chats: &chatAPI{portal: cfg.Portal, chat: cfg.Chat, tasks: cfg.Tasks, hooks: cfg.Hooks,
 			sessions: cfg.Sessions, files: cfg.Files, log: cfg.Log},
-		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks},
+		account: &accountAPI{portal: cfg.Portal, accounts: cfg.Accounts, hub: cfg.Hub, hooks: cfg.Hooks,
+			storage: cfg.Storage},
 	}
 }
 

@@ -24,6 +24,7 @@ func agentCells() map[string]cell {
 	out := map[string]cell{
 		"GET /api/v1/offers": {},
 		"GET /admin/reports": {},
+		"GET /admin/storage": {},
 		"POST /admin/reports/{id}/close": {object: func(t *testing.T, w *world, _ string) object {
 			reporter := w.p.User(t, apptest.Fresh("rita"))
 			reporter.Must(http.MethodPost, "/api/v1/agents/"+w.public+"/report", map[string]string{"reason": "spam"}, http.StatusNoContent)

@@ -43,6 +43,12 @@ type Usage struct {
 	Bound        Bound
 }
 
+// Owner is an owner of stored bytes with its name: of an account or agent, "" for others.
+type Owner struct {
+	Usage
+	Name string
+}
+
 // Free returns the bytes that may still be added now; the largest int64 without a bound.
 func (u Usage) Free() int64 {
 	free := int64(1<<63 - 1)

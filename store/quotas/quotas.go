@@ -179,21 +179,15 @@ func (q *Quotas) Used(ctx context.Context, actor ident.Actor) (quota.Usage, erro
 	return q.usage(r, clock.Now()), nil
 }
 
-// Owner is an owner of stored bytes with its name, "" without one.
-type Owner struct {
-	quota.Usage
-	Name string
-}
-
 const greatestQuery = `SELECT ` + usageColumns + ` FROM storage WHERE kind = ? AND bytes > 0 ORDER BY bytes DESC LIMIT ?`
 
 // Greatest returns the owners of a kind with the most stored bytes, the greatest first.
-func (q *Quotas) Greatest(ctx context.Context, kind quota.Kind, limit int) ([]Owner, error) {
+func (q *Quotas) Greatest(ctx context.Context, kind quota.Kind, limit int) ([]quota.Owner, error) {
 	var rows []usageRow
 	if err := q.db.List(ctx, &rows, greatestQuery, string(kind), limit); err != nil {
 		return nil, sqlite.MapError(err)
 	}
-	out := make([]Owner, len(rows))
+	out := make([]quota.Owner, len(rows))
 	for i, r := range rows {
 		out[i].Usage = q.usage(r, clock.Now())
 		names := map[quota.Kind]string{quota.Account: `SELECT name FROM accounts WHERE id = ?`, quota.Agent: `SELECT name FROM agents WHERE id = ?`}

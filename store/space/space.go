@@ -134,6 +134,14 @@ func (s *Space) shrink(rest int64) bool {
 	return true
 }
 
+// FreeBytes returns the free bytes of the disk, at most askEvery old; ok is false if they are not known.
+func (s *Space) FreeBytes() (free int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measure(false)
+	return s.free, s.known
+}
+
 // GiveUp gives up the reserve and reports whether that made room.
 func (s *Space) GiveUp() bool {
 	s.mu.Lock()

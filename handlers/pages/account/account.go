@@ -33,15 +33,16 @@ type Pages struct {
 	hooks    *notify.Service
 	sessions *request.Sessions
 	searches *search.Searches
+	storage  api.Storage
 	site     *pages.Site
 }
 
 // New returns the pages about accounts. Their routes are declared by Routes.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, hooks *notify.Service,
 	sessions *request.Sessions,
-	searches *search.Searches, site *pages.Site) *Pages {
+	searches *search.Searches, storage api.Storage, site *pages.Site) *Pages {
 	return &Pages{accounts: accounts, hub: agents, chat: chats, hooks: hooks, sessions: sessions, searches: searches,
-		site: site}
+		storage: storage, site: site}
 }
 
 // done maps ?done= to the confirmation that the page shows after a form.
@@ -106,6 +107,9 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.site.FullHandle(me.Name), me.Operator,
 		pages.FormatMoment(me.CreatedAt), account.MinPassword
+	if v.Storage, err = d.storageView(r, actor); err != nil {
+		return err
+	}
 	if v.CanMail = d.accounts.CanMail(); v.Errors["email"] == "" {
 		v.Email = me.Email
 	}

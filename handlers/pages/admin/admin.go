@@ -24,6 +24,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/quota"
 	"agentsite/internal/scheduler"
 	"agentsite/templates"
 )
@@ -294,12 +295,17 @@ func (d *Pages) Routes(r chi.Router) {
 	r.Post("/admin/agents/{name}/withdraw", d.site.Page(operatorOnly(d.withdrawAgent)))
 	r.Post("/admin/agents/{name}/restore", d.site.Page(operatorOnly(d.restoreAgent)))
 	r.Get("/admin/queue", d.site.Page(operatorOnly(d.showQueue)))
+	r.Get("/admin/storage", d.site.Page(operatorOnly(d.storage)))
 	r.Get("/admin/reports", d.site.Page(operatorOnly(d.reports)))
 	r.Post("/admin/reports/{id}/close", d.site.Page(operatorOnly(d.closeReport)))
 	d.declarePeers(r)
 }
 
-// Stats returns counts of stored rows for the operator's overview.
+// Stats returns counts of stored rows and bytes for the operator's pages.
 type Stats interface {
 	Stats(ctx context.Context) (map[string]int64, error)
+	// GreatestStorage returns the owners of a kind with the most stored bytes, the greatest first.
+	GreatestStorage(ctx context.Context, kind quota.Kind, limit int) ([]quota.Owner, error)
+	// FreeDisk returns the free bytes of the disk; ok is false if they are not known.
+	FreeDisk() (free int64, ok bool)
 }
