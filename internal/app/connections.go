@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"agentsite/handlers/request"
+	"agentsite/internal/doctor"
 	"agentsite/internal/settings"
 	"agentsite/web"
 )
@@ -50,9 +51,9 @@ func readDescriptorLimit() (int, error) {
 
 // checkDescriptors warns if few file descriptors leave few connections.
 func (p *Portal) checkDescriptors() {
-	if p.descriptors < settings.FewDescriptors {
+	if p.descriptors < doctor.FewDescriptors {
 		p.log.Warn("the process may open few files, so there are few connections; raise the limit: LimitNOFILE in "+
 			"the systemd unit, or ulimit -n", "descriptors", p.descriptors, "connections", p.limits.clients.All,
-			"enough", settings.FewDescriptors)
+			"enough", doctor.FewDescriptors)
 	}
 }

@@ -71,6 +71,7 @@ type Portal struct {
 	// descriptors is how many file descriptors the process may have open.
 	descriptors int
 	limits      connectionLimits
+	clock       *clock.Watch
 }
 
 // identity holds the address, name and keys of a portal.
@@ -130,7 +131,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.NewLogger(stderr), loaded: make(chan struct{}), identity: identity{started: clock.Now()}}
+	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.NewLogger(stderr), loaded: make(chan struct{}), clock: clock.NewWatch(clock.Now), identity: identity{started: clock.Now()}}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -355,6 +356,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.indexMessages(work) })
 	workers.Go(func() error { return p.sweepData(work) })
 	workers.Go(func() error { return p.db.TendDisk(work) })
+	workers.Go(func() error { watchClock(work, p.clock, p.log); return nil })
 	if p.node == nil {
 		workers.Go(func() error { return p.peers.Run(work) })
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"agentsite/internal/chat"
@@ -24,6 +25,19 @@ const (
 	// placesEvery is the interval at which the portal checks that its files are still where they were.
 	placesEvery = 10 * time.Second
 )
+
+// clockEvery is the interval at which the clock is compared with the time that has passed.
+const clockEvery = 10 * time.Second
+
+// watchClock logs when the clock was set back, until ctx ends. Times of messages then repeat, and other
+// portals may refuse requests until their clocks agree.
+func watchClock(ctx context.Context, watch *clock.Watch, log *slog.Logger) {
+	for clock.Sleep(ctx, clockEvery) {
+		if back := watch.Check(); back.By > 0 {
+			log.Warn("the clock was set back", "by", back.By, "now", back.At)
+		}
+	}
+}
 
 // indexMessages adds new messages to the search index in batches, with pauses for other writers, until
 // ctx ends.

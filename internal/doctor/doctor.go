@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
@@ -89,6 +90,10 @@ type Subject struct {
 	// if the portal trusts the forwarding headers of any proxy.
 	URL, Listen string
 	Proxies     bool
+	// Descriptors is how many files the running portal may have open, 0 if it is unknown. SetBack is the last
+	// step back of the clock that the running portal noticed.
+	Descriptors int
+	SetBack     clock.SetBack
 	Network     string // "" if the portal is in no network
 	ID          record.PortalID
 	Keyring     Keyring
@@ -165,6 +170,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 		s.Databases.CheckFiles(ctx, &r)
 	}
 	s.checkSettings(&r)
+	s.checkMachine(&r)
 	s.checkReach(ctx, &r)
 	s.checkKeys(ctx, &r)
 	s.checkPeers(ctx, &r)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/doctor"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
@@ -122,6 +123,10 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		ahead       time.Duration
 	}{
 		{name: "well"},
+		{name: "few files", level: doctor.Note, check: doctor.Settings, says: "may open 1024 files, which is enough for 512 connections", change: func(s *doctor.Subject, _ web) { s.Descriptors = 1024 }},
+		{name: "clock set back", level: doctor.Note, check: doctor.Clock, says: "was set back by 1h0m0s at 2026-11-25", change: func(s *doctor.Subject, _ web) {
+			s.SetBack = clock.SetBack{By: time.Hour, At: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+		}},
 		{name: "clock", ahead: 40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "behind those of 4 other portals"},
 		{name: "clock ahead", ahead: -40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "ahead of those of 4"},
 		{name: "another answers", level: doctor.Fault, check: doctor.Reach, says: "is another one, p1other", change: func(_ *doctor.Subject, w web) {

@@ -77,6 +77,23 @@ func (s Subject) checkSettings(r *Report) {
 	}
 }
 
+// FewDescriptors is the limit of open files below which an operator is warned: it leaves less than 2,048
+// connections.
+const FewDescriptors = 4096
+
+// checkMachine reports limits and faults of the machine that the running portal has noticed.
+func (s Subject) checkMachine(r *Report) {
+	if s.Descriptors > 0 && s.Descriptors < FewDescriptors {
+		r.Add(Settings, Note, "Raise the limit: LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536 before "+
+			"the start.", "The portal may open %d files, which is enough for %d connections.", s.Descriptors,
+			s.Descriptors/2)
+	}
+	if s.SetBack.By > 0 {
+		r.Add(Clock, Note, "Let a time service set the clock slowly, for example chrony or systemd-timesyncd.",
+			"The clock of this machine was set back by %s at %s.", s.SetBack.By, s.SetBack.At.Format(time.RFC3339))
+	}
+}
+
 func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

@@ -16,10 +16,6 @@ type ConnectionLimits struct {
 	LinksPerAccount, StrangersPerAddress int64
 }
 
-// FewDescriptors is the limit of open files below which an operator is warned: it leaves less than 2,048
-// connections.
-const FewDescriptors = 4096
-
 // defaultConnectionLimits returns limits with room for many pages of one person and many people behind
 // one address. 20,000 connections take about 500 MiB.
 func defaultConnectionLimits() ConnectionLimits {
