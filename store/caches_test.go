@@ -36,7 +36,7 @@ var readingMethods = strings.Fields(`
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
-	OpenBlob SearchMessages Disclosures Prefs Questions FirstAsked
+	OpenBlob SearchMessages Invited InvitationsOf CountRooms Blocks BlockersOf Disclosures Prefs Questions FirstAsked
 	TaskByID TaskAsked ListTasks FindTasks ActiveTasks LastCheckpoint ActivePortals TasksFor TasksAt
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
 	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping
@@ -103,11 +103,12 @@ type cachedReads struct {
 	Spoke       map[string]string
 	Agents      map[string]hub.Agent
 	Owned       map[string]int
+	Blockers    map[string][]string
 }
 
 func (w *cacheWorld) read(db *storetest.DB) cachedReads {
 	r := cachedReads{make(map[string]account.Credential), make(map[string]account.Account), make(map[string][]chat.Member),
-		make(map[string]chat.Settings), make(map[string]string), make(map[string]hub.Agent), make(map[string]int)}
+		make(map[string]chat.Settings), make(map[string]string), make(map[string]hub.Agent), make(map[string]int), make(map[string][]string)}
 	for _, hash := range w.hashes {
 		if c, a, err := db.CredentialByHash(w.ctx, hash); err == nil {
 			r.Credentials[hash], r.Accounts[hash] = c, a
@@ -129,6 +130,7 @@ func (w *cacheWorld) read(db *storetest.DB) cachedReads {
 	}
 	for _, id := range w.owners {
 		r.Owned[id], _ = db.CountAgents(w.ctx, id)
+		r.Blockers[id], _ = db.BlockersOf(w.ctx, id)
 	}
 	return r
 }
@@ -208,7 +210,7 @@ func TestCaches_MatchTheDiskAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newCacheWorld(t)
 	steps := make(map[string]bool)
-	for _, list := range [][]cacheStep{w.accountSteps(), w.agentSteps(), w.roomSteps(), w.taskSteps(), w.hookSteps(), w.otherSteps()} {
+	for _, list := range [][]cacheStep{w.accountSteps(), w.agentSteps(), w.invitationSteps(), w.roomSteps(), w.taskSteps(), w.hookSteps(), w.otherSteps()} {
 		for _, s := range list {
 			steps[strings.TrimRight(s.name, " +")] = true
 			w.read(w.db) // the caches are full
@@ -338,6 +340,45 @@ func (w *cacheWorld) agentSteps() []cacheStep {
 			return w.db.AddNotice(w.ctx, hub.Notice{ID: "n1", AccountID: w.ann.ID, Kind: "offer", Subject: "S", CreatedAt: clock.Now()})
 		}},
 		{"MarkNotices", func() error { return w.db.MarkNotices(w.ctx, w.ann.ID, "n1") }},
+	}
+}
+
+func (w *cacheWorld) invitationSteps() []cacheStep {
+	bob := chat.Member{Kind: "person", ID: w.bob.ID, Handle: "bob", Role: chat.RoleMember}
+	in := chat.Invitees{By: chat.Sender{Kind: "person", ID: w.ann.ID, Handle: "ann"}, People: []chat.Member{bob}}
+	room := storetest.Conversation(w.t, w.db, w.ann)
+	w.rooms = append(w.rooms, room.ID)
+	invite := func() error {
+		_, _, err := w.db.InvitePerson(w.ctx, room.ID, in, w.event(), w.event())
+		return err
+	}
+	return []cacheStep{
+		{"InvitePerson", invite},
+		{"WithdrawInvitation", func() error { return w.db.WithdrawInvitation(w.ctx, room.ID, w.bob.ID) }},
+		{"InvitePerson +", invite},
+		{"AcceptInvitation", func() error {
+			_, err := w.db.AcceptInvitation(w.ctx, room.ID, bob, w.event())
+			return err
+		}},
+		{"CreateInviting", func() error { // bob is added at once
+			c := chat.Conversation{ID: ident.NewID(), CreatedAt: clock.Now(), Members: room.Members}
+			w.rooms = append(w.rooms, c.ID)
+			_, err := w.db.CreateInviting(w.ctx, c, in)
+			return err
+		}},
+		{"Block", func() error {
+			return w.db.Block(w.ctx, w.ann.ID, chat.Block{ID: w.bob.ID, Handle: "bob", CreatedAt: clock.Now()})
+		}},
+		{"Unblock", func() error { return w.db.Unblock(w.ctx, w.ann.ID, w.bob.ID) }},
+		{"DeclineInvitation", func() error {
+			other := storetest.Conversation(w.t, w.db, w.bob)
+			by := chat.Invitees{By: chat.Sender{Kind: "person", ID: w.bob.ID, Handle: "bob"},
+				People: []chat.Member{{Kind: "person", ID: w.ann.ID, Handle: "ann", Role: chat.RoleMember}}}
+			if _, _, err := w.db.InvitePerson(w.ctx, other.ID, by, w.event(), w.event()); err != nil {
+				return err
+			}
+			return w.db.DeclineInvitation(w.ctx, other.ID, w.ann.ID)
+		}},
 	}
 }
 

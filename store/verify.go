@@ -138,6 +138,9 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	if err != nil || schema >= 11 {
 		checks = append(checks, v.checkDecisions)
 	}
+	if err != nil || schema >= 14 {
+		checks = append(checks, v.checkInvitations)
+	}
 	for _, check := range checks {
 		err := check(ctx)
 		switch {

@@ -363,6 +363,18 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+		for _, q := range []string{`INSERT INTO room_invitations (conversation_id, person_id, inviter_id, handle, inviter_handle, created_at) VALUES ('c1', 'p2', 'p1', 'bob', 'ada', 1)`,
+			`INSERT INTO invitation_days VALUES ('p1', 1, 1)`, `INSERT INTO accepted_inviters VALUES ('p2', 'p1', 1)`,
+			`INSERT INTO blocks VALUES ('p2', 'p3', 'eve', 1)`} {
+			if _, err := t.Exec(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := d.KeepElsewhere(t.Context(), hub.Agent{ID: "e1", Kind: hub.Peer, Name: "far", Portal: "b.example", PortalID: "p1b", NetworkID: "p1b/far"}); err != nil {
 		t.Fatal(err)
 	}

@@ -105,6 +105,18 @@ func (v *verifier) checkReactions(ctx context.Context) error {
 		WHERE m.seq IS NULL OR m.reacted = 0 OR m.gone_seq > 0`)
 }
 
+// checkInvitations reports people who are invited to a conversation of which they are members.
+func (v *verifier) checkInvitations(ctx context.Context) error {
+	type row struct {
+		Room   string `db:"conversation_id"`
+		Handle string `db:"handle"`
+	}
+	return sqlite.EachRow(ctx, v.c, func(i row) {
+		v.r.addFault("Conversation %s: %s is invited and a member at the same time.", i.Room, i.Handle)
+	}, `SELECT i.conversation_id, i.handle FROM room_invitations i JOIN members m ON m.conversation_id = i.conversation_id
+		AND m.kind = 'person' AND m.member_id = i.person_id AND m.left_at = 0 WHERE i.declined_at = 0`)
+}
+
 // fileUses checks that messages which hold files exist. A foreign key checks that the files exist.
 func (v *verifier) fileUses(ctx context.Context) error {
 	type row struct {

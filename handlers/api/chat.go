@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 
@@ -36,10 +37,15 @@ type memberJSON struct {
 	Handle string `json:"handle"`
 	Role   string `json:"role"`
 	Remote string `json:"remote,omitempty"`
+	State  string `json:"state,omitempty"` // invited: a person who has not accepted yet, and is no member
 }
 
 func newMemberJSON(m chat.Member) memberJSON {
-	return memberJSON{m.Kind, m.Handle, m.Role, m.Remote}
+	j := memberJSON{Kind: m.Kind, Handle: m.Handle, Role: m.Role, Remote: m.Remote}
+	if m.InviterID != "" {
+		j.State = "invited"
+	}
+	return j
 }
 
 func newMembersJSON(list []chat.Member) []memberJSON {
@@ -86,7 +92,8 @@ type ConversationJSON struct {
 }
 
 func newConversationJSON(c chat.Conversation) ConversationJSON {
-	j := ConversationJSON{ID: c.ID, Title: c.Title, Private: c.Private(), Members: newMembersJSON(c.Members),
+	j := ConversationJSON{ID: c.ID, Title: c.Title, Private: c.Private(),
+		Members: newMembersJSON(slices.Concat(c.Members, c.Invited)),
 		LastSeq: c.LastSeq, ReadSeq: c.ReadSeq, Snippet: c.Snippet,
 		Mine:         mineJSON{c.Mine.Role, c.Mine.Pinned, c.Mine.Archived, c.Mine.Notify, c.Mine.FromSeq},
 		BranchedFrom: c.BranchedFrom, BranchedSeq: c.BranchedSeq, CreatedAt: respond.FormatTime(c.CreatedAt),
@@ -339,6 +346,7 @@ func (d *chatAPI) chatAPI(r chi.Router) {
 	r.Post("/conversations/{id}/typing", d.sessions.API(d.apiTyping))
 	r.Post("/conversations/{id}/stop", d.sessions.API(d.apiStop))
 	r.Get("/conversations/{id}/export", d.sessions.API(d.apiExport))
+	d.declareInvitations(r)
 
 	r.Get("/join/{secret}", d.sessions.API(d.apiInvitation))
 	r.Post("/join/{secret}", d.sessions.API(d.apiJoin))

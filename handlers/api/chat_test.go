@@ -104,6 +104,7 @@ func (s *apiSite) token(b *sitetest.Browser, scopes ...ident.Scope) string {
 func TestAPI_MessageIsTheSameEverywhereAfterItChanged(t *testing.T) {
 	s := newAPISite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	id := s.open(ann, "bob")
 	first := s.said(ann, id, "Frist")
 	at := fmt.Sprintf("/conversations/%s/messages/%d", id, first)
@@ -138,6 +139,7 @@ func TestAPI_MessageIsTheSameEverywhereAfterItChanged(t *testing.T) {
 func TestAPI_ConversationTellsSettingsAndWhatIsMine(t *testing.T) {
 	s := newAPISite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	id := s.open(ann, "guide")
 	c := s.must(ann, http.MethodGet, "/conversations/"+id, nil, http.StatusOK)
 	if c["private"] != true || fmt.Sprint(c["settings"]) != "map[budget:262144 hops:3 past:all speaks:alone turns:8]" || fmt.Sprint(c["mine"]) != "map[archived:false from_seq:0 notify: pinned:false role:owner]" {
@@ -189,6 +191,7 @@ func TestAPI_ConversationTellsSettingsAndWhatIsMine(t *testing.T) {
 func TestAPI_ReadersReadAndReact(t *testing.T) {
 	s := newAPISite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	id := s.open(ann, "bob", "guide")
 	seq := s.said(ann, id, "@guide hello")
 	s.must(ann, http.MethodPatch, "/conversations/"+id+"/members/bob", map[string]any{"role": "reader"}, http.StatusNoContent)
@@ -234,6 +237,7 @@ func TestAPI_SessionsAreToldWhereTextGoes(t *testing.T) {
 func TestAPI_LinksLetInAndShow(t *testing.T) {
 	s := newAPISite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	id := s.open(ann, "guide")
 	s.said(ann, id, "Shown")
 	l := s.must(ann, http.MethodPost, "/conversations/"+id+"/links", map[string]any{"kind": "read", "life": "2h"}, http.StatusCreated)
@@ -293,6 +297,7 @@ func TestAPI_PrefsAreTimesOfTheDay(t *testing.T) {
 func TestExport_SaysWhatBecameOfEachMessage(t *testing.T) {
 	s := newAPISite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	id := s.open(ann, "guide")
 	s.said(ann, id, "Nobody else reads this")
 	s.must(ann, http.MethodPatch, "/conversations/"+id, map[string]any{"past": "nothing", "title": "Plans\n# of ours"}, http.StatusOK)

@@ -52,6 +52,7 @@ func TestFiles_AreSavedNeverShown(t *testing.T) {
 	}
 	// Whether somebody else has it is nothing to find out.
 	bob := s.Person("bob")
+	s.Acquaint(ann, bob)
 	for _, path := range []string{url, chat.FileURL(strings.Repeat("0", 64)), chat.FileURL("x"), chat.FileURL(strings.ToUpper(url[len("/files/"):]))} {
 		if w := s.call(bob, "", http.MethodGet, "/api/v1"+path, nil, header("If-None-Match", tag)); w.Code != http.StatusNotFound {
 			t.Errorf("%s as a stranger: %d", path, w.Code)

@@ -37,7 +37,7 @@ var answerTypes = map[string]any{
 	"DayOfCalls": dayJSON{}, "Decision": decisionJSON{}, "Delivery": deliveryJSON{}, "Disclosure": disclosureJSON{},
 	"Domain": domainJSON{}, "Domains": domainsJSON{}, "Error": respond.ErrorBody{}, "Export": federation.Export{},
 	"File": fileJSON{}, "FoundMessage": foundJSON{}, "GossipStanding": federation.GossipStanding{},
-	"Import": federation.Import{}, "Link": linkJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
+	"Import": federation.Import{}, "Block": blockJSON{}, "LeaveInput": leaveBody{}, "Link": linkJSON{}, "PendingInvitation": invitationJSON{}, "ListSaid": listSaidJSON{}, "Liveness": livenessJSON{},
 	"Member": memberJSON{}, "Message": MessageJSON{}, "NetworkLink": networkLinkJSON{}, "NetworkMap": networkMapJSON{},
 	"NetworkPeer": networkPeerJSON{}, "NewPeer": addedPeerJSON{}, "NewWebhook": madeWebhookJSON{},
 	"Notice": noticeJSON{}, "Offer": offerJSON{}, "OwnSettings": mineJSON{}, "Owners": ownersJSON{},
@@ -129,7 +129,7 @@ func fieldEnums() map[string][]string {
 		"ReportInput.reason": listTexts(hub.ReportReasons...),
 		"Notice.kind": listTexts(
 			hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeTaken, hub.NoticeShared, hub.NoticeUnshared,
-			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook,
+			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook, hub.NoticeInvited,
 		),
 		"LinkInput.role": listTexts(chat.RoleMember, chat.RoleReader), "Link.role": roles, "Member.role": roles,
 		"GetInvitationAnswer.role": roles, "OwnSettings.role": roles, "RoleInput.role": roles,

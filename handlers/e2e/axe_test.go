@@ -83,6 +83,7 @@ func TestAxe(t *testing.T) {
 	far.answers(func(string) []string { return strings.SplitAfter(report, " ") })
 	sea.answers(func(string) []string { return []string{"High water is at 04:12 and 16:38."} })
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
 	register(ada, agents(far.base())[0])
 	register(ada, agents(sea.base())[1])
 	room, asked := axeRoom(t, ada, bob)

@@ -14,6 +14,7 @@ func TestChat_AmendsInPlace(t *testing.T) {
 	far := newModel(t).answers(func(string) []string { return []string{"I see."} })
 	p := apptest.Start(t)
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
 	agent := ada.Agent("private", far.base())
 	id := ada.Conversation("bob", agent)
 	a, b := visit(t, root, p, desk).as(ada), visit(t, root, p, desk).as(bob)

@@ -20,6 +20,7 @@ func TestAroundLooks(t *testing.T) {
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })
 	far := newModel(t)
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
 	register(ada, agents(far.base())[0])
 	form := func(c *apptest.Client, to string, pairs ...string) {
 		t.Helper()

@@ -18,6 +18,7 @@ func TestChat_SendsFiles(t *testing.T) {
 	f := newFront(t)
 	p := behind(t, f)
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
 	id := ada.Conversation("bob")
 	b, other := visit(t, root, p, desk).as(ada), visit(t, root, p, desk).as(bob)
 	b.allow("ERR_ABORTED")

@@ -27,6 +27,7 @@ func TestChat_NewsOnEveryPage(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	bob.Meets(ada)
 	loud, muted := bob.Conversation("ada"), bob.Conversation("ada")
 	ada.Must("PATCH", "/api/v1/conversations/"+muted, map[string]any{"notify": "nothing"}, 200)
 	b := visit(t, root, p, desk).as(ada)

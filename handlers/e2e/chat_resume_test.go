@@ -41,6 +41,7 @@ func TestChat_ResumesAfterCuts(t *testing.T) {
 			}
 			p := behind(t, f)
 			ada, bob := p.User(t, "ada"), p.User(t, "bob")
+			ada.Meets(bob)
 			id := ada.Conversation("bob")
 			b := visit(t, root, p, desk).as(ada)
 			b.allow(offNet...)

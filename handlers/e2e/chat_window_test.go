@@ -75,6 +75,7 @@ func TestChat_LongTranscript(t *testing.T) {
 	}
 	p := apptest.Start(t)
 	ada, bob, cid := p.User(t, "ada"), p.User(t, "bob"), p.User(t, "cid")
+	ada.Meets(bob, cid)
 	id := ada.Conversation("bob", "cid")
 	fillRoom(t, id, many, ada, bob, cid)
 	b := visit(t, root, p, desk).as(ada)

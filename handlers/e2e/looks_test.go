@@ -246,7 +246,7 @@ func TestLooks(t *testing.T) {
 	}))
 	defer odd.Close()
 	ada, op := p.User(t, "ada"), p.Operator(t, "op")
-	p.User(t, "a-person-with-the-longest-name-allowed-4")
+	ada.Meets(p.User(t, "a-person-with-the-longest-name-allowed-4"))
 	for _, r := range agents(far.base()) {
 		register(ada, r)
 	}

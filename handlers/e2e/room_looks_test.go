@@ -66,6 +66,7 @@ func TestRoomLooks(t *testing.T) {
 	far.answers(func(string) []string { return strings.SplitAfter(report, " ") })
 	sea.answers(func(string) []string { return []string{"High water is at 04:12 and 16:38. ", "Low water is at 10:25."} })
 	ada, bob, cyd := p.User(t, "ada"), p.User(t, "bob"), p.User(t, "cyd")
+	ada.Meets(bob, cyd)
 	register(ada, agents(far.base())[0])
 	register(ada, agents(sea.base())[1])
 	room := ada.Conversation("invoice-reader", "tide-tables", "guide", "bob", "cyd")

@@ -53,6 +53,7 @@ func (s *liveSite) events(b *sitetest.Browser, path string, header ...string) (r
 func TestLive_EventsResumeByTheirId(t *testing.T) {
 	s := newLiveSite(t)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	room := s.room(ann, bob)
 	for i := range 3 {
 		s.say(ann, room, fmt.Sprint("Number ", i))
@@ -97,6 +98,7 @@ func TestLive_EventsResumeByTheirId(t *testing.T) {
 func TestLiveInbox_TellsOfAllConversations(t *testing.T) {
 	s := newLiveSite(t)
 	ann, bob, eve := s.Person("ann"), s.Person("bob"), s.Person("eve")
+	s.Acquaint(ann, bob, eve)
 	one, two := s.room(ann, bob), s.room(bob, ann)
 	socket := s.listen(bob, "/live")
 	_, next := s.events(bob, "/live")

@@ -52,6 +52,7 @@ func (s *liveSite) room(people ...*sitetest.Browser) string {
 	for _, b := range people[1:] {
 		names = append(names, b.Actor.Name)
 	}
+	s.Acquaint(people...)
 	c, err := s.Chat.Create(s.T.Context(), people[0].Actor, "", names)
 	if err != nil {
 		s.T.Fatal(err)

@@ -78,6 +78,7 @@ func TestHooks_FromThePageToTheReceiver(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)
 	ada, bob := p.User(t, "ada"), p.User(t, "bob")
+	ada.Meets(bob)
 	key := make(chan string, 1)
 	address, got := receiver(t, key)
 

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image"
 	"image/color"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"agentsite/internal/testing/apptest"
 )
 
 var pictures atomic.Uint32
@@ -71,6 +74,10 @@ func (w *world) roomFor(t *testing.T, actor string) *stillRoom {
 	return w.stillRoom(t)
 }
 
+func fixedName(name string) func(*testing.T, *world, string) object {
+	return func(*testing.T, *world, string) object { return object{name: name} }
+}
+
 // chatCells say what the routes around conversations are asked.
 func chatCells() map[string]cell {
 	fixed := func(v any) func(*world, object) any { return func(*world, object) any { return v } }
@@ -94,6 +101,11 @@ func chatCells() map[string]cell {
 	invited := func(t *testing.T, w *world, _ string) object {
 		_, secret := w.link(t, w.room(t), "join")
 		return object{name: secret}
+	}
+	// A conversation of somebody else, to which the actor is invited or, of those without an account, the owner.
+	asked := func(t *testing.T, w *world, actor string) object {
+		host := w.p.User(t, apptest.Fresh("host"))
+		return object{id: host.Conversation(cmp.Or(people[actor], people["owner"]))}
 	}
 	// These are not changed by who looks at them.
 	calm := func(t *testing.T, w *world, _ string) object {
@@ -145,6 +157,11 @@ func chatCells() map[string]cell {
 		"GET /api/v1/files/{hash}":                    {object: file},
 		"GET /api/v1/files/{hash}/preview":            {object: file},
 		"GET /api/v1/account/chat":                    {},
+		"POST " + conversation + "/accept":            {object: asked},
+		"POST " + conversation + "/decline":           {object: asked},
+		"POST /api/v1/conversations/leave":            {object: room, body: func(_ *world, o object) any { return map[string]any{"ids": []string{o.id}} }},
+		"PUT /api/v1/blocks/{person}":                 {object: fixedName(people["other"] + "x")},
+		"DELETE /api/v1/blocks/{person}":              {object: fixedName(people["other"] + "x")},
 		"PUT /api/v1/account/chat":                    {body: fixed(prefs)},
 
 		"GET /chat/{id}/rows":                       {object: calm},

@@ -35,6 +35,8 @@ func directoryCells(fixed func(any) func(*world, object) any, agent func(string)
 		"POST /api/v1/searches":           {body: func(*world, object) any { return map[string]any{"query": "q=" + apptest.Fresh("word")} }},
 		"DELETE /api/v1/searches/{id}":    {object: saved},
 		"GET /api/v1/notices":             {},
+		"GET /api/v1/invitations":         {},
+		"GET /api/v1/blocks":              {},
 		"POST /api/v1/notices/read":       {body: fixed(map[string]any{"up_to": ident.NewID()})},
 		"GET /api/v1/domains":             {},
 		"POST /api/v1/domains":            {body: fixed(map[string]any{"domain": ""})},

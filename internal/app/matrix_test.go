@@ -435,7 +435,7 @@ func between(s, from, to string) (out []string) {
 
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
-	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
+	p := strings.NewReplacer("{name}", o.name, "{person}", o.name, "{id}", o.id, "{peer}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
 		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name), "{urn}", "urn%3Aair%3A127.0.0.1%3Aagents%3A"+o.name).Replace(strings.Replace(r.pattern, "*", cmp.Or(c.rest, "*"), 1) + c.query)
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")
@@ -534,9 +534,7 @@ func TestPolicy_EveryCell(t *testing.T) {
 	t.Parallel()
 	asks := agenttest.NewA2AServer(t, "1.0", "JSONRPC") // before the portal, so that it ends after it
 	w := newWorld(t)
-	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
-		t.Fatal(err)
-	}
+	w.as["owner"].Meets(w.as["reader"], w.as["member"], w.p.User(t, people["other"]+"x"))
 	all := cells()
 	t.Run("rows", func(t *testing.T) {
 		for n, r := range readPolicy(t) {

@@ -237,7 +237,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words, queue)
 	instant := agentruntime.NewInstant(queue, p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log, Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()
@@ -493,4 +493,9 @@ func (p *Portal) Close() {
 		p.lock.Release()
 		p.lock = nil
 	}
+}
+
+func roomLimits(l settings.RoomLimits) chat.RoomLimits {
+	return chat.RoomLimits{PerAccount: int(l.RoomsPerAccount), Pending: int(l.PendingInvitations),
+		PerDay: int(l.InvitationsPerDay)}
 }

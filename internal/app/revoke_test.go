@@ -77,6 +77,7 @@ func TestStreams_EndWithTheRight(t *testing.T) {
 			}
 			owner := owner.With(t)
 			s.room = owner.Conversation(s.name)
+			s.victim.Must(http.MethodPost, "/api/v1/conversations/"+s.room+"/accept", nil, http.StatusOK)
 			streams := []*apptest.Stream{s.victim.Socket(s.room), s.victim.Events(s.room)}
 			owner.Say(s.room, "before")
 			for _, x := range streams {
@@ -171,6 +172,7 @@ func TestIDs_OfOthersGiveNothing(t *testing.T) {
 	}
 	// The same client_id of two senders in one room is two messages.
 	shared := olga.Conversation("otto")
+	otto.Must(http.MethodPost, "/api/v1/conversations/"+shared+"/accept", nil, http.StatusOK)
 	body := map[string]any{"client_id": "same", "text": "hers"}
 	olga.Must(http.MethodPost, "/api/v1/conversations/"+shared+"/messages", body, http.StatusCreated)
 	body["text"] = "his"

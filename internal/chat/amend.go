@@ -21,7 +21,10 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq in
 	if err := checkParts(actor, parts); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.readWriters(ctx, actor, id)
+	members, me, err := s.readWriters(ctx, actor, id)
+	if err == nil {
+		err = s.Contacts.checkDelivery(ctx, actor, members)
+	}
 	if err != nil {
 		return Message{}, err
 	}

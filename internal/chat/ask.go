@@ -129,7 +129,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 			return Asked{}, err
 		}
 	}
-	if err := s.limits.allowRoom(actor); err != nil {
+	if err := s.rooms.allow(ctx, actor); err != nil {
 		return Asked{}, err
 	}
 	// allowRoom counts a visitor's conversation in a limit of its own, so the question is counted here.

@@ -32,7 +32,7 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	if _, err := s.readMessage(ctx, me, id, seq); err != nil {
 		return Conversation{}, err
 	}
-	if err := s.limits.allowRoom(actor); err != nil {
+	if err := s.rooms.allow(ctx, actor); err != nil {
 		return Conversation{}, err
 	}
 	said, err := s.copyMessages(ctx, id, me.FromSeq, seq)

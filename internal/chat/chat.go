@@ -106,8 +106,10 @@ type Conversation struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	// LastSeq is the seq of the newest message, 0 while there is none.
-	LastSeq  int64
-	Members  []Member
+	LastSeq int64
+	Members []Member
+	// Invited are people who have not answered their invitation: no members, with InviterID set.
+	Invited  []Member
 	Settings Settings
 	// BranchedFrom and BranchedSeq name the conversation and message that this one was copied up to.
 	BranchedFrom string
@@ -205,11 +207,13 @@ type Member struct {
 	// Remote is the host that receives the text for an agent outside this portal; empty for local agents
 	// and for people.
 	Remote string
+	// InviterID is the id of the inviter of a person who is invited and no member yet; "" for members.
+	InviterID string
 }
 
-// Private reports whether the conversation has one person only, besides agents.
+// Private reports whether the conversation has one person only, besides agents, and nobody is invited.
 func (c Conversation) Private() bool {
-	n := 0
+	n := len(c.Invited)
 	for _, m := range c.Members {
 		if m.Kind != "agent" {
 			n++

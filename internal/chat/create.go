@@ -9,13 +9,14 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Create opens a conversation of the actor with the named agents and people. A NotFound fault if a
-// handle is unknown or the actor may not see it.
+// Create opens a conversation of the actor with the named agents and people. People who did not accept an
+// invitation of the actor before are invited. A NotFound fault if a handle is unknown or the actor may not
+// see it, a Conflict fault if a person cannot be invited.
 func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, handles []string) (Conversation, error) {
 	if err := checkWrite(actor); err != nil {
 		return Conversation{}, err
 	}
-	if err := s.limits.allowRoom(actor); err != nil {
+	if err := s.rooms.allow(ctx, actor); err != nil {
 		return Conversation{}, err
 	}
 	var c fault.Check
@@ -26,16 +27,25 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 		return Conversation{}, err
 	}
 	room := emptyRoom(actor, title)
+	var people []Member
 	for _, h := range handles {
 		m, err := s.findMember(ctx, actor, h)
 		if err != nil {
 			return Conversation{}, asField(err, "members")
 		}
-		if !hasMember(room.Members, m) {
+		switch {
+		case hasMember(room.Members, m) || hasMember(people, m):
+		case m.Kind == "person":
+			people = append(people, m)
+		default:
 			room.Members = append(room.Members, m)
 		}
 	}
-	return room, s.store.CreateConversation(ctx, room, nil, nil)
+	if len(people) == 0 {
+		return room, s.store.CreateConversation(ctx, room, nil, nil)
+	}
+	room, err := s.store.CreateInviting(ctx, room, Invitees{By: senderOf(actor), People: people, Limits: s.cfg.Rooms})
+	return room, asConflictField(err, "members")
 }
 
 // emptyRoom returns a new conversation, not stored yet, with the actor as owner and only member.

@@ -220,6 +220,14 @@ func newEvent(by Sender, format string, args ...any) Message {
 	return Message{ID: ident.NewID(), Sender: by, Kind: Event, Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
 }
 
+// asConflictField names the field of a Conflict fault, so that forms show it there.
+func asConflictField(err error, name string) error {
+	if e := fault.As(err); err != nil && e.Kind == fault.Conflict && len(e.Fields) == 0 {
+		return &fault.Error{Kind: e.Kind, Safe: e.Safe, Fields: map[string]string{name: e.Safe}, Err: err}
+	}
+	return err
+}
+
 func asField(err error, name string) error {
 	if e := fault.As(err); e.Kind == fault.NotFound || e.Kind == fault.Invalid {
 		return &fault.Error{Kind: e.Kind, Safe: e.Safe, Fields: map[string]string{name: e.Safe}, Err: err}

@@ -215,7 +215,7 @@ func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret stri
 	if len(room.Members) >= MaxMembers {
 		return Conversation{}, errFull()
 	}
-	if err := s.limits.limitRate(actor); err != nil {
+	if err := s.rooms.allow(ctx, actor); err != nil {
 		return Conversation{}, err
 	}
 	by := senderOf(actor)

@@ -119,7 +119,8 @@ func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq in
 const MaxSearchBytes = 500
 
 // Search finds texts that contain the words of the query in the actor's conversations, newest first;
-// before is the last result of the previous page, zero for the first page.
+// before is the last result of the previous page, zero for the first page. An account searches once at a
+// time: a RateLimited fault for another search that waited for searchWait.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) (list []Found, more bool, err error) {
 	if err := checkRead(actor); err != nil {
 		return nil, false, err
@@ -135,5 +136,10 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, b
 	if err := s.limits.limitRate(actor); err != nil {
 		return nil, false, err
 	}
+	end, err := s.searching.begin(ctx, searcher(actor))
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	return s.store.SearchMessages(ctx, memberKind(actor), actor.ID, query, before, limit)
 }

@@ -187,11 +187,18 @@ func (x *inboxes) deliver(svc *Service, m Message) {
 		svc.logWarning("tell inboxes", err)
 		return
 	}
+	var blockers []string
+	if m.Sender.Kind == "person" {
+		if blockers, err = svc.store.BlockersOf(ctx, m.Sender.ID); err != nil {
+			svc.logWarning("tell inboxes", err)
+			return
+		}
+	}
 	var text string
 	var named []string
 	for _, member := range members {
 		own := m.Sender.ID == member.ID && m.Sender.Kind != "agent"
-		if member.Kind == "agent" || own || m.Seq <= member.FromSeq {
+		if member.Kind == "agent" || own || m.Seq <= member.FromSeq || slices.Contains(blockers, member.ID) {
 			continue
 		}
 		x.mu.Lock()

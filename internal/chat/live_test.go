@@ -83,6 +83,8 @@ func (m *memory) set(f func()) {
 	f()
 }
 
+func (m *memory) BlockersOf(context.Context, string) ([]string, error) { return nil, nil }
+
 func (m *memory) Prefs(_ context.Context, id string) (p Prefs, err error) {
 	m.set(func() { p = m.prefs[id] })
 	return p, nil

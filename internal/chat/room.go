@@ -14,8 +14,9 @@ func (s *Service) Rename(ctx context.Context, actor ident.Actor, id, title strin
 	return s.Set(ctx, actor, id, Change{Title: &title})
 }
 
-// Invite adds an agent or person to the conversation. The conversation's Past setting decides whether a
-// person sees earlier messages. A Conflict fault beyond MaxMembers.
+// Invite adds an agent to the conversation, and a person who accepted an invitation of the actor before;
+// it invites other people, whose Member has InviterID set. The conversation's Past setting decides whether
+// a person sees earlier messages. A Conflict fault beyond MaxMembers or if the person cannot be invited.
 func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle string) (Member, error) {
 	if err := checkWrite(actor); err != nil {
 		return Member{}, err
@@ -44,23 +45,29 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 	if err := s.limits.limitRate(actor); err != nil {
 		return Member{}, err
 	}
-	if m.Kind != "agent" {
-		m.FromSeq = seesFrom(room.Settings)
-	}
 	by := senderOf(actor)
+	if m.Kind == "person" {
+		m.FromSeq = seesFrom(room.Settings)
+		m, e, err := s.store.InvitePerson(ctx, id, Invitees{By: by, People: []Member{m}, Limits: s.cfg.Rooms},
+			newEvent(by, "%s added %s", by.Handle, m.Handle), newEvent(by, "%s invited %s", by.Handle, m.Handle))
+		if err == nil && e.Seq > 0 {
+			s.live.passMessage(e)
+			if m.InviterID == "" {
+				s.rooms.change(m.ID, 1)
+			}
+		}
+		return m, asConflictField(err, "handle")
+	}
 	e, err := s.store.Join(ctx, id, m, "", newEvent(by, "%s added %s", by.Handle, m.Handle))
 	if err != nil {
 		return Member{}, err
 	}
 	s.live.passMessage(e)
-	if m.FromSeq < 0 {
-		m.FromSeq = e.Seq - 1
-	}
 	return m, nil
 }
 
 // Remove ends a membership: that of the actor, or, for an owner, that of any member. Access ends at
-// once. Tasks for the member, or of a removed agent, are canceled.
+// once. Tasks for the member, or of a removed agent, are canceled. It also withdraws invitations.
 func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle string) error {
 	if err := checkWrite(actor); err != nil {
 		return err
@@ -71,7 +78,9 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 	}
 	who := me
 	if handle != "" {
-		if who, err = s.findNamed(members, handle); err != nil {
+		if who, err = s.findNamed(members, handle); fault.Is(err, fault.NotFound) && me.Kind == "person" {
+			return s.Contacts.withdraw(ctx, me, id, handle)
+		} else if err != nil {
 			return err
 		}
 		if who.Kind == me.Kind && who.ID == me.ID {
@@ -101,6 +110,7 @@ func (s *Service) endMembership(ctx context.Context, actor ident.Actor, id strin
 	if err != nil {
 		return err
 	}
+	s.rooms.change(who.ID, -1)
 	s.live.endSubscriptions(id, who.Kind, who.ID)
 	s.live.passMessage(m)
 	if who.Kind == "agent" {
@@ -134,6 +144,7 @@ func (s *Service) DeleteConversation(ctx context.Context, actor ident.Actor, id 
 	if err := s.store.DeleteRoom(ctx, id); err != nil {
 		return err
 	}
+	s.rooms.change(me.ID, -1)
 	for _, r := range s.Running(id) { // stop tasks that were started during the deletion
 		active = append(active, task.Task{ID: r.ID, ConversationID: id})
 	}

@@ -69,6 +69,9 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if err != nil {
 		return Posted{}, err
 	}
+	if err := s.Contacts.checkDelivery(ctx, actor, members); err != nil {
+		return Posted{}, err
+	}
 	if err := s.limits.limitRate(actor); err != nil {
 		return Posted{}, err
 	}

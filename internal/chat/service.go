@@ -50,7 +50,9 @@ type Config struct {
 	Admission Admission
 	// Hops names agents in call chains; if nil, the name is the portal and the agent's id.
 	Hops HopNames
-	Log  *slog.Logger
+	// Rooms bound the conversations and invitations of accounts.
+	Rooms RoomLimits
+	Log   *slog.Logger
 }
 
 // HopNames gives agents their names in call chains, which detect loops between portals.
@@ -65,6 +67,7 @@ func (h plainHops) Hop(agentID string) task.Hop { return task.Hop(h.portal + "/"
 type Service struct {
 	Files       *Attachments
 	Preferences *Preferences
+	Contacts    *Contacts
 
 	store     Store
 	directory Directory
@@ -72,6 +75,8 @@ type Service struct {
 	cfg       Config
 	live      *live
 	limits    *rateLimits
+	rooms     *roomQuota
+	searching searchGate
 
 	admissions admissions
 }
@@ -89,11 +94,14 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		cfg.Hops = plainHops{cfg.Portal}
 	}
 	limits := newRateLimits()
-	return &Service{
+	s := &Service{
 		Files: &Attachments{store: store, limits: limits, url: cfg.URL, key: cfg.FileKey,
 			previews: picture.NewCache(maxPreviews), drawing: make(chan struct{}, 1)},
 		Preferences: &Preferences{store: store, limits: limits},
 		store:       store, directory: directory, runner: runner, cfg: cfg, live: newLive(), limits: limits,
 		admissions: admissions{cfg.Admission, store, directory},
 	}
+	s.Contacts = &Contacts{s}
+	s.rooms = &roomQuota{store: store, limits: limits, most: cfg.Rooms.PerAccount}
+	return s
 }

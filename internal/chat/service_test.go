@@ -15,6 +15,7 @@ import (
 func TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast(t *testing.T) {
 	db := storetest.New(t)
 	a, b := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
+	storetest.Acquaint(t, db, a, b)
 	ada, bob := ident.Actor{Kind: ident.Person, ID: a.ID, Name: "ada"}, ident.Actor{Kind: ident.Person, ID: b.ID, Name: "bob"}
 	s := chat.New(db, &book{people: map[string]chat.Member{"bob": {Kind: "person", ID: b.ID, Handle: "bob", Role: "member"}}}, &hands{}, chat.Config{})
 	ctx := t.Context()

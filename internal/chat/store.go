@@ -217,6 +217,7 @@ type Store interface {
 	Transcripts
 	Tasks
 	Links
+	Invitations
 	Files
 	People
 }

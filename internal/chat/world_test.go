@@ -118,6 +118,7 @@ func open(t *testing.T) *world {
 		return ident.Actor{Kind: ident.Person, ID: a.ID, Name: name, Addr: "192.0.2.1"}
 	}
 	w.ada, w.bob, w.eve = person("ada"), person("bob"), person("eve")
+	storetest.Acquaint(t, w.db, w.accounts["ada"], w.accounts["bob"], w.accounts["eve"])
 	for _, name := range []string{"calc", "guide", "keeper"} {
 		w.agent(name, "")
 	}

@@ -37,6 +37,7 @@ const (
 	NoticeProof    = "proof"    // a proof of an address or domain ended
 	NoticePeer     = "peer"     // another portal misbehaved, moved, or many vanished
 	NoticeWebhook  = "webhook"  // a webhook was stopped after failing for long
+	NoticeInvited  = "invited"  // a person invited the account to a conversation
 )
 
 // maxNotices is how many notices a list returns.

@@ -15,6 +15,7 @@ type Limits struct {
 	Memory      MemoryLimits
 	Disk        DiskLimits
 	Connections ConnectionLimits
+	Rooms       RoomLimits
 	Credentials CredentialLimits
 }
 
@@ -33,6 +34,7 @@ func DefaultLimits() Limits {
 		Memory:      defaultMemoryLimits(),
 		Disk:        defaultDisk(),
 		Connections: defaultConnectionLimits(),
+		Rooms:       defaultRoomLimits(),
 		Credentials: defaultCredentialLimits(),
 	}
 }
@@ -71,6 +73,7 @@ func (l *Limits) List() []Limit {
 		l.Memory.list(),
 		l.Disk.list(),
 		l.Connections.list(),
+		l.Rooms.list(),
 		l.Credentials.list(),
 	)
 }

@@ -810,4 +810,41 @@ CREATE TRIGGER storage_report_gone AFTER DELETE ON reports BEGIN
   INSERT INTO storage_changes (kind, id, bytes, at) VALUES (OLD.reporter_kind, OLD.reporter_id, - octet_length(OLD.text) - 500, 0);
 END;
 
+CREATE TABLE room_invitations (
+  conversation_id TEXT NOT NULL REFERENCES conversations (id),
+  person_id       TEXT NOT NULL,
+  inviter_id      TEXT NOT NULL,
+  handle          TEXT NOT NULL CHECK (length(handle) <= 300),
+  inviter_handle  TEXT NOT NULL CHECK (length(inviter_handle) <= 300),
+  created_at      INTEGER NOT NULL,
+  declined_at     INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (conversation_id, person_id, inviter_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX room_invitations_of ON room_invitations (person_id, created_at) WHERE declined_at = 0;
+
+CREATE TABLE invitation_days (
+  inviter_id TEXT NOT NULL,
+  day        INTEGER NOT NULL,
+  sent       INTEGER NOT NULL,
+  PRIMARY KEY (inviter_id, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE accepted_inviters (
+  person_id   TEXT NOT NULL,
+  inviter_id  TEXT NOT NULL,
+  accepted_at INTEGER NOT NULL,
+  PRIMARY KEY (person_id, inviter_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blocks (
+  person_id  TEXT NOT NULL,
+  blocked_id TEXT NOT NULL,
+  handle     TEXT NOT NULL CHECK (length(handle) <= 300),
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (person_id, blocked_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX blocks_by ON blocks (blocked_id, person_id);
+
 CREATE INDEX credentials_parent ON credentials (parent) WHERE parent IS NOT NULL;

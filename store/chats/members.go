@@ -95,14 +95,14 @@ func (d *Chats) Join(ctx context.Context, id string, m chat.Member, linkID strin
 		if err := d.insertMember(t, id, m, clock.Milli(event.CreatedAt)); err != nil {
 			return err
 		}
-		var n int
-		if err := t.Get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0`, id); err != nil {
-			return err
+		// An invited person who joins by a link, or by a direct addition, needs the invitation no more.
+		if m.Kind == "person" {
+			if _, err := t.Exec(`DELETE FROM room_invitations WHERE conversation_id = ? AND person_id = ? AND declined_at = 0`,
+				id, m.ID); err != nil {
+				return err
+			}
 		}
-		if n > chat.MaxMembers {
-			return fault.New(fault.Conflict, "A conversation has at most %d members.", chat.MaxMembers)
-		}
-		return nil
+		return checkFull(t, id)
 	})
 }
 
@@ -140,6 +140,10 @@ func (d *Chats) Leave(ctx context.Context, id, memberKind, memberID string, at t
 		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			left, id, memberKind, memberID); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`DELETE FROM room_invitations WHERE conversation_id = ? AND inviter_id = ? AND declined_at = 0`,
+			id, memberID); err != nil {
 			return err
 		}
 		// The next owner is the person who joined first; readers come last.

@@ -20,7 +20,7 @@ import (
 )
 
 // Chats stores conversations with their members and messages. It implements chat.Rooms, chat.Links,
-// chat.People and chat.Transcripts, the latter without SearchMessages.
+// chat.Invitations, chat.People and chat.Transcripts, the latter without SearchMessages.
 type Chats struct {
 	db       *sqlite.DB
 	hooks    *hooks.Hooks
@@ -28,11 +28,12 @@ type Chats struct {
 	quotas   *quotas.Quotas
 	members  *sqlite.Cache[[]chat.Member] // keyed by conversation id
 	settings *sqlite.Cache[settingsRow]   // keyed by conversation id
+	blockers *sqlite.Cache[[]string]      // ids of those who blocked a person, keyed by the person's id
 }
 
 func New(db *sqlite.DB, hooks *hooks.Hooks, words *Words, quotas *quotas.Quotas) *Chats {
 	return &Chats{db: db, hooks: hooks, words: words, quotas: quotas, members: sqlite.NewCache[[]chat.Member](0),
-		settings: sqlite.NewCache[settingsRow](0)}
+		settings: sqlite.NewCache[settingsRow](0), blockers: sqlite.NewCache[[]string](0)}
 }
 
 type MessageRow struct {

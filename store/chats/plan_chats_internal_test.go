@@ -15,6 +15,7 @@ func TestPlans_UseChatsIndexes(t *testing.T) {
 		looseQuery:          "files_loose",
 		foundQuery:          "VIRTUAL TABLE",
 		fileQuery + mayRead: "SEARCH o USING PRIMARY KEY (owner_kind=? AND owner_id=? AND hash=?)",
+		pendingQuery:        "SEARCH i USING INDEX room_invitations_of (person_id=?)",
 		deleteTraces:        "PRIMARY KEY (agent_id=? AND task_id=?)",
 	})
 }

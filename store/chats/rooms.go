@@ -101,7 +101,9 @@ func (d *Chats) withMembers(ctx context.Context, r roomRow) (chat.Conversation, 
 	for _, m := range members {
 		c.Members = append(c.Members, m.member())
 	}
-	return c, nil
+	var err error
+	c.Invited, err = d.Invited(ctx, r.ID)
+	return c, err
 }
 
 // SettingsOf implements chat.Rooms. The settings are cached, because every message needs them.
@@ -123,7 +125,8 @@ const listWindow = 300
 // roomsQuery selects a page of conversations first, and reads messages only for that page.
 const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 		(SELECT COUNT(*) FROM (SELECT 1 FROM messages x WHERE x.conversation_id = r.id AND x.seq > MAX(r.read_seq, r.from_seq, r.last_seq - ?6)
-			AND x.kind = 'text' AND x.gone_seq = 0 AND NOT (x.sender_id = ?1 AND x.sender_kind = ?2) LIMIT ?7)) AS unread
+			AND x.kind = 'text' AND x.gone_seq = 0 AND NOT (x.sender_id = ?1 AND x.sender_kind = ?2)
+			AND x.sender_id NOT IN (SELECT blocked_id FROM blocks WHERE person_id = ?1) LIMIT ?7)) AS unread
 	FROM (SELECT ` + roomColumns + `, ` + mineColumns + `
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ?1 AND m.kind = ?2 AND m.left_at = 0 AND (c.updated_at < ?3 OR c.updated_at = ?3 AND c.id < ?4)
@@ -169,6 +172,15 @@ func (d *Chats) RoomsOf(ctx context.Context, memberKind, memberID string, f chat
 	for _, m := range members {
 		c := &out[place[m.ConversationID]]
 		c.Members = append(c.Members, m.member())
+	}
+	var invited []invitedRow
+	if err := d.db.List(ctx, &invited, invitedQuery+`IN (SELECT value FROM json_each(?)) ORDER BY created_at, handle`,
+		string(in)); err != nil {
+		return nil, sqlite.MapError(err)
+	}
+	for _, m := range invited {
+		c := &out[place[m.ConversationID]]
+		c.Invited = append(c.Invited, m.member())
 	}
 	return out, nil
 }

@@ -103,7 +103,7 @@ func (d *Hooks) NotifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 }
 
 // NotifyMessage queues an event for the webhooks of the people in a conversation, except the sender, if
-// m is a text.
+// m is a text, and except those who blocked the sender.
 func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
@@ -113,7 +113,8 @@ func (d *Hooks) NotifyMessage(t *sqlite.Tx, m chat.Message) error {
 		return err
 	}
 	var people []string
-	if err := t.List(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0`, m.ConversationID); err != nil {
+	if err := t.List(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0
+		AND member_id NOT IN (SELECT person_id FROM blocks WHERE blocked_id = ?)`, m.ConversationID, m.Sender.ID); err != nil {
 		return err
 	}
 	for _, id := range people {

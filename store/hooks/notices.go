@@ -2,9 +2,11 @@ package hooks
 
 import (
 	"context"
+	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/internal/ident"
 	"agentsite/store/sqlite"
 )
 
@@ -68,4 +70,11 @@ func (d *Inbox) MarkNotices(ctx context.Context, accountID, upTo string) error {
 			clock.Milli(clock.Now()), accountID, upTo)
 		return err
 	})
+}
+
+// NotifyInvited stores a notice for a person whom the inviter invited to a conversation. It lacks the
+// title, because a title can be the text of a message that is deleted later.
+func (d *Hooks) NotifyInvited(t *sqlite.Tx, personID, inviter string, at time.Time) error {
+	return insertNotice(t, hub.Notice{ID: ident.NewID(), AccountID: personID, Kind: hub.NoticeInvited, Subject: inviter,
+		Text: inviter + " invites you to a conversation.", Href: "/chat#invitations", CreatedAt: at})
 }

@@ -64,6 +64,7 @@ func TestCompose_LooksAgainAndKeepsWhatIsTyped(t *testing.T) {
 func TestCompose_FilesArePartsAndOthersDoNotCount(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Notes("One")
 	ann.Send(path, map[string]string{"list.csv": "a,b\n1,2\n"}, "text", "", "client_id", "1").Leads(path)
 	f := ann.Get(path).MessageRow(2).One("a", "class", "file")
@@ -96,6 +97,7 @@ func TestCompose_TooMuchKeepsTheText(t *testing.T) {
 func TestEdit_ChangesAndShowsWhatWas(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Notes("Frist")
 	ann.Post(path+"/members", "member", "bob").Leads(path)
 	p := ann.Get(path + "?edit=1").Is(http.StatusOK)
@@ -122,6 +124,7 @@ func TestEdit_ChangesAndShowsWhatWas(t *testing.T) {
 func TestReact_PressedAgainIsTakenBack(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Notes("One")
 	ann.Post(path+"/members", "member", "bob").Leads(path)
 	for _, b := range []*sitetest.Browser{ann, bob} {
@@ -144,6 +147,7 @@ func TestReact_PressedAgainIsTakenBack(t *testing.T) {
 func TestUnsay_LeavesATrace(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Notes("Other", "Secret")
 	ann.Post(path+"/members", "member", "bob").Leads(path)
 	bob.Post(path + "/m/2/unsay").Is(http.StatusForbidden)
@@ -192,6 +196,7 @@ func TestAgain_FoldsTheEarlierAnswer(t *testing.T) {
 func TestWindow_AroundAndOnwards(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	var texts []string
 	for i := range 130 {
 		texts = append(texts, fmt.Sprintf("note %d", i+1))
@@ -242,6 +247,7 @@ func TestWindow_AroundAndOnwards(t *testing.T) {
 func TestSettings_OwnersDecideOthersRead(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	s.AgentOf(ann, "echo", hub.Public)
 	path := ann.Post("/chat", "agent", "guide", "text", "One").Location
 	ann.Post(path+"/members", "member", "bob").Leads(path)
@@ -282,6 +288,7 @@ func TestSettings_OwnersDecideOthersRead(t *testing.T) {
 func TestSay_TellsFirstWhereTextGoes(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	s.AgentOf(ann, "echo", hub.Public)
 	path := bob.Notes("One")
 	bob.Post(path+"/members", "member", "echo").Leads(path)

@@ -17,6 +17,7 @@ import (
 func TestJoin_SaysWhatItIsAndLetsInOnce(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	s.AgentOf(ann, "echo", hub.Public)
 	path := ann.Post("/chat", "agent", "echo", "title", "Plans").Location
 	join := ann.LinkTo(path, chat.JoinLink)

@@ -13,6 +13,7 @@ import (
 func TestChats_PinnedFirstArchivedApart(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	one := ann.Post("/chat", "agent", "guide", "text", "One").Location
 	two := ann.Post("/chat", "agent", "bob, guide", "title", "Shared one").Location
 	three := ann.Post("/chat", "agent", "guide", "text", "Three").Location
@@ -40,6 +41,7 @@ func TestChats_PinnedFirstArchivedApart(t *testing.T) {
 func TestChats_SearchLeadsToTheMessage(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Post("/chat", "agent", "guide", "text", "The <b>walrus</b> and the carpenter").Location
 	p := ann.Get("/chat?q=walrus").Is(http.StatusOK)
 	row := p.One("a", "class", "chat-row")

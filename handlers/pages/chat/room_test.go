@@ -61,6 +61,7 @@ func TestStart_KeepsWhatWasTyped(t *testing.T) {
 func TestConversation_ForeignLooksLikeAbsent(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	path := ann.Post("/chat", "agent", "guide", "text", "Mine").Location
 	absent := "/chat/01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	sitetest.Same(t, bob.Get(path).Is(http.StatusNotFound), bob.Get(absent).Is(http.StatusNotFound), path, absent)
@@ -94,6 +95,7 @@ func TestSay_TwiceIsOnceAndErrorsKeepTheText(t *testing.T) {
 func TestConversation_RenameInviteRemoveLeaveDelete(t *testing.T) {
 	s := sitetest.NewSite(t, account.Open)
 	ann, bob := s.Person("ann"), s.Person("bob")
+	s.Acquaint(ann, bob)
 	s.AgentOf(ann, "echo", hub.Public)
 	path := ann.Post("/chat", "agent", "guide", "text", "One").Location
 	ann.Post(path+"/rename", "title", "New <title>").Leads(path)

@@ -448,6 +448,17 @@ func (c *Client) Conversation(members ...string) string {
 	return out.ID
 }
 
+// Meets lets c add the people to conversations without asking: each accepts an invitation of c.
+func (c *Client) Meets(people ...*Client) {
+	c.t.Helper()
+	for _, p := range people {
+		id := c.Conversation(p.Name)
+		p.Must(http.MethodPost, "/api/v1/conversations/"+id+"/accept", nil, http.StatusOK)
+		c.Must(http.MethodDelete, "/api/v1/conversations/"+id, nil, http.StatusNoContent)
+		p.Must(http.MethodDelete, "/api/v1/conversations/"+id, nil, http.StatusNoContent)
+	}
+}
+
 // Said is the portal's answer to a posted message.
 type Said struct {
 	ID    string

@@ -13,9 +13,11 @@ import (
 	"golang.org/x/net/html"
 
 	"agentsite/handlers/address"
+	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 )
 
 // Same fails the test when the main parts of two pages differ in more than the names nameA and nameB,
@@ -61,6 +63,7 @@ func (s *Site) Counts() string {
 func (s *Site) Talk(n int) (path string, ofAda, ofBob func(path string) *httptest.ResponseRecorder) {
 	s.T.Helper()
 	ada, bob := s.Person("ada"), s.Person("bob")
+	s.Acquaint(ada, bob)
 	c, err := s.Chat.Create(s.T.Context(), ada.Actor, "Talk", []string{"bob"})
 	if err != nil {
 		s.T.Fatal(err)
@@ -85,6 +88,16 @@ func (s *Site) Talk(n int) (path string, ofAda, ofBob func(path string) *httptes
 		}
 	}
 	return address.ChatPath(c.ID), visit(ada), visit(bob)
+}
+
+// Acquaint lets the people add each other to conversations without asking.
+func (s *Site) Acquaint(people ...*Browser) {
+	s.T.Helper()
+	var list []account.Account
+	for _, b := range people {
+		list = append(list, account.Account{ID: b.Actor.ID, Name: b.Actor.Name})
+	}
+	storetest.Acquaint(s.T, s.DB, list...)
 }
 
 // Send posts the message form to a path with files (name to content) and further fields, pairs of name

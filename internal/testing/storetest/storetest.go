@@ -176,6 +176,34 @@ func Conversation(t testing.TB, db *DB, owner account.Account, agents ...hub.Age
 	return c
 }
 
+// Acquaint lets the accounts add each other to conversations without asking, as after an accepted
+// invitation of each to each other.
+func Acquaint(t testing.TB, db *DB, people ...account.Account) {
+	t.Helper()
+	for _, inviter := range people {
+		c := Conversation(t, db, inviter)
+		by := chat.Sender{Kind: "person", ID: inviter.ID, Handle: inviter.Name}
+		for _, a := range people {
+			if a.ID == inviter.ID {
+				continue
+			}
+			m := chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: chat.RoleMember}
+			event := chat.Message{ID: ident.NewID(), Sender: by, Kind: chat.Event, CreatedAt: clock.Now()}
+			in, _, err := db.InvitePerson(t.Context(), c.ID, chat.Invitees{By: by, People: []chat.Member{m}}, event, event)
+			if err == nil && in.InviterID != "" {
+				event.ID = ident.NewID()
+				_, err = db.AcceptInvitation(t.Context(), c.ID, m, event)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.DeleteRoom(t.Context(), c.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Post returns a message of the account in the conversation that creates a task for each agent in ask.
 // It stores nothing.
 func Post(c chat.Conversation, who account.Account, clientID, text string, ask ...hub.Agent) chat.Post {
