@@ -28,6 +28,12 @@ func (m *meter) chargeTime(now, weight int64) {
 	m.at = now
 }
 
+// spentAt charges and returns the virtual time.
+func (m *meter) spentAt(now, weight int64) int64 {
+	m.chargeTime(now, weight)
+	return m.spent
+}
+
 // share is an account's part of one class: of its own, or of background work.
 type share struct {
 	meter
@@ -77,6 +83,14 @@ type class struct {
 	refused int // tasks since the start
 	lately  refusals
 	used    int64 // microseconds that ended tasks ran
+}
+
+// weightOf returns how much a second of the tasks of a class costs.
+func weightOf(class int) int64 {
+	if class == shares-1 {
+		return backgroundWeight
+	}
+	return 1
 }
 
 // least returns the least virtual time of the shares with waiting tasks, and turn without any. A share

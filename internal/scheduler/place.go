@@ -1,5 +1,7 @@
 package scheduler
 
+import "math"
+
 // bound limits the tasks that run and that wait in one place.
 type bound struct{ running, waiting int }
 
@@ -59,7 +61,51 @@ type lane struct {
 	agent, owner, provider *place
 	tasks                  int // that wait or run
 	nodes                  [shares]*node
-	atAgent, atOwner       int // indexes in the lanes of the places
+	turns                  [shares]laneTurn
+	turn                   int64 // as class.turn, of turns
+	atAgent, atOwner       int   // indexes in the lanes of the places
+}
+
+// laneTurn is what a class used of a lane. While the portal has free places a class waits only because
+// agents are full, and what it runs elsewhere must not cost its accounts their turn there.
+type laneTurn struct {
+	meter
+	waiting int
+}
+
+// addWaiting counts a waiting task of a class, as Scheduler.addWaiting does for the portal.
+func (l *lane) addWaiting(c *class, now int64) {
+	t := &l.turns[c.index]
+	if t.waiting == 0 {
+		t.chargeTime(now, c.weight)
+		least := int64(math.MaxInt64)
+		for i := range l.turns {
+			if o := &l.turns[i]; o.waiting > 0 {
+				o.chargeTime(now, weightOf(i))
+				least = min(least, o.spent)
+			}
+		}
+		if least == math.MaxInt64 {
+			least = l.turn
+		}
+		t.spent = max(t.spent, least)
+	}
+	t.waiting++
+}
+
+func (l *lane) addRunning(c *class, now int64) {
+	t := &l.turns[c.index]
+	t.chargeTime(now, c.weight)
+	t.spent = max(t.spent, l.turn-maxClassLag*int64(l.agent.bound.running))
+	l.turn = max(l.turn, t.spent)
+	t.spent += startCharge * c.weight
+	t.running++
+}
+
+func (l *lane) removeRunning(c *class, now int64) {
+	t := &l.turns[c.index]
+	t.chargeTime(now, c.weight)
+	t.running--
 }
 
 type laneKey struct{ agent, owner, provider string }

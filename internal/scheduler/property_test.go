@@ -289,10 +289,30 @@ func TestScheduler_StarvesNobody(t *testing.T) {
 		b.run(2000 * time.Second)
 		for i, u := range b.users {
 			u.longest = max(u.longest, b.now-u.last)
-			if most := 30 * time.Minute; u.longest > most {
+			if most := 10 * time.Minute; u.longest > most {
 				t.Errorf("seed %d: user %d (background %v) waited %s for its next start, %d started", seed, i, u.background, u.longest, u.started)
 			}
 		}
+	}
+}
+
+// TestScheduler_WorkElsewhereCostsNoTurn has a guest that keeps an agent of its own busy, and another guest
+// that asks an agent which accounts keep full. The portal has free places.
+func TestScheduler_WorkElsewhereCostsNoTurn(t *testing.T) {
+	t.Parallel()
+	l := loose()
+	l.Running, l.RunningPerAgent = 200, 8
+	b := &backlog{s: New(l), ends: make(map[string]ending)}
+	busy := &user{class: Guests, name: "busy", agents: []string{"own 1", "own 2", "own 3", "own 4"}, length: 5 * time.Second}
+	other := &user{class: Guests, name: "other", agents: []string{"x"}, length: 5 * time.Second}
+	b.users = append(b.users, busy, other)
+	for i := range 20 {
+		b.users = append(b.users, &user{class: Accounts, name: fmt.Sprint("a", i), agents: []string{"x"}, length: 5 * time.Second})
+	}
+	b.run(1000 * time.Second)
+	other.longest = max(other.longest, b.now-other.last)
+	if other.longest > 30*time.Second || other.used < 1000*time.Second {
+		t.Errorf("the other guest waited %s and used %s", other.longest, other.used)
 	}
 }
 

@@ -133,9 +133,8 @@ func New(l Limits) *Scheduler {
 		rooms: make(map[string]*place), lanes: make(map[laneKey]*lane), mailboxes: make(map[mailboxKey]*mailbox),
 		flows: make(map[flowKey]*flow), held: make(map[hold]int)}
 	for i := range s.classes {
-		s.classes[i] = class{index: i, weight: 1, root: newNode(nil)}
+		s.classes[i] = class{index: i, weight: weightOf(i), root: newNode(nil)}
 	}
-	s.classes[shares-1].weight = backgroundWeight
 	return s
 }
 
@@ -163,6 +162,7 @@ func (s *Scheduler) Add(j Job) bool {
 	}
 	m.last = e
 	s.addWaiting(e.share)
+	e.lane.addWaiting(e.share.class, s.now)
 	e.lane.agent.waiting++
 	e.lane.owner.waiting++
 	e.lane.provider.waiting++
@@ -222,7 +222,10 @@ func (s *Scheduler) chooseFlow() *flow {
 		var f *flow
 		switch {
 		case free > 1:
-			f = s.firstOf(c)
+			f = s.firstOf(c, c.root, groups)
+			if f != nil && free > s.limits.Running/8 { // The portal is not what tasks wait for.
+				return s.firstAt(f)
+			}
 		case free == 1:
 			f = s.firstIdleOf(c, &checks)
 		}
@@ -233,10 +236,32 @@ func (s *Scheduler) chooseFlow() *flow {
 	return nil
 }
 
-// firstOf returns the flow of the class whose turn it is, nil without one.
-func (s *Scheduler) firstOf(c *class) *flow {
+// firstAt returns the flow whose turn it is at the agent of a flow. As long as the portal has many free
+// places all agents with free places get their turn, and classes share each agent.
+func (s *Scheduler) firstAt(first *flow) *flow {
+	l := first.lane
+	best, least := first, l.turns[first.share.class.index].spentAt(s.now, first.share.class.weight)
+	for i := range s.classes {
+		c := &s.classes[i]
+		if c == first.share.class || l.turns[i].waiting == 0 || l.nodes[i] == nil {
+			continue
+		}
+		spent := l.turns[i].spentAt(s.now, c.weight)
+		if spent > least || spent == least && i > best.share.class.index {
+			continue
+		}
+		if f := s.firstOf(c, l.nodes[i], l.provider.openGroups()); f != nil {
+			best, least = f, spent
+		}
+	}
+	return best
+}
+
+// firstOf returns the flow of the class whose turn it is below a node, among those of groups below open;
+// nil without one.
+func (s *Scheduler) firstOf(c *class, n *node, open int) *flow {
 	for refreshes := 0; ; {
-		f := c.root.firstFlow()
+		f := n.firstFlow(open)
 		if f == nil {
 			return nil
 		}
@@ -310,6 +335,7 @@ func (s *Scheduler) startEntry(e *entry) {
 	m.running = e
 	s.running++
 	s.addRunning(e.share)
+	l.addRunning(e.share.class, s.now)
 	l.agent.running++
 	l.owner.running++
 	l.provider.running++
@@ -331,6 +357,7 @@ func (s *Scheduler) Free(id string, now time.Time) {
 	a, l := e.share.account, e.lane
 	before := s.standingOf(a, l.provider)
 	s.removeRunning(e.share)
+	l.removeRunning(e.share.class, s.now)
 	l.agent.running--
 	l.owner.running--
 	l.provider.running--
@@ -404,6 +431,7 @@ func (s *Scheduler) unlinkEntry(e *entry) {
 	}
 	e.prev, e.next = nil, nil
 	s.removeWaiting(e.share)
+	e.lane.turns[e.share.class.index].waiting--
 	e.lane.agent.waiting--
 	e.lane.owner.waiting--
 	e.lane.provider.waiting--

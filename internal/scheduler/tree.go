@@ -107,11 +107,12 @@ func (n *node) publishGroup(g int) {
 	}
 }
 
-// firstFlow returns the flow with the least virtual time among those that may start a task, nil without one.
-func (n *node) firstFlow() *flow {
+// firstFlow returns the flow with the least virtual time among those of groups below open that may start a
+// task, nil without one.
+func (n *node) firstFlow(open int) *flow {
 	var best *item
 	group := 0
-	for g := range n.open {
+	for g := range min(open, n.open) {
 		if i := n.leastItem(g); i != nil && (best == nil || i.key.before(best.key)) {
 			best, group = i, g
 		}
