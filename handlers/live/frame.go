@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 
@@ -27,22 +28,31 @@ const (
 // encodeAll returns the updates in one form, one after the other. An update that cannot be encoded is
 // logged and left out.
 func (d *Streams) encodeAll(form int, list []chat.Update) []byte {
-	var all []byte
+	all, _ := d.encodePart(form, list, math.MaxInt)
+	return all
+}
+
+// encodePart is encodeAll for the first updates, until they take the given bytes. It returns the others
+// as rest.
+func (d *Streams) encodePart(form int, list []chat.Update, bytes int) (all []byte, rest []chat.Update) {
 	for i, u := range list {
+		if len(all) >= bytes {
+			return all, list[i:]
+		}
 		b, err := u.Encoded(form, func(u chat.Update) ([]byte, error) { return d.encodeUpdate(form, u) })
 		if err != nil {
 			d.log.Error("encode live update", "error", err)
 			continue
 		}
-		if len(list) == 1 {
-			return b
+		if len(list) == 1 || len(all) == 0 && len(b) >= bytes {
+			return b, list[i+1:] // shared with the other readers
 		}
-		if i == 0 {
-			all = make([]byte, 0, len(list)*(len(b)+16))
+		if all == nil {
+			all = make([]byte, 0, min(len(list)*(len(b)+16), resumeBytes))
 		}
 		all = append(all, b...)
 	}
-	return all
+	return all, nil
 }
 
 // encodeUpdate returns an update in one form. It recovers from a panic, because it runs in goroutines

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 )
@@ -26,7 +27,9 @@ const (
 	liveFrameTime  = 3 * time.Second
 	// liveChunk is the part of a long write, in bytes, that the client must receive within
 	// liveWriteTimeout.
-	liveChunk = 64 << 10
+	liveChunk = 16 << 10
+	// resumeBytes is the part of the updates in bytes that is encoded at once for a client that catches up.
+	resumeBytes = 64 << 10
 )
 
 var errChatter = errors.New("the reader says too much")
@@ -43,6 +46,8 @@ type socket struct {
 	try  *attempt // writes without blocking; nil if the connection cannot
 	form int
 	sub  *chat.Subscription
+	// reading counts the updates that wait until the client has received them.
+	reading *respond.Reading
 	// reader handles the frames that the client sends; nil if the client may send none.
 	reader *frameReader
 	ctx    context.Context // ends with the client's permission
@@ -64,7 +69,7 @@ type socket struct {
 // openSocket makes the request's connection a WebSocket. If it returns an error, the request has been
 // answered.
 func (d *Streams) openSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
-	s := &socket{door: d, log: d.log}
+	s := &socket{door: d, log: d.log, reading: respond.ReadingOf(w)}
 	pings := bucket{rate: 1, burst: 10}
 	conn, err := websocket.Accept(&hijacked{ResponseWriter: w, socket: s}, r, &websocket.AcceptOptions{
 		OnPingReceived: func(context.Context, []byte) bool { return pings.takeTokens(1) },
@@ -319,18 +324,36 @@ func (s *socket) followRoom(ctx context.Context) error {
 		if err := s.writeFrames(nil); err != nil { // sends the unsent end of a frame
 			return err
 		}
-		list, err := s.sub.Take(ctx)
+		sent, err := s.sendWaiting(ctx)
 		if err != nil {
 			return err
 		}
-		if len(list) > 0 {
-			if err := s.writeFrames(s.door.encodeAll(s.form, list)); err != nil {
-				return err
-			}
-		} else if s.sub.Attach(s) {
+		if !sent && s.sub.Attach(s) {
 			return nil
 		}
 	}
+}
+
+// sendWaiting sends the updates that wait, and reports whether there were any. It reserves memory for
+// them, so that a client may be asked to come back later.
+func (s *socket) sendWaiting(ctx context.Context) (sent bool, err error) {
+	release, err := s.reading.Reserve(ctx, 2*resumeBytes)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	list, err := s.sub.Take(ctx)
+	if err != nil {
+		return false, err
+	}
+	for rest := list; len(rest) > 0; {
+		var b []byte
+		b, rest = s.door.encodePart(s.form, rest, resumeBytes)
+		if err := s.writeFrames(b); err != nil {
+			return false, err
+		}
+	}
+	return len(list) > 0, nil
 }
 
 // pingFrame is a complete ping frame without a payload.

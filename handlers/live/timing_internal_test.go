@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/coder/websocket"
 
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/task"
 )
 
@@ -58,7 +61,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // timed serves one room's sockets in a bubble and returns the reader's end of
 // one, after the handshake.
-func timed(t *testing.T) (s *chat.Service, id string, reader func() net.Conn) {
+func timed(t *testing.T, wrap ...func(http.Handler) http.Handler) (s *chat.Service, id string, reader func() net.Conn) {
 	ada := ident.Actor{Kind: ident.Person, ID: "ada", Name: "ada"}
 	s, id = chat.New(&oneRoom{}, nil, nil, chat.Config{}), ident.NewID()
 	d := &Streams{chat: s, log: slog.New(slog.DiscardHandler)}
@@ -78,6 +81,9 @@ func timed(t *testing.T) (s *chat.Service, id string, reader func() net.Conn) {
 		so.reader = &frameReader{d, ada, id}
 		so.serveSocket(r.Context(), r.Context(), so.followRoom, sub.Close)
 	})}
+	for _, w := range wrap {
+		srv.Handler = w(srv.Handler)
+	}
 	served := make(chan struct{})
 	go func() { defer close(served); srv.Serve(l) }()
 	t.Cleanup(func() { close(l); <-served; srv.Close(); synctest.Wait() })
@@ -120,6 +126,26 @@ func TestSocket_LetsGoOfAReaderWhoTakesNothing(t *testing.T) {
 		})
 		if took < liveWriteTimeout-time.Second || took > liveWriteTimeout+time.Second {
 			t.Errorf("let go after %s", took)
+		}
+	})
+}
+
+// A reader whose share of the memory is in use is asked to come back.
+func TestSocket_AsksAReaderWithoutMemoryToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := limit.NewMemory(limit.MemoryConfig{Total: 1 << 20, Share: 256 << 10})
+		memory.Force(limit.Reader{Key: "addr 192.0.2.1"}, 256<<10)
+		readers := respond.NewReaders(memory, limit.NewConcurrent(1), time.Minute)
+		_, _, reader := timed(t, func(h http.Handler) http.Handler {
+			return readers.Handler(func(*http.Request) string { return "192.0.2.1" }, h)
+		})
+		c, b := reader(), make([]byte, 1024)
+		n, err := c.Read(b)
+		if code := []byte{1013 >> 8, 1013 & 0xff}; err != nil || n < 4 || b[0] != 0x88 || !bytes.Equal(b[2:4], code) {
+			t.Errorf("got %x, %v, want a close frame with status 1013", b[:n], err)
+		}
+		if all, _ := memory.Used(""); all != 256<<10 {
+			t.Errorf("%d bytes are counted", all)
 		}
 	})
 }

@@ -186,6 +186,34 @@ func Shrink(w http.ResponseWriter, bytes int64) {
 	}
 }
 
+// Reading counts what a reader holds after its connection was taken over, as for a WebSocket. nil counts
+// nothing.
+type Reading struct {
+	memory *limit.Memory
+	reader limit.Reader
+}
+
+// ReadingOf returns the Reading of an answer's reader, nil without Readers.
+func ReadingOf(w http.ResponseWriter) *Reading {
+	a := answerOf(w)
+	if a == nil {
+		return nil
+	}
+	return &Reading{a.readers.memory, a.reader}
+}
+
+// Reserve reserves memory until release. It waits a moment for it and returns an error if there is none.
+func (d *Reading) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
+	if d == nil {
+		return func() {}, nil
+	}
+	hold, err := d.memory.Reserve(ctx, d.reader, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return hold.Release, nil
+}
+
 // BeginDownload counts an export or a file among those that the actor receives at the same time, until
 // the end of the request, and reserves memory for its parts. A RateLimited fault if there are too many.
 func BeginDownload(ctx context.Context, w http.ResponseWriter, actor ident.Actor) error {

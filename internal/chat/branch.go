@@ -91,7 +91,7 @@ func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Mess
 			continue
 		}
 		named := false
-		err := s.eachForm(ctx, c.ID, m.Seq, func(f Message) bool {
+		err := eachForm(ctx, s.store, c.ID, m.Seq, func(f Message) bool {
 			named = NamedAfter(c.Title, TitleOf(f.Parts))
 			return !named
 		})

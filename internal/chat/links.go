@@ -292,7 +292,7 @@ func (s *Service) Shared(ctx context.Context, secret string, before int64, limit
 // formAt sets the parts of m to those of its newest form with seq <= upTo.
 func (s *Service) formAt(ctx context.Context, m *Message, upTo int64) error {
 	m.Parts, m.Now.EditSeq, m.Now.EditedAt = nil, 0, time.Time{}
-	return s.eachForm(ctx, m.ConversationID, m.Seq, func(f Message) bool {
+	return eachForm(ctx, s.store, m.ConversationID, m.Seq, func(f Message) bool {
 		if f.Seq > upTo {
 			return false
 		}

@@ -86,11 +86,11 @@ func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq, 
 }
 
 // eachForm calls visit with the forms of a message, oldest first, until visit returns false.
-func (s *Service) eachForm(ctx context.Context, id string, seq int64, visit func(Message) bool) error {
+func eachForm(ctx context.Context, store Transcripts, id string, seq int64, visit func(Message) bool) error {
 	for after, more := int64(0), true; more; {
 		var page []Message
 		var err error
-		if page, more, err = s.store.Edits(ctx, id, seq, after); err != nil {
+		if page, more, err = store.Edits(ctx, id, seq, after); err != nil {
 			return err
 		}
 		for _, m := range page {
