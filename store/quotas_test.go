@@ -237,3 +237,26 @@ func TestQuota_OfNetworksPortalsFilesAndAgents(t *testing.T) {
 	}
 	storetest.Sound(t, db)
 }
+
+// Deleting an agent frees the texts of its earlier versions.
+func TestQuota_DeletedAgentsGiveBack(t *testing.T) {
+	t.Parallel()
+	db := openBounded(t)
+	ada := storetest.Account(t, db, "ada")
+	a := storetest.Agent(t, db, "large", ada)
+	for range 5 {
+		base := a.Version
+		a.Version, a.Description, a.UpdatedAt = base+1, strings.Repeat("d", 5<<10), clock.Now()
+		if err := db.UpdateAgent(t.Context(), a, base, nil, ident.Actor{Kind: ident.Person, ID: ada.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := usedBy(t, db, ident.Person, ada.ID).Total
+	if err := db.DeleteAgent(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if after := usedBy(t, db, ident.Person, ada.ID).Total; before < 25<<10 || after > before-20<<10 {
+		t.Errorf("%d bytes before the agent was deleted, %d after", before, after)
+	}
+	storetest.Sound(t, db)
+}

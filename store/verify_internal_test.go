@@ -488,7 +488,7 @@ func TestBackup_HoldsTheReplica(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	d := openTest(t, dir)
-	r, err := replica.Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func (p *portal) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	p.id = record.PortalOf(record.Public(p.keys.Public()))
-	p.replica, err = replica.Open(ctx, dir, p.id, networkName, discard)
+	p.replica, err = replica.Open(ctx, dir, p.id, networkName, nil, discard)
 	return err
 }
 

@@ -91,7 +91,7 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	if err != nil {
 		return nil, err
 	}
-	replica, err := replica.Open(ctx, set.Data, id, set.NetworkName, set.NewLogger(discard{}))
+	replica, err := replica.Open(ctx, set.Data, id, set.NetworkName, nil, set.NewLogger(discard{}))
 	if err != nil {
 		return nil, err
 	}

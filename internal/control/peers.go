@@ -70,7 +70,7 @@ func openPeers(ctx context.Context, dir string, db *store.DB, self offline, log 
 	cfg := federation.PeersConfig{Signer: self, Log: log}
 	p := &offlinePeers{}
 	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && self.network != "" {
-		if p.replica, err = replica.Open(ctx, dir, self.id, self.network, log); err != nil {
+		if p.replica, err = replica.Open(ctx, dir, self.id, self.network, nil, log); err != nil {
 			return nil, err
 		}
 		cfg.Replica = p.replica

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/migrations"
+	"agentsite/store/space"
 	"agentsite/store/sqlite"
 )
 
@@ -55,6 +56,7 @@ type Replica struct {
 	known *sqlite.Cache[known]
 	next  int64 // last key in the table wires; used by the writer goroutine only
 	open  openPortals
+	disk  *space.Space // nil watches nothing
 }
 
 var _ federation.Replica = (*Replica)(nil)
@@ -70,13 +72,14 @@ type known struct {
 // Open opens or creates the replica of a portal and a network in the folder dir. A replica that is
 // damaged, was written by a newer binary, or belongs to another portal or network is logged and moved
 // aside, and a new one created, because its records can be fetched again. Only a folder that cannot be
-// written is an error.
-func Open(ctx context.Context, dir string, own record.PortalID, network string, log *slog.Logger) (*Replica, error) {
+// written is an error. While the disk is nearly full, records are not kept; disk may be nil.
+func Open(ctx context.Context, dir string, own record.PortalID, network string, disk *space.Space,
+	log *slog.Logger) (*Replica, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); err == nil {
 		why := marked(path)
 		if why == nil {
-			r, err := openFile(ctx, path, log)
+			r, err := openFile(ctx, path, disk, log)
 			if err == nil {
 				if why = r.claimReplica(ctx, own, network); why == nil {
 					return r, nil
@@ -84,6 +87,9 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 				err = r.Close()
 			}
 			why = errors.Join(why, err)
+		}
+		if sqlite.IsFull(why) {
+			return nil, fmt.Errorf("open the replica: the disk is full, make room: %w", why)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -96,7 +102,7 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 	if err := createReplica(ctx, path); err != nil {
 		return nil, fmt.Errorf("create the replica: %w", err)
 	}
-	r, err := openFile(ctx, path, log)
+	r, err := openFile(ctx, path, disk, log)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +170,7 @@ func replicaFile() sqlite.Kind {
 }
 
 // openFile opens the file of a replica without a check of its portal and network.
-func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
+func openFile(ctx context.Context, path string, disk *space.Space, log *slog.Logger) (*Replica, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
 	}
@@ -175,7 +181,7 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{DB: f, known: sqlite.NewCache[known](maxKnown),
+	r := &Replica{DB: f, disk: disk, known: sqlite.NewCache[known](maxKnown),
 		open: openPortals{make(map[record.PortalID]*portalRow)}}
 	if err := r.Get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())

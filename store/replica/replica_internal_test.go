@@ -20,7 +20,7 @@ import (
 
 func openOwn(t *testing.T, dir string) *Replica {
 	t.Helper()
-	r, err := Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
+	r, err := Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 			c.do(t, path)
 			for range 2 { // the one aside is replaced
 				var log bytes.Buffer
-				r, err := Open(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.NewTextHandler(&log, nil)))
+				r, err := Open(t.Context(), dir, own.ID, recordtest.Network, nil, slog.New(slog.NewTextHandler(&log, nil)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -412,7 +412,7 @@ func TestReplica_DamageSeenInUseHasAnotherBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // opening sees it, or asking does
-		r, err := Open(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.DiscardHandler))
+		r, err := Open(t.Context(), dir, own.ID, recordtest.Network, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"agentsite/internal/record"
 	"agentsite/store/sqlite"
@@ -21,6 +22,11 @@ func (r *Replica) Keep(ctx context.Context, rec *record.Record, was record.Seen,
 func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bool, err error) {
 	if len(list) > record.MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(list), record.MaxBatch)
+	}
+	if slices.ContainsFunc(list, func(k record.Keeping) bool { return k.Record.Portal != r.own }) {
+		if err := r.disk.Check(1, false); err != nil {
+			return nil, err
+		}
 	}
 	err = r.changePortals(ctx, func(t *sqlite.Tx) error {
 		kept = make([]bool, len(list))

@@ -43,7 +43,7 @@ func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return report, nil
 	}
-	r, err := openFile(ctx, path, log)
+	r, err := openFile(ctx, path, nil, log)
 	if err == nil {
 		var owner struct{ Portal, Network string }
 		if err = r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {

@@ -105,7 +105,7 @@ func TestWrite_GivesUpTheReserve(t *testing.T) {
 			r.f = f
 		}
 		err = write()
-		if reserved && err != nil || !reserved && !isFull(errors.Unwrap(err)) {
+		if reserved && err != nil || !reserved && !IsFull(errors.Unwrap(err)) {
 			t.Errorf("with a reserve %v: %v", reserved, err)
 		}
 		if f.Err() != nil {

@@ -38,8 +38,8 @@ func ErrorCode(err error) int {
 	return 0
 }
 
-// isFull reports whether err says that the disk has no room. Nothing of the write was stored then.
-func isFull(err error) bool {
+// IsFull reports whether err says that the disk has no room. Nothing of the write was stored then.
+func IsFull(err error) bool {
 	c := ErrorCode(err)
 	return c&0xff == sqliteFull || c == sqliteShmSize
 }
@@ -75,7 +75,7 @@ func MapError(err error) error {
 		return fault.Wrap(fault.NotFound, err, "What this belongs to is gone.")
 	case ErrorCode(err) == sqliteConstraintCheck:
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
-	case isFull(err):
+	case IsFull(err):
 		return space.ErrFull(err)
 	case ErrorCode(err)&0xff == sqliteBusy:
 		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")

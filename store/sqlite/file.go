@@ -118,7 +118,7 @@ func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB
 	}
 	if f.wconn, err = f.wpool.Connx(ctx); err != nil {
 		f.wpool.Close()
-		if isFull(err) {
+		if IsFull(err) {
 			return nil, fmt.Errorf("open database %s: the disk is full; make room, for example by moving old backups away, and start again: %w", path, err)
 		}
 		return nil, fmt.Errorf("open database %s: %w", path, err)

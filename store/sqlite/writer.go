@@ -307,7 +307,7 @@ func (f *DB) commitBatch(batch []*op) {
 // given up.
 func (f *DB) attemptBatch(ops []*op) (bad int, err error) {
 	bad, err = f.runBatch(ops)
-	full := isFull(err) || bad >= 0 && isFull(ops[bad].err)
+	full := IsFull(err) || bad >= 0 && IsFull(ops[bad].err)
 	if full && f.kind.Reserve != nil && f.kind.Reserve.GiveUp() {
 		f.log.Warn("the disk is full, the reserve is given up", "file", f.path)
 		return f.runBatch(ops)
@@ -375,7 +375,7 @@ func (f *DB) NoteError(err error) {
 		return // A damaged full-text index is filled again, so writing goes on.
 	}
 	c := ErrorCode(err) & 0xff
-	if c == sqliteIOErr && !isFull(err) || c == sqliteCorrupt || c == sqliteNotADB {
+	if c == sqliteIOErr && !IsFull(err) || c == sqliteCorrupt || c == sqliteNotADB {
 		f.stopWriting(err)
 	}
 	if c == sqliteCorrupt || c == sqliteNotADB {

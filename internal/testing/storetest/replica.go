@@ -13,7 +13,7 @@ import (
 // earlier.
 func Replica(t testing.TB, dir string, own record.PortalID, network string) *replica.Replica {
 	t.Helper()
-	r, err := replica.Open(context.Background(), dir, own, network, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(context.Background(), dir, own, network, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
