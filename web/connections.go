@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -81,6 +82,9 @@ func (c *countedConn) CloseWrite() error {
 	}
 	return nil
 }
+
+// SyscallConn implements syscall.Conn, see spareConn.
+func (c *countedConn) SyscallConn() (syscall.RawConn, error) { return rawConn(c.Conn) }
 
 // admit counts a new connection. It returns false if the connection must be refused.
 func (t *connections) admit(c net.Conn) (*countedConn, bool) {

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -51,6 +53,16 @@ func (c *spareConn) CloseWrite() error {
 		return w.CloseWrite()
 	}
 	return nil
+}
+
+// SyscallConn implements syscall.Conn, so that sockets can write without blocking.
+func (c *spareConn) SyscallConn() (syscall.RawConn, error) { return rawConn(c.Conn) }
+
+func rawConn(c net.Conn) (syscall.RawConn, error) {
+	if s, ok := c.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (c *spareConn) beginRequest() {
