@@ -67,15 +67,28 @@ func (q *Queue) signal() {
 }
 
 // Admit reports whether a task may be queued, and if not, about how long the caller should wait before
-// the next attempt. It counts a refusal and reserves nothing.
+// the next attempt. It counts a refusal. An admitted task counts as waiting until it is stored and read
+// from the database, or until Withdraw.
 func (q *Queue) Admit(j scheduler.Job) (wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if wait, ok = q.plan.Admit(j); !ok {
-		q.plan.Refuse(j, time.Now())
-		q.refused.WithLabelValues(j.Class.String()).Inc()
+	now := time.Now()
+	if wait, ok = q.plan.Admit(j); ok {
+		q.plan.Reserve(j, now)
+		return 0, true
 	}
-	return wait, ok
+	q.plan.Refuse(j, now)
+	q.refused.WithLabelValues(j.Class.String()).Inc()
+	return wait, false
+}
+
+// Withdraw ends the admission of tasks that were not stored. Other ids change nothing.
+func (q *Queue) Withdraw(taskIDs ...string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, id := range taskIDs {
+		q.plan.Release(id)
+	}
 }
 
 // Snapshot returns the state of the queue for operators.

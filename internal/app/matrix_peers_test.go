@@ -25,6 +25,8 @@ func peerCells() map[string]cell {
 	}
 	return map[string]cell{
 		"GET /api/v1/network":               {},
+		"GET /api/v1/queue":                 {},
+		"GET /admin/queue":                  {},
 		"GET /api/v1/peers":                 {},
 		"POST /api/v1/peers":                {body: func(*world, object) any { return map[string]any{"url": "http://" + address()} }},
 		"GET /api/v1/peers/policy":          {},

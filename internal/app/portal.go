@@ -237,7 +237,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words, queue)
 	instant := agentruntime.NewInstant(queue, p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log, Rooms: roomLimits(p.set.Bounds.Rooms)})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log, Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()
@@ -265,7 +265,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.routes = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Publications: p.publications(), Connections: p.connections, Peers: p.peers, Servers: p.newServers(), Examiner: p, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Publications: p.publications(), Connections: p.connections, Peers: p.peers, Servers: p.newServers(), Queue: p, Examiner: p, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

@@ -48,7 +48,7 @@ func queueView(s scheduler.Snapshot, actor ident.Actor) templates.AdminQueue {
 			row.Kind = "guests"
 		case a.Class == scheduler.Portals:
 			row.Kind, row.Href = "portal", "/admin/peers/"+url.PathEscape(a.Account)
-		case a.Name != "":
+		case a.Name != "" && a.Name != a.Account:
 			row.Href = "/admin/people?q=" + url.QueryEscape(a.Name)
 			if a.Account != actor.ID {
 				row.Disable = "/admin/people/" + url.PathEscape(a.Name) + "/disable"
