@@ -130,6 +130,7 @@ func fieldEnums() map[string][]string {
 		"Notice.kind": listTexts(
 			hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeTaken, hub.NoticeShared, hub.NoticeUnshared,
 			hub.NoticeReport, hub.NoticeHeld, hub.NoticeProof, hub.NoticePeer, hub.NoticeWebhook, hub.NoticeInvited,
+			hub.NoticeGuesses,
 		),
 		"LinkInput.role": listTexts(chat.RoleMember, chat.RoleReader), "Link.role": roles, "Member.role": roles,
 		"GetInvitationAnswer.role": roles, "OwnSettings.role": roles, "RoleInput.role": roles,

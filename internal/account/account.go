@@ -142,6 +142,12 @@ type Store interface {
 	CountOperators(ctx context.Context) (int, error)
 }
 
+// Notices warns a person of many wrong passwords for the account within minutes. It may take as long as a
+// write of the database.
+type Notices interface {
+	NotifyGuesses(ctx context.Context, accountID string)
+}
+
 // Mailer sends mail. A nil Mailer means that the operator configured no mail server.
 type Mailer interface {
 	Send(ctx context.Context, to, subject, text string) error

@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -338,6 +339,42 @@ func TestLogIn_LimitsGuesses(t *testing.T) {
 		if want := i < 30; fault.Is(err, fault.Unauthenticated) != want || fault.Is(err, fault.RateLimited) == want {
 			t.Fatalf("attempt %d: %v", i, err)
 		}
+	}
+}
+
+// notices counts the warnings of an account.
+type notices struct{ warned chan string }
+
+func (n notices) NotifyGuesses(_ context.Context, accountID string) { n.warned <- accountID }
+
+// Wrong passwords from everywhere warn the person once and keep the right one out nowhere.
+func TestLogIn_GuessesFromEverywhereLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	n := notices{make(chan string, 100)}
+	w := open(t, func(c *account.Config) { c.Notices = n })
+	go w.Run(t.Context())
+	ada := w.add("ada", false)
+	w.session("ada") // from login/ada
+	for i := range 150 {
+		for _, name := range []string{"ada", "nobody"} {
+			_, err := w.LogIn(t.Context(), from(fmt.Sprint("10.0.0.", i)), name, strings.Repeat("x", 2000)) // refused before it is hashed
+			kind(t, name, err, fault.Unauthenticated)
+		}
+	}
+	if id := <-n.warned; id != ada.ID || len(n.warned) != 0 {
+		t.Errorf("warned %s, and %d more", id, len(n.warned))
+	}
+	if _, err := w.LogIn(t.Context(), from("192.0.2.1"), "ada", password); err != nil {
+		t.Error(err)
+	}
+	// Where the right password came from, wrong ones of a neighbour behind the same address keep it out
+	// only as far as that address is limited.
+	for range 12 {
+		_, err := w.LogIn(t.Context(), from("192.0.2.1"), "ada", strings.Repeat("x", 2000))
+		kind(t, "a neighbour", err, fault.Unauthenticated)
+	}
+	if _, err := w.LogIn(t.Context(), from("192.0.2.1"), "ada", password); err != nil {
+		t.Error(err)
 	}
 }
 

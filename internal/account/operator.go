@@ -172,10 +172,15 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 // resetMail is a mail with a reset link that waits to be sent.
 type resetMail struct{ account, to, text string }
 
-// Run sends the mails of MailReset until ctx ends.
+// Run sends the mails of MailReset and warns people of guesses at their passwords, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
+		case name := <-s.guessed:
+			a, err := s.store.AccountByName(ctx, name)
+			if err == nil && !a.Disabled() {
+				s.cfg.Notices.NotifyGuesses(ctx, a.ID)
+			}
 		case m := <-s.resetMails:
 			if err := s.cfg.Mailer.Send(ctx, m.to, "Set a new password", m.text); err != nil {
 				s.cfg.Log.Error("mail a reset link", "account", m.account, "error", err)
@@ -207,7 +212,7 @@ func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password
 	if err := check.Err(); err != nil {
 		return Account{}, err
 	}
-	return a, s.setPassword(ctx, a.ID, password, "", hash)
+	return a, s.setPassword(ctx, actor, a.ID, password, "", hash)
 }
 
 // Invitation creates an invitation and returns its secret, which is not stored. label is a note for the

@@ -26,27 +26,21 @@ var hashParams = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 
 // cheapParams replace hashParams if Config.CheapHashes is set.
 var cheapParams = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashesAtOnce is the number of concurrent hash computations, which bounds the memory and processor time
-// of sign-ins.
-const hashesAtOnce = 2
-
-// hasher computes password hashes, at most hashesAtOnce at a time. Other callers wait.
+// hasher computes password hashes behind a gate.
 type hasher struct {
+	*gate
 	params argon2id.Params
-	slots  chan struct{}
 	once   sync.Once
 	decoy  string // set once by decoyHash
 }
 
-func newHasher(cheap bool) *hasher {
+// newHasher returns a hasher where at most the given number of computations wait.
+func newHasher(cheap bool, waiting int) *hasher {
 	params := hashParams
 	if cheap {
 		params = cheapParams
 	}
-	return &hasher{
-		params: params,
-		slots:  make(chan struct{}, hashesAtOnce),
-	}
+	return &hasher{gate: newGate(waiting), params: params}
 }
 
 // decoyHash returns a hash that no password matches. It is compared for unknown names, so that the
@@ -62,37 +56,29 @@ func (h *hasher) decoyHash() string {
 	return h.decoy
 }
 
-func (h *hasher) acquireSlot(ctx context.Context) error {
-	select {
-	case h.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (h *hasher) releaseSlot() { <-h.slots }
-
-func (h *hasher) hashPassword(ctx context.Context, password string) (string, error) {
-	if err := h.acquireSlot(ctx); err != nil {
+// hashPassword returns the hash of a new password. For a name that signs up, the client has no name.
+func (h *hasher) hashPassword(ctx context.Context, c client, password string) (string, error) {
+	if err := h.acquire(ctx, c); err != nil {
 		return "", err
 	}
-	defer h.releaseSlot()
+	defer h.release(c)
+	h.fail(c)
 	return argon2id.CreateHash(password, &h.params)
 }
 
 // matchesHash reports whether password belongs to hash. An empty hash never matches, but takes as long.
-// The error is that of ctx while waiting.
-func (h *hasher) matchesHash(ctx context.Context, password, hash string) (bool, error) {
+// The errors are those of acquire.
+func (h *hasher) matchesHash(ctx context.Context, c client, password, hash string) (bool, error) {
 	if len(password) > maxPasswordBytes {
 		return false, nil
 	}
-	if err := h.acquireSlot(ctx); err != nil {
+	if err := h.acquire(ctx, c); err != nil {
 		return false, err
 	}
-	defer h.releaseSlot()
+	defer h.release(c)
+	decoy := h.decoyHash() // for each name, so that the first unknown one takes no longer
 	if hash == "" {
-		_, err := argon2id.ComparePasswordAndHash(password, h.decoyHash())
+		_, err := argon2id.ComparePasswordAndHash(password, decoy)
 		return false, err
 	}
 	return argon2id.ComparePasswordAndHash(password, hash)

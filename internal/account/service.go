@@ -22,6 +22,10 @@ type Config struct {
 	Log    *slog.Logger
 	// MaxTokens and MaxSessions bound the API tokens and the sessions of an account; 0 means 100.
 	MaxTokens, MaxSessions int
+	// MaxWaiting bounds the password checks that wait; 0 means 256.
+	MaxWaiting int
+	// Notices warns people of guesses at their passwords; nil warns nobody.
+	Notices Notices
 	// CheapHashes stores new passwords so that hashes are quick to make and to guess. It is only for
 	// tests of other features that sign many people up.
 	CheapHashes bool
@@ -39,16 +43,19 @@ type Service struct {
 	watch                                       *watchers
 	ended                                       chan string
 	resetMails                                  chan resetMail // mails that Run sends
+	guessed                                     chan string    // names whose people Run warns
 }
 
 const (
 	defaultMaxTokens   = 100
 	defaultMaxSessions = 100
+	defaultMaxWaiting  = 256
 )
 
 func (c Config) withDefaults() Config {
 	c.MaxTokens = cmp.Or(c.MaxTokens, defaultMaxTokens)
 	c.MaxSessions = cmp.Or(c.MaxSessions, defaultMaxSessions)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, defaultMaxWaiting)
 	return c
 }
 
@@ -56,7 +63,7 @@ func (c Config) withDefaults() Config {
 func New(store Store, cfg Config) *Service {
 	cfg = cfg.withDefaults()
 	return &Service{
-		store: store, cfg: cfg, hasher: newHasher(cfg.CheapHashes),
+		store: store, cfg: cfg, hasher: newHasher(cfg.CheapHashes, cfg.MaxWaiting),
 		loginsByName: limit.New(30*time.Second, 10, 50_000),
 		loginsByAddr: limit.New(3*time.Second, 30, 50_000),
 		signups:      limit.New(time.Minute, 20, 50_000),
@@ -64,6 +71,7 @@ func New(store Store, cfg Config) *Service {
 		watch:        newWatchers(),
 		ended:        make(chan string, 64),
 		resetMails:   make(chan resetMail, 64),
+		guessed:      make(chan string, 64),
 	}
 }
 
@@ -124,9 +132,13 @@ func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, pa
 	if wait, ok := s.loginsByName.Allow(guessKey(a.Name, actor.Addr)); !ok {
 		return fault.Limited(wait, "Too many attempts. Wait a moment and try again.")
 	}
-	ok, err := s.hasher.matchesHash(ctx, old, a.PasswordHash)
+	from := client{a.Name, actor.Addr}
+	ok, err := s.hasher.matchesHash(ctx, from, old, a.PasswordHash)
 	if err != nil {
 		return err
+	}
+	if !ok {
+		s.noteFailure(from)
 	}
 	var c fault.Check
 	c.Field(ok, "old", "this is not your present password")
@@ -136,11 +148,11 @@ func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, pa
 	if err := c.Err(); err != nil {
 		return err
 	}
-	return s.setPassword(ctx, a.ID, password, actor.Credential, "")
+	return s.setPassword(ctx, actor, a.ID, password, actor.Credential, "")
 }
 
-func (s *Service) setPassword(ctx context.Context, id, password, keep, spend string) error {
-	hash, err := s.hasher.hashPassword(ctx, password)
+func (s *Service) setPassword(ctx context.Context, actor ident.Actor, id, password, keep, spend string) error {
+	hash, err := s.hasher.hashPassword(ctx, client{addr: actor.Addr}, password)
 	if err != nil {
 		return err
 	}

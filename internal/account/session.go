@@ -12,15 +12,19 @@ import (
 )
 
 // LogIn checks a password, starts a session and returns its secret. Unknown names, disabled accounts
-// and wrong passwords get the same answer in the same time. Failed attempts are limited by name and by
-// address.
+// and wrong passwords get the same answer in the same time. Failed attempts are limited by address. Those
+// of a name from all addresses only order the queue of checks and warn the person: they never keep the
+// right password out.
 func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password string) (secret string, err error) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return "", fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
 	}
-	if wait, ok := s.loginsByName.Allow(guessKey(name, actor.Addr)); !ok {
-		return "", fault.Limited(wait, "Too many attempts for this account. Wait a moment and try again.")
+	from := client{name, actor.Addr}
+	if !s.hasher.knows(from) {
+		if wait, ok := s.loginsByName.Allow(from.pair()); !ok {
+			return "", fault.Limited(wait, "Too many attempts for this account from your address. Wait a moment and try again.")
+		}
 	}
 	a, err := s.store.AccountByName(ctx, name)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -30,13 +34,15 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 	if a.Disabled() {
 		hash = ""
 	}
-	ok, err := s.hasher.matchesHash(ctx, password, hash)
+	ok, err := s.hasher.matchesHash(ctx, from, password, hash)
 	if err != nil {
 		return "", err
 	}
 	if !ok {
+		s.noteFailure(from)
 		return "", errWrongPassword()
 	}
+	s.hasher.succeeded(from)
 	if secret, err = s.StartSession(ctx, a); err != nil {
 		return "", err
 	}
@@ -50,6 +56,17 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 		return "", errWrongPassword()
 	}
 	return secret, nil
+}
+
+// noteFailure counts a wrong password and has Run warn the person of the name, if there is one.
+func (s *Service) noteFailure(from client) {
+	if !s.hasher.fail(from) || s.cfg.Notices == nil {
+		return
+	}
+	select {
+	case s.guessed <- from.name:
+	default: // the notice is only of use if there are few
+	}
 }
 
 func errWrongPassword() error {

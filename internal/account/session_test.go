@@ -645,9 +645,11 @@ func TestStartSession_EndsTheOldestBeyondTheBound(t *testing.T) {
 		}
 		secrets = append(secrets, s)
 	}
-	// The first one is in use, so the second is the least recently used.
-	if err := w.db.Touch(t.Context(), ident.HashSecret(secrets[0]), clock.Now().Add(time.Minute), clock.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
+	// The others are in use, so the second is the least recently used.
+	for _, i := range []int{0, 2} {
+		if err := w.db.Touch(t.Context(), ident.HashSecret(secrets[i]), clock.Now().Add(time.Minute), clock.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	second := w.guard(w.actor(secrets[1]))
 	if _, err := w.StartSession(t.Context(), ada); err != nil {

@@ -69,7 +69,7 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		return Account{}, err
 	}
 	var err error
-	if a.PasswordHash, err = s.hasher.hashPassword(ctx, in.Password); err != nil {
+	if a.PasswordHash, err = s.hasher.hashPassword(ctx, client{addr: actor.Addr}, in.Password); err != nil {
 		return Account{}, err
 	}
 	hash := ""
@@ -123,7 +123,7 @@ func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bo
 	if err := s.checkDraft(in.Name, in.Password, in.Email); err != nil {
 		return Account{}, err
 	}
-	hash, err := s.hasher.hashPassword(ctx, in.Password)
+	hash, err := s.hasher.hashPassword(ctx, client{}, in.Password)
 	if err != nil {
 		return Account{}, err
 	}

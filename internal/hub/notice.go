@@ -38,6 +38,7 @@ const (
 	NoticePeer     = "peer"     // another portal misbehaved, moved, or many vanished
 	NoticeWebhook  = "webhook"  // a webhook was stopped after failing for long
 	NoticeInvited  = "invited"  // a person invited the account to a conversation
+	NoticeGuesses  = "guesses"  // many wrong passwords were tried for the account
 )
 
 // maxNotices is how many notices a list returns.
