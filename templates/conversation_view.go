@@ -66,6 +66,7 @@ type Member struct {
 	Provenance
 	CanRemove bool
 	CanRole   bool
+	Invited   bool // has not accepted yet and sees nothing; CanRemove withdraws the invitation
 }
 
 // DisclosureView informs the reader which host receives the text for an agent outside this portal.

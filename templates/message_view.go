@@ -31,6 +31,8 @@ type MessageView struct {
 	// Newer is the seq of the regenerated answer that replaced this one, 0 for none. A replaced
 	// answer is collapsed.
 	Newer int
+	// Folded collapses the message, because the reader blocked its sender.
+	Folded bool
 	// Again is the seq of the answer that this one replaced, 0 for none.
 	Again     int
 	Quote     *QuoteView

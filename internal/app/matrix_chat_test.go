@@ -164,6 +164,12 @@ func chatCells() map[string]cell {
 		"DELETE /api/v1/blocks/{person}":              {object: fixedName(people["other"] + "x")},
 		"PUT /api/v1/account/chat":                    {body: fixed(prefs)},
 
+		"POST /chat/{id}/accept":  {object: asked, body: fixed(form())},
+		"POST /chat/{id}/decline": {object: asked, body: fixed(form())},
+		"POST /chat/leave":        {object: room, body: func(_ *world, o object) any { return form("id", o.id) }},
+		"POST /account/block":     {body: fixed(form("person", people["other"]+"x"))},
+		"POST /account/unblock":   {body: fixed(form("person", people["other"]+"x"))},
+
 		"GET /chat/{id}/rows":                       {object: calm},
 		"GET /chat/{id}/m/{seq}":                    {object: calm},
 		"POST /chat/{id}/m/{seq}/edit":              {object: said, body: fixed(form("text", "3+3"))},

@@ -133,6 +133,13 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 	if err := d.hubSections(r, actor, &v); err != nil {
 		return err
 	}
+	blocks, err := d.chat.Contacts.Blocks(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	for _, b := range blocks {
+		v.Blocks = append(v.Blocks, templates.BlockRow{Name: b.Handle, At: pages.FormatMoment(b.CreatedAt)})
+	}
 	if !hasPrefs(v.Errors) {
 		prefs, err := d.chat.Preferences.Get(ctx, actor)
 		if err != nil {
@@ -294,5 +301,7 @@ func (d *Pages) Routes(r chi.Router) {
 		r.Post("/account/email", d.site.Page(d.setEmail))
 	}
 	r.Post("/account/chat", d.site.Page(d.setPrefs))
+	r.Post("/account/block", d.site.Page(d.blockPerson))
+	r.Post("/account/unblock", d.site.Page(d.unblockPerson))
 	r.Post("/account/sessions/end", d.site.Page(d.endSessions))
 }

@@ -35,7 +35,7 @@ func (d *Lists) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		return fault.New(fault.Unauthenticated, "Log in to see your conversations.")
 	}
 	q := r.URL.Query()
-	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1",
+	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1", Choose: q.Get("choose") == "1",
 		Query: strings.TrimSpace(q.Get("q")), Text: agents.HandedOver(r)}
 	if v.Query != "" && actor.ID != "" {
 		return d.showFound(w, r, actor, v)
@@ -76,11 +76,17 @@ func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	v templates.ChatsView) error {
 	ctx := r.Context()
 	f := chat.RoomFilter{Archived: v.Archived, Limit: chatsPage}
+	if v.Choose {
+		f.Limit = chat.MaxLeft
+	}
 	var err error
+	if v.Invitations, err = d.invitations(ctx, actor); err != nil {
+		return err
+	}
 	if f.Before, err = request.ParseCursor(r.URL.Query().Get("cursor")); err != nil {
 		return err
 	}
-	if f.Before.ID == "" && !v.Archived {
+	if f.Before.ID == "" && !v.Archived && !v.Choose {
 		pinned, err := d.chat.List(ctx, actor, chat.RoomFilter{Pinned: true, Limit: pinnedShown})
 		if err != nil {
 			return err
@@ -96,15 +102,18 @@ func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	for _, c := range list {
-		if !c.Mine.Pinned || v.Archived {
+		if !c.Mine.Pinned || v.Archived || v.Choose {
 			v.Conversations = append(v.Conversations, d.chatRow(actor, c))
 		}
 	}
-	if len(list) == chatsPage {
+	if len(list) == f.Limit {
 		last := list[len(list)-1]
 		more := url.Values{"cursor": {request.FormatCursor(chat.Point{At: last.UpdatedAt, ID: last.ID})}}
 		if v.Archived {
 			more.Set("archived", "1")
+		}
+		if v.Choose {
+			more.Set("choose", "1")
 		}
 		v.MoreHref = "/chat?" + more.Encode()
 	}
@@ -116,6 +125,19 @@ func (d *Lists) showChats(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		v.Agents = append(v.Agents, templates.AgentOption{Ref: res.Agent.Handle(), Title: res.Agent.Title})
 	}
 	return d.site.Render(w, r, code, templates.Chats(d.site.Frame(r, actor, "Chats"), v))
+}
+
+func (d *Lists) invitations(ctx context.Context, actor ident.Actor) ([]templates.InvitationRow, error) {
+	var out []templates.InvitationRow
+	if !actor.IsPerson() {
+		return out, nil
+	}
+	list, err := d.chat.Contacts.List(ctx, actor)
+	for _, x := range list {
+		out = append(out, templates.InvitationRow{ID: x.ConversationID, Title: x.Title, Inviter: x.Inviter,
+			Members: x.Members, Time: pages.FormatMoment(x.CreatedAt)})
+	}
+	return out, err
 }
 
 func (d *Lists) chatRow(actor ident.Actor, c chat.Conversation) templates.ConversationRow {
@@ -219,6 +241,9 @@ func (d *Lists) startAgain(w http.ResponseWriter, r *http.Request, actor ident.A
 func (d *Lists) declareRoutes(r chi.Router) {
 	r.Get("/chat", d.site.Page(request.Listing(d.chats)))
 	r.Post("/chat", d.site.Page(d.startChat))
+	r.Post("/chat/leave", d.site.Page(d.leaveChats))
+	r.Post("/chat/{id}/accept", d.site.Page(d.acceptInvitation))
+	r.Post("/chat/{id}/decline", d.site.Page(d.declineInvitation))
 	r.Get("/join/{secret}", d.site.Page(d.join))
 	r.Post("/join/{secret}", d.site.Page(d.joinChat))
 	r.Get("/shared/{secret}", d.site.Page(request.Listing(d.sharedChat)))

@@ -39,9 +39,9 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 }
 
 // rowViews returns the rows of a transcript. A row that is the same for several readers is rendered once
-// and cached.
-func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message,
-	who message.Speakers) []templates.MessageView {
+// and cached. Messages of the people in blocked, by id, are collapsed.
+func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers,
+	blocked map[string]bool) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
 	// part of the cache key, because rows show times relative to this day
 	today := clock.Now().UTC().Format(time.DateOnly)
@@ -49,8 +49,9 @@ func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Mess
 		m := &list[i]
 		var quote templates.QuoteView
 		var v templates.MessageView
-		if own(actor, *m) {
+		if fold := folded(*m, blocked); fold || own(actor, *m) {
 			v = d.readerView(ctx, actor, *m, list, who)
+			v.Folded = fold
 		} else {
 			if answers(*m) {
 				quote.Seq = int(m.Target)

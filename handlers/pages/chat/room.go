@@ -63,11 +63,15 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	if err != nil {
 		return err
 	}
+	blocked, err := d.blockedBy(r, actor)
+	if err != nil {
+		return err
+	}
 	who := d.messages.Speakers(ctx, actor)
 	v := templates.ConversationView{ID: c.ID, Title: c.Title, MeKind: memberKind(actor), MaxFile: files.MaxSize(actor),
 		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq,
 		NewestSeq: max(c.LastSeq, part.last),
-		Messages:  d.rowViews(ctx, actor, part.list, who)}
+		Messages:  d.rowViews(ctx, actor, part.list, who, blocked)}
 	if part.end {
 		// Later messages arrive over the live stream, which starts after this seq.
 		v.NewestSeq = part.last
@@ -160,6 +164,10 @@ func (d *Room) members(v *templates.ConversationView, actor ident.Actor, c chat.
 			Me: me, Role: m.Role, Remote: m.Remote,
 			Provenance: s.Provenance, CanRemove: !me && v.CanWrite && (m.Kind == "agent" || owner), CanRole: owner &&
 				!me && m.Kind == "person"})
+	}
+	for _, m := range c.Invited {
+		v.Members = append(v.Members, templates.Member{Ref: m.Handle, Title: m.Handle, Handle: m.Handle, Person: true,
+			Invited: true, CanRemove: owner || m.InviterID == actor.ID})
 	}
 }
 

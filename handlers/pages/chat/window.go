@@ -148,8 +148,12 @@ func (d *Room) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	if err != nil {
 		return err
 	}
+	blocked, err := d.blockedBy(r, actor)
+	if err != nil {
+		return err
+	}
 	v := templates.RowsView{First: part.first, Last: part.last, Begin: part.begin, End: part.end,
-		Messages: d.rowViews(r.Context(), actor, part.list, d.messages.Speakers(r.Context(), actor))}
+		Messages: d.rowViews(r.Context(), actor, part.list, d.messages.Speakers(r.Context(), actor), blocked)}
 	return d.site.Render(w, r, http.StatusOK, templates.Rows(v))
 }
 
