@@ -81,6 +81,15 @@ func (p *Portal) portalSamples() samples {
 		float64(p.started.UnixMilli())/1000)
 	s.addGauge("agentsite_agents", "Listed agents of this portal.", float64(p.hub.Own()))
 	s.addGauge("agentsite_database_failed", "1 when the database takes nothing in any more.", gaugeBool(p.db.Err() != nil))
+	scrub := p.scrub.State()
+	s.addGauge("agentsite_data_faults", "Damaged parts of the data that the check in the background found.",
+		float64(len(scrub.Faults)))
+	checked := 0.0
+	if !scrub.Completed.IsZero() {
+		checked = float64(scrub.Completed.UnixMilli()) / 1000
+	}
+	s.addGauge("agentsite_data_checked_time_seconds", "When the data was last checked whole, in seconds since 1970; 0 before.",
+		checked)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.addGauge("go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))

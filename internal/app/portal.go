@@ -61,7 +61,8 @@ type Portal struct {
 	log      *slog.Logger
 	db       *store.DB
 	replica  *replica.Replica // nil without a network
-	node     *peering.Node    // nil without a network
+	scrub    *store.Scrub
+	node     *peering.Node // nil without a network
 	shun     *limit.PenaltyBox
 	listener net.Listener
 	scraped  net.Listener // separate address for metrics; nil if none is configured
@@ -162,7 +163,11 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err := p.settleAddress(ctx, public); err != nil {
 		return p, err
 	}
-	return p, p.wire(ctx, keys, public)
+	if err := p.wire(ctx, keys, public); err != nil {
+		return p, err
+	}
+	p.scrub = store.NewScrub(p.db, p.replica, scrubSlice, p.logDamage)
+	return p, nil
 }
 
 // settleAddress sets p.url: the configured address, else the one stored by an earlier run, else the
@@ -357,6 +362,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.sweepData(work) })
 	workers.Go(func() error { return p.db.TendDisk(work) })
 	workers.Go(func() error { watchClock(work, p.clock, p.log); return nil })
+	workers.Go(func() error { return p.scrubData(work) })
 	if p.node == nil {
 		workers.Go(func() error { return p.peers.Run(work) })
 	} else {

@@ -22,6 +22,13 @@ const (
 	// sweepEvery is the interval at which unused files, and words of deleted messages, are removed.
 	sweepEvery = time.Hour
 	sweepBatch = 200
+	// scrubSlice bounds one slice of the check for damage, which keeps a connection of the database busy
+	// for so long. scrubRest is the pause after a slice, so that the check takes at most
+	// 1/30 of the time of one processor; a database of usual size is read whole within hours.
+	scrubSlice = time.Second
+	scrubRest  = 30 * time.Second
+	// scrubEvery is the interval at which a check of the whole database begins.
+	scrubEvery = 24 * time.Hour
 	// placesEvery is the interval at which the portal checks that its files are still where they were.
 	placesEvery = 10 * time.Second
 )
@@ -140,5 +147,38 @@ func (p *Portal) watchPlaces(ctx context.Context) error {
 		if err := errors.Join(p.lock.CheckPlace(), p.db.CheckPlace()); err != nil {
 			return fmt.Errorf("%w; put it back and start the portal again", err)
 		}
+	}
+}
+
+func (p *Portal) logDamage(fault string) {
+	p.log.Error("the data is damaged", "fault", fault,
+		"do", "run `agentsite verify`, and restore a backup with `agentsite restore FILE`")
+}
+
+// scrubData checks the databases for damage, a slice at a time, until ctx ends.
+func (p *Portal) scrubData(ctx context.Context) error {
+	wait := time.NewTimer(scrubRest)
+	defer wait.Stop()
+	began := time.Now()
+	for {
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return nil
+		}
+		done, err := p.scrub.Next(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("check the data for damage", "error", err)
+		}
+		if !done {
+			wait.Reset(scrubRest)
+			continue
+		}
+		if faults := len(p.scrub.State().Faults); faults == 0 {
+			p.log.Info("checked the data: no damage", "took", time.Since(began).Round(time.Second))
+		}
+		pause := max(scrubRest, scrubEvery-time.Since(began))
+		wait.Reset(pause)
+		began = time.Now().Add(pause)
 	}
 }

@@ -29,6 +29,8 @@ const (
 	checkFor = 30 * time.Second
 	// doctorFor limits the time of the whole examination.
 	doctorFor = 2 * time.Minute
+	// maxScrubFaults bounds the faults of the check in the background in a report; verify lists all.
+	maxScrubFaults = 10
 )
 
 // Doctor examines the portal on a data folder, whether it runs or not. With agent set, it follows that
@@ -109,10 +111,12 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	return true
 }
 
-// Databases implements doctor.Databases for a portal's open databases. Replica is nil without a network.
+// Databases implements doctor.Databases for a portal's open databases. Replica is nil without a network,
+// Scrub for a portal that does not run.
 type Databases struct {
 	DB      *store.DB
 	Replica *replica.Replica
+	Scrub   *store.Scrub
 }
 
 // CheckFiles adds a finding for each database to r. Each check is limited to checkFor.
@@ -133,6 +137,17 @@ func (d Databases) CheckFiles(ctx context.Context, r *Diagnosis) {
 	if err := db.Err(); err != nil {
 		r.Add(doctor.Data, doctor.Fault, "Start the portal again: what was confirmed is safe",
 			"The database failed: %v.", err)
+	}
+	if d.Scrub != nil {
+		state := d.Scrub.State()
+		for _, fault := range state.Faults[:min(len(state.Faults), maxScrubFaults)] {
+			r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE",
+				"The check in the background found damage: %s", fault)
+		}
+		if len(state.Faults) == 0 && !state.Completed.IsZero() {
+			r.Add(doctor.Data, doctor.OK, "", "All data was read in the background without damage, until %s.",
+				state.Completed.UTC().Format(time.DateTime))
+		}
 	}
 	for _, f := range files {
 		name := filepath.Base(f.Path())
