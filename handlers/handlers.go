@@ -95,7 +95,7 @@ func New(accounts *account.Service, directory *hub.Service, chats *chat.Service,
 	renderer := markup.New()
 	sessions := request.NewSessions(accounts, cfg.CookieName, cfg.Secure, cfg.Log)
 	site := pages.NewSite(portal, accounts, directory, sessions, renderer, cfg.Log)
-	searches := search.New(portal, directory)
+	searches := search.New(portal, directory, cfg.Connections)
 	attachments := files.New(chats, site)
 	messages := message.New(directory, site, renderer, cfg.Log)
 	streams := live.New(chats, accounts, sessions, messages, cfg.Connections, cfg.Log)

@@ -347,7 +347,7 @@ func plain8(s string, i int) int {
 func (d *agentAPI) apiSearchEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
 	var e *respond.Events
 	name := "page"
-	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
+	err := d.searches.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
 		if e == nil {
 			if e, err = respond.OpenEvents(w); err != nil {
 				return err

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -17,12 +18,23 @@ import (
 type Searches struct {
 	portal address.Portal
 	hub    *hub.Service
+	open   *request.Connections
 }
 
 // New returns Searches over the directory of a portal. portal supplies the host that filters may name it
-// by.
-func New(portal address.Portal, agents *hub.Service) *Searches {
-	return &Searches{portal: portal, hub: agents}
+// by, open counts the streams of results.
+func New(portal address.Portal, agents *hub.Service, open *request.Connections) *Searches {
+	return &Searches{portal: portal, hub: agents, open: open}
+}
+
+// SearchEach is hub.Service.SearchEach for an answer that is an event stream of the actor.
+func (d *Searches) SearchEach(ctx context.Context, actor ident.Actor, q hub.Query, each func(hub.Page) error) error {
+	release, err := d.open.OpenStream(actor)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return d.hub.SearchEach(ctx, actor, q, each)
 }
 
 // FeedEntries is the number of agents in an Atom feed, the newest ones.

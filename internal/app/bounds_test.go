@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"agentsite/handlers/peer"
+	"agentsite/internal/app"
 	"agentsite/internal/testing/apptest"
 )
 
@@ -336,7 +337,7 @@ func TestSocket_AbuseEndsOnlyItself(t *testing.T) {
 
 func TestSocket_TwoHundredOfOneUser(t *testing.T) {
 	t.Parallel()
-	p := apptest.Start(t)
+	p := apptest.Start(t, func(c *app.Config) { c.Limits = "sockets-per-account=200" })
 	c := p.User(t, "olga")
 	room := c.Conversation()
 	var all []*apptest.Stream

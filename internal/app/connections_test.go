@@ -46,6 +46,11 @@ func TestConnections_OneAccountKeepsNobodyOut(t *testing.T) {
 			}
 		}
 	}
+	// The results of a search are a stream too.
+	search := greedy.Do(http.MethodGet, "/api/v1/search?q=calc", nil, func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
+	if search.Status != http.StatusTooManyRequests || search.Kind() != "rate_limited" {
+		t.Errorf("a streamed search: %d %s", search.Status, search.Body)
+	}
 	theirs := []*apptest.Stream{other.Socket(room), other.Events(room)}
 	other.Say(room, "heard by all")
 	for _, s := range append(theirs, open...) {

@@ -31,7 +31,7 @@ type lateJSON struct {
 func (d *Directory) browseEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
 	var e *respond.Events
 	first, n := true, 0
-	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
+	err := d.searches.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
 		if first { // the first call has the local results, which the page contains already
 			first = false
 			e, err = respond.OpenEvents(w)
