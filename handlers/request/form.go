@@ -1,11 +1,14 @@
 package request
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/strictjson"
 )
 
 // MaxForm bounds the body of a form without files in bytes.
@@ -21,6 +24,24 @@ func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "The form could not be read.")
 	}
 	return r.PostForm, nil
+}
+
+// KnownForm is Form for a form that gives rights or takes them: a field that is not among names is an
+// error, because a misspelt one would leave a right as it is.
+func KnownForm(w http.ResponseWriter, r *http.Request, names ...string) (url.Values, error) {
+	in, err := Form(w, r)
+	if err != nil {
+		return nil, err
+	}
+	var check fault.Check
+	for name := range in {
+		u := strictjson.UnknownError{Name: name, Fields: names}
+		check.Field(slices.Contains(names, name), fmt.Sprintf("%.80s", name), "%s", u.Advice())
+	}
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return in, nil
 }
 
 // OwnPath returns next if it is a path on this portal, otherwise fallback, so that a redirect never

@@ -181,7 +181,7 @@ func tokenRow(t account.Credential) templates.TokenRow {
 
 // createToken makes an API token and shows its secret on the answer itself, because the secret is not stored.
 func (d *Pages) createToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
+	in, err := request.KnownForm(w, r, "label", "scopes", "expires")
 	if err != nil {
 		return err
 	}

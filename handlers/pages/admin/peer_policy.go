@@ -55,8 +55,14 @@ func policyForm(p federation.Policy) templates.AdminPolicy {
 		ImportExcept: commas(p.Import.Except), ImportLanguages: commas(p.Import.Languages)}
 }
 
+// policyFields are the fields of the form of the policy.
+var policyFields = []string{"mode", "service", "export", "vouchers", "max_agents", "max_megabytes",
+	"requests_per_second", "calls_in", "calls_out", "allow_domains", "deny_domains", "deny_keys", "allow_networks",
+	"deny_networks", "export_tags", "export_except", "export_languages", "import_protocols", "import_tags",
+	"import_except", "import_languages", "note"}
+
 func (d *Pages) setPeerPolicy(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
+	in, err := request.KnownForm(w, r, policyFields...)
 	if err != nil {
 		return err
 	}

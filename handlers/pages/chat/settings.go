@@ -200,7 +200,7 @@ func changeOf(in url.Values) (c chat.Change, err error) {
 // makeLink creates a link to the conversation and shows its address, which contains a secret and cannot
 // be shown again.
 func (d *Room) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := request.Form(w, r)
+	in, err := request.KnownForm(w, r, "kind", "role", "uses", "life")
 	if err != nil {
 		return err
 	}
