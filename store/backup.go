@@ -85,9 +85,12 @@ func (d *Backups) writeBackup(ctx context.Context, w io.Writer, o BackupOptions,
 	return m, nil
 }
 
+// Scratch is a temporary file or folder that may hold keys and messages.
+type Scratch = sqlite.Scratch
+
 // CreateScratch creates a temporary file in dir, for a backup that is not complete, and removes those
 // that killed processes left there.
-func CreateScratch(dir string) (*sqlite.Scratch, error) {
+func CreateScratch(dir string) (*Scratch, error) {
 	sqlite.RemoveAbandoned(dir)
 	return sqlite.CreateScratch(dir)
 }

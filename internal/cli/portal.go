@@ -48,6 +48,16 @@ func withControl(ctx context.Context, e env, fs *flags, create bool, f func(cont
 	return errors.Join(f(c), c.Close())
 }
 
+// withReader is withControl for an operation that changes nothing and works on folders that cannot be
+// written.
+func withReader(ctx context.Context, e env, fs *flags, f func(control.Control) error) error {
+	c, err := control.OpenToRead(ctx, fs.cfg, e.stderr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(c), c.Close())
+}
+
 func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("user add", args, 1, 1); err != nil {
 		return err
@@ -81,7 +91,7 @@ func runUserList(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("user list", args, 0, 0); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c control.Control) error {
+	return withReader(ctx, e, fs, func(c control.Control) error {
 		users, err := c.Users(ctx)
 		if err != nil {
 			return err
@@ -218,7 +228,7 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c control.Control) error {
+	return withReader(ctx, e, fs, func(c control.Control) error {
 		size, err := control.BackupTo(ctx, c, args[0], passphrase)
 		if err != nil {
 			return err

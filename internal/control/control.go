@@ -81,6 +81,49 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 		folder: o, keys: keys}, nil
 }
 
+// OpenToRead is Open for operations that change nothing. They work on a copy of a folder that cannot be
+// written, such as a snapshot of the disk.
+func OpenToRead(ctx context.Context, cfg settings.Config, stderr io.Writer) (Control, error) {
+	if c, ok := dialControl(ctx, cfg.Data); ok {
+		return c, nil
+	}
+	if !dataExists(cfg.Data) || !isReadOnly(cfg.Data) {
+		return Open(ctx, cfg, false, stderr)
+	}
+	copied, err := copyReadOnly(ctx, cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Data = filepath.Join(copied.Path, store.CopiedFolder)
+	c, err := Open(ctx, cfg, false, stderr)
+	if err != nil {
+		copied.Remove()
+		return nil, err
+	}
+	return &copyControl{c, copied}, nil
+}
+
+// copyReadOnly copies a data folder that cannot be written while it holds the folder's lock.
+func copyReadOnly(ctx context.Context, dir string) (*store.Scratch, error) {
+	lock, err := lockFolder(dir, false)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	return store.CopyFolder(ctx, dir)
+}
+
+// copyControl is the Control of a copy, which it removes at the end.
+type copyControl struct {
+	Control
+	copied *store.Scratch
+}
+
+func (c *copyControl) Close() error {
+	defer c.copied.Remove()
+	return c.Control.Close()
+}
+
 // stoppedControl is the Control of a portal that does not run. It holds the data folder until Close.
 type stoppedControl struct {
 	localControl
@@ -301,7 +344,7 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Re
 
 // VerifyData checks the databases of a data folder: through the running portal, or directly if none
 // runs. The only change it makes is to remove damaged parts of the replica, which are fetched again from
-// other portals.
+// other portals. A folder that cannot be written is checked without a change.
 func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if c, ok := dialControl(ctx, dir); ok {
 		defer c.Close()
@@ -310,7 +353,16 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if !dataExists(dir) {
 		return store.Report{}, errNoPortal(dir)
 	}
-	lock, err := LockData(dir)
+	readOnly := isReadOnly(dir)
+	if readOnly && store.NeedsCopy(dir) {
+		copied, err := copyReadOnly(ctx, dir)
+		if err != nil {
+			return store.Report{}, err
+		}
+		defer copied.Remove()
+		dir, readOnly = filepath.Join(copied.Path, store.CopiedFolder), false
+	}
+	lock, err := lockFolder(dir, !readOnly)
 	if err != nil {
 		return store.Report{}, err
 	}

@@ -50,6 +50,9 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 	if _, err := cfg.Parse(); err != nil {
 		return Diagnosis{}, err
 	}
+	if isReadOnly(cfg.Data) {
+		return examineCopy(ctx, cfg, agent, portal, stderr)
+	}
 	lock, err := LockData(cfg.Data)
 	if err == nil {
 		ill := doctor.FolderOf(cfg.Data)
@@ -78,6 +81,23 @@ func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stde
 	}
 	defer c.Close()
 	return c.Doctor(ctx, q)
+}
+
+// examineCopy examines a copy of a data folder that cannot be written.
+func examineCopy(ctx context.Context, cfg settings.Config, agent, portal string, stderr io.Writer) (Diagnosis, error) {
+	dir := cfg.Data
+	copied, err := copyReadOnly(ctx, dir)
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	defer copied.Remove()
+	cfg.Data = filepath.Join(copied.Path, store.CopiedFolder)
+	r, err := Doctor(ctx, cfg, agent, portal, stderr)
+	r.Add(doctor.Data, doctor.Fault,
+		"Give the folder to the user that the portal runs as, or mount its disk for writing.",
+		"Nothing can be written into %s: a copy of it was examined.", dir)
+	r.Judge()
+	return r, err
 }
 
 // lookAt checks the databases of a folder that no portal uses, without changing them, and adds the

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/store"
 )
@@ -18,18 +19,32 @@ var ErrInUse = errors.New("another agentsite runs on this data folder")
 // by its user only. It fails with ErrInUse if another process has the lock.
 //
 // The folder itself is locked, because whoever removes a file in it must not let a second process in.
-// The file "lock" is locked too, for portals of versions that lock only that; it may be missing in a
-// folder that cannot be written.
+// The file "lock" is locked too, for portals of versions that lock only that.
 func LockData(dir string) (*DataLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
+	if isReadOnly(dir) {
+		return nil, fault.New(fault.Conflict, "Nothing can be written into the data folder %s. Give it to the user that the portal runs as, or mount its disk for writing.", dir)
+	}
+	return lockFolder(dir, true)
+}
+
+// isReadOnly reports whether this process cannot write into a folder, which exists.
+func isReadOnly(dir string) bool {
+	const writable = 2 // W_OK of access(2)
+	err := syscall.Access(dir, writable)
+	return err != nil && !errors.Is(err, os.ErrNotExist)
+}
+
+// lockFolder locks a folder and, if withFile is true, the file "lock" in it.
+func lockFolder(dir string, withFile bool) (*DataLock, error) {
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the data folder: %w", err)
 	}
 	l := &DataLock{dir: dir, folder: folder}
-	if err = l.lockBoth(); err == nil {
+	if err = l.lockAll(withFile); err == nil {
 		err = l.CheckPlace() // The folder may have been replaced before it was locked.
 	}
 	if err != nil {
@@ -44,24 +59,19 @@ func LockData(dir string) (*DataLock, error) {
 type DataLock struct {
 	dir    string
 	folder *os.File
-	file   *os.File // the file "lock"; nil in a folder that cannot be written
+	file   *os.File // the file "lock"; nil for a folder that cannot be written
 }
 
-func (l *DataLock) lockBoth() error {
+func (l *DataLock) lockAll(withFile bool) error {
 	err := l.lock(l.folder)
-	if errors.Is(err, ErrInUse) {
+	if errors.Is(err, ErrInUse) || !withFile {
 		return err
 	}
-	file, ferr := os.OpenFile(filepath.Join(l.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if errors.Is(ferr, syscall.EROFS) || errors.Is(ferr, os.ErrPermission) {
-		return err // Nothing is written in such a folder: the lock of the folder suffices.
-	}
-	if ferr != nil {
-		return fmt.Errorf("open the data folder: %w", ferr)
-	}
-	l.file = file
 	// Network file systems have no locks of folders; there the file is the lock.
-	return l.lock(file)
+	if l.file, err = os.OpenFile(filepath.Join(l.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return fmt.Errorf("open the data folder: %w", err)
+	}
+	return l.lock(l.file)
 }
 
 func (l *DataLock) lock(f *os.File) error {

@@ -75,7 +75,7 @@ func (s Subject) checkSecrets(r *Report) {
 		return
 	}
 	for _, e := range entries {
-		if name := e.Name(); !strings.HasSuffix(name, ".key") && !strings.Contains(name, ".db") ||
+		if name := e.Name(); !strings.HasSuffix(name, ".key") && !strings.HasSuffix(name, ".keys") && !strings.Contains(name, ".db") ||
 			!e.Type().IsRegular() {
 			continue
 		}
