@@ -388,8 +388,6 @@ CREATE TABLE said (
   UNIQUE (conversation_id, seq)
 ) STRICT;
 
-CREATE VIRTUAL TABLE said_words USING fts5 (room, words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
-
 CREATE TABLE hooks (
   id            TEXT PRIMARY KEY,
   kind          TEXT NOT NULL CHECK (kind IN ('webhook', 'push')),
@@ -846,5 +844,7 @@ CREATE TABLE blocks (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX blocks_by ON blocks (blocked_id, person_id);
+
+CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 
 CREATE INDEX credentials_parent ON credentials (parent) WHERE parent IS NOT NULL;

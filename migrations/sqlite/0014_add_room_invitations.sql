@@ -47,3 +47,10 @@ CREATE TABLE blocks (
   PRIMARY KEY (person_id, blocked_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX blocks_by ON blocks (blocked_id, person_id);
+
+-- The words of messages are indexed anew in the background, each with its
+-- conversation, so that a search does not read the words of others.
+DROP TABLE said_words;
+CREATE VIRTUAL TABLE said_words USING fts5 (words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+DELETE FROM said;
+UPDATE conversations SET words_seq = 0 WHERE words_seq > 0;

@@ -28,7 +28,7 @@ func NewSearch(db *sqlite.DB, chats *Chats, words *Words) *Search { return &Sear
 // Bounds of one search.
 const (
 	maxSearchedRooms = 10_000
-	roomsPerMatch    = 256 // rooms of one query to the index, in which each room is a word
+	roomsPerMatch    = 256 // rooms of one query to the index, which looks up each word in each room
 	foundPage        = 100
 	maxFoundPages    = 50 // pages of hits that the member may not see, after which a search gives up
 	catchUpPages     = 16 // pages of messages that one search indexes before it asks the index
@@ -56,7 +56,7 @@ const foundQuery = `SELECT s.id, s.conversation_id, s.seq FROM said_words w CROS
 // unindexed ones are found only after IndexWords has reached them.
 func (d *Search) SearchMessages(ctx context.Context, memberKind, memberID, query string, before chat.Point,
 	limit int) (out []chat.Found, more bool, err error) {
-	words := queryWords(query)
+	words := slices.DeleteFunc(queryWords(query), func(w string) bool { return roomWords("", w) == "" })
 	limit = min(limit, 200)
 	if len(words) == 0 || limit < 1 {
 		return []chat.Found{}, false, nil
@@ -174,24 +174,23 @@ func (d *Search) find(ctx context.Context, match string, in map[string]searchedR
 // a prefix unless it is too short. Words are quoted, so that no input is read as syntax.
 func matchQuery(list []searchedRoom, words []string) string {
 	var b strings.Builder
-	b.WriteString("room : (")
+	prefix := utf8.RuneCountInString(words[len(words)-1]) >= minPrefixRunes
 	for i, r := range list {
 		if i > 0 {
 			b.WriteString(" OR ")
 		}
-		b.WriteString(quoteWords(r.ID))
-	}
-	b.WriteString(") AND words : (")
-	for i, w := range words {
-		if i > 0 {
-			b.WriteString(" AND ")
+		b.WriteByte('(')
+		for i, w := range words {
+			if i > 0 {
+				b.WriteString(" AND ")
+			}
+			b.WriteString(quoteWords(roomWords(r.ID, w)))
 		}
-		b.WriteString(quoteWords(w))
+		if prefix {
+			b.WriteString(" *")
+		}
+		b.WriteByte(')')
 	}
-	if last := words[len(words)-1]; utf8.RuneCountInString(last) >= minPrefixRunes {
-		b.WriteString(" *")
-	}
-	b.WriteString(")")
 	return b.String()
 }
 

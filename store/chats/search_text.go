@@ -52,6 +52,33 @@ func searchable(text string) string {
 	return b.String()
 }
 
+// inToken reports whether the tokenizer of the index continues a word with r. Of the marks it takes only the
+// diacritics of Latin letters; other marks end a word.
+func inToken(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || r >= 0x300 && r <= 0x331
+}
+
+// roomWords returns a text for the index, "" if it has no words. Each word begins with the id of the
+// conversation, so that the index has a list of its own for a word in a conversation: a search reads the
+// lists of the member's conversations and none of others, however many contain the word.
+func roomWords(room, text string) string {
+	var b strings.Builder
+	in := false // the rune before belongs to the same word
+	for _, r := range text {
+		if !inToken(r) {
+			in = false
+			continue
+		}
+		if single := alone(r); single || !in {
+			b.WriteByte(' ')
+			b.WriteString(room)
+			in = !single
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
 // queryWords returns the words of a search text. Adjacent characters in scripts without spaces form
 // one phrase in this order.
 func queryWords(query string) []string {

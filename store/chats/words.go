@@ -21,8 +21,7 @@ func NewWords(db *sqlite.DB) *Words { return &Words{db: db} }
 
 // Messages are indexed after they are stored, so that a post costs no more. The table said_words has a
 // row for each text, with an id that begins with the time of the message, so that the index returns the
-// newest first. The room id is indexed as a word of the text, so that a search reads only the member's
-// rooms.
+// newest first. Each word begins with the id of its room, so that a search reads only the member's rooms.
 
 const (
 	// saidShift is the number of low bits of an id for texts of the same millisecond: two million. The
@@ -218,7 +217,7 @@ func (d *Words) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) 
 
 // insertWord indexes a text, unless it has no words or is indexed already.
 func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string) error {
-	words := searchable(rows.ClipText(text, maxWordBytes))
+	words := roomWords(conversationID, rows.ClipText(text, maxWordBytes))
 	if words == "" {
 		return nil
 	}
@@ -236,7 +235,7 @@ func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string)
 	if n, _ := res.RowsAffected(); n == 0 {
 		return nil // The text is indexed already.
 	}
-	_, err = t.Exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
+	_, err = t.Exec(`INSERT INTO said_words (rowid, words) VALUES (?, ?)`, id, words)
 	return err
 }
 
