@@ -38,7 +38,7 @@ func (f agentFunc) Run(ctx context.Context, c task.Call, s task.Sink) (task.Resu
 
 // house is everything a worker needs, on a real database.
 type house struct {
-	t     *testing.T
+	t     testing.TB
 	db    *storetest.DB
 	chat  *chat.Service
 	tasks *task.Service
@@ -101,7 +101,7 @@ type anyAddress struct{}
 
 func (anyAddress) CheckURL(string) error { return nil }
 
-func build(t *testing.T) *house {
+func build(t testing.TB) *house {
 	t.Helper()
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue(limits)}
 	log := slog.New(slog.DiscardHandler)
