@@ -455,7 +455,7 @@ func invitations(list []InvitationRow) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "</ul><p class=\"quiet\">Until you accept you see no messages. Whom you accept can add you to other conversations; whom you block cannot invite you or write to you, and is not notified.</p></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "</ul><p class=\"quiet\">You see no messages until you accept. A person you accepted can add you to other conversations. A person you block cannot invite you or write to you, and is not notified.</p></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

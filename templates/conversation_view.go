@@ -8,11 +8,14 @@ import (
 // ConversationView is the page of one conversation, as one of its members sees it.
 type ConversationView struct {
 	ID, Title string
-	Me        string // handle of the reader, as in Sender.Handle, to find the reader's own messages
-	MeKind    string // person or guest
-	Role      string // owner, member or reader
-	Members   []Member
-	Messages  []MessageView
+	// Blocked are the handles of the people that the reader blocked, separated by spaces: the script collapses
+	// what they write while the page is open.
+	Blocked  string
+	Me       string // handle of the reader, as in Sender.Handle, to find the reader's own messages
+	MeKind   string // person or guest
+	Role     string // owner, member or reader
+	Members  []Member
+	Messages []MessageView
 	// First and Last are the seqs of the first and last message shown, NewestSeq is the seq after
 	// which the live stream continues, and ReadSeq is the last seq that the reader has read.
 	First, Last, NewestSeq, ReadSeq int64
@@ -130,7 +133,7 @@ func shareOptions(chosen string) []Option {
 // countPeople returns the number of people besides the reader; agents do not count.
 func (v ConversationView) countPeople() (n int) {
 	for _, m := range v.Members {
-		if m.Person && !m.Me {
+		if m.Person && !m.Me && !m.Invited {
 			n++
 		}
 	}

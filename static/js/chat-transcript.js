@@ -78,8 +78,20 @@
 
   // ---- rows come, change and go ----
   /** Adds the reader's own parts to a row that was rendered for all readers. */
+  const blocked = new Set((root.dataset.blocked || "").split(" ").filter(Boolean));
+
+  /** Collapses a live message of a person that the reader blocked, as the page does. */
+  function fold(el) {
+    const bubble = el.querySelector(":scope > .bubble");
+    if (!bubble || el.dataset.kind !== "person" || !blocked.has(el.dataset.sender)) return;
+    const box = make("details", "superseded");
+    bubble.replaceWith(box);
+    box.append(make("summary", "", "Message of a person you blocked"), bubble);
+  }
+
   function personal(el) {
     if (!isMessage(el)) return;
+    fold(el);
     if (chat.isMe(el.dataset.kind, el.dataset.sender)) el.classList.add("message-mine");
     for (const chip of el.querySelectorAll("[data-reactions] [data-by]")) {
       const mine = (chip.dataset.by || "").split(" ").includes(chat.me);

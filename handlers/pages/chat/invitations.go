@@ -52,20 +52,20 @@ func (d *Lists) leaveChats(w http.ResponseWriter, r *http.Request, actor ident.A
 	return respond.SeeOther(w, r, "/chat")
 }
 
-// blockedBy returns the ids of the people that the actor blocked, whose messages are collapsed.
-func (d *Room) blockedBy(r *http.Request, actor ident.Actor) (map[string]bool, error) {
+// blockedBy returns the handles of the people that the actor blocked, by id. Their messages are collapsed.
+func (d *Room) blockedBy(r *http.Request, actor ident.Actor) (map[string]string, error) {
+	out := make(map[string]string)
 	if !actor.IsPerson() {
-		return map[string]bool{}, nil
+		return out, nil
 	}
 	list, err := d.chat.Contacts.Blocks(r.Context(), actor)
-	out := make(map[string]bool, len(list))
 	for _, b := range list {
-		out[b.ID] = true
+		out[b.ID] = b.Handle
 	}
 	return out, err
 }
 
 // folded reports whether a message is of a blocked person.
-func folded(m chat.Message, blocked map[string]bool) bool {
-	return m.Sender.Kind == "person" && blocked[m.Sender.ID]
+func folded(m chat.Message, blocked map[string]string) bool {
+	return m.Sender.Kind == "person" && blocked[m.Sender.ID] != ""
 }

@@ -41,7 +41,7 @@ func (d *Room) readerView(ctx context.Context, actor ident.Actor, m chat.Message
 // rowViews returns the rows of a transcript. A row that is the same for several readers is rendered once
 // and cached. Messages of the people in blocked, by id, are collapsed.
 func (d *Room) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who message.Speakers,
-	blocked map[string]bool) []templates.MessageView {
+	blocked map[string]string) []templates.MessageView {
 	out := make([]templates.MessageView, 0, len(list))
 	// part of the cache key, because rows show times relative to this day
 	today := clock.Now().UTC().Format(time.DateOnly)

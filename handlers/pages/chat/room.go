@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,7 +72,8 @@ func (d *Room) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	v := templates.ConversationView{ID: c.ID, Title: c.Title, MeKind: memberKind(actor), MaxFile: files.MaxSize(actor),
 		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq,
 		NewestSeq: max(c.LastSeq, part.last),
-		Messages:  d.rowViews(ctx, actor, part.list, who, blocked)}
+		Messages:  d.rowViews(ctx, actor, part.list, who, blocked),
+		Blocked:   strings.Join(slices.Sorted(maps.Values(blocked)), " ")}
 	if part.end {
 		// Later messages arrive over the live stream, which starts after this seq.
 		v.NewestSeq = part.last
