@@ -65,7 +65,8 @@ func answerQueue(queue Queue) request.Handler {
 }
 
 func newQueueJSON(s scheduler.Snapshot) queueJSON {
-	out := queueJSON{Running: s.Running, Waiting: s.Waiting, RunningLimit: s.Limits.Running, WaitingLimit: s.Limits.Waiting,
+	out := queueJSON{Running: s.Running, Waiting: s.Waiting,
+		RunningLimit: s.Limits.Running, WaitingLimit: s.Limits.Waiting,
 		Classes: make([]queueClassJSON, 0, len(s.Classes)), Accounts: make([]queueCallJSON, 0, len(s.Accounts)),
 		Agents: queuePlaces(s.Agents), Providers: queuePlaces(s.Providers)}
 	for _, c := range s.Classes {

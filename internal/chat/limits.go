@@ -48,13 +48,14 @@ func (s *rateLimits) limitCalls(actor ident.Actor, n int) error {
 	case n < 1 || !actor.IsVisitor():
 		return nil
 	case n >= guestBurst: // one was counted for the message
-		return fault.New(fault.Invalid, "Visitors may address at most %d agents with one message. Name fewer.", guestBurst)
+		return fault.New(fault.Invalid, "Visitors may address at most %d agents with one message. Name fewer.",
+			guestBurst)
 	case actor.Kind == ident.Portal:
 		return s.allowPortal(actor, s.guests, n)
 	}
 	if wait, ok := s.guests.AllowN(actor.Addr, n); !ok {
-		return fault.Limited(wait, "Visitors may say only so much in a while, and each agent that is addressed counts. Try again in %s, or sign up.",
-			max(wait.Round(time.Second), time.Second))
+		return fault.Limited(wait, "Visitors may say only so much in a while, and each agent that is addressed counts. "+
+			"Try again in %s, or sign up.", max(wait.Round(time.Second), time.Second))
 	}
 	return nil
 }

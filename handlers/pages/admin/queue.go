@@ -64,7 +64,8 @@ func queueView(s scheduler.Snapshot, actor ident.Actor) templates.AdminQueue {
 		v.Agents = append(v.Agents, row)
 	}
 	for _, p := range s.Providers {
-		v.Providers = append(v.Providers, templates.QueueRow{Name: cmp.Or(p.Name, p.Key), Running: p.Running, Waiting: p.Waiting})
+		v.Providers = append(v.Providers, templates.QueueRow{Name: cmp.Or(p.Name, p.Key), Running: p.Running,
+			Waiting: p.Waiting})
 	}
 	return v
 }
