@@ -47,7 +47,7 @@ var (
 		"handlers/api":        4184,
 		"internal/chat":       6460,
 		"internal/federation": 4827,
-		"internal/hub":        5708,
+		"internal/hub":        5722,
 		"internal/index/bm25": 4365,
 	}
 	largeTypes = map[string]int{

@@ -342,7 +342,7 @@ func (d *agentAPI) apiSearch(w http.ResponseWriter, r *http.Request, actor ident
 
 func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if r.URL.Query().Get("owner") == "me" {
-		list, err := d.hub.Mine(r.Context(), actor)
+		list, next, err := d.hub.Mine(r.Context(), actor, r.URL.Query().Get("cursor"))
 		if err != nil {
 			return err
 		}
@@ -350,7 +350,7 @@ func (d *agentAPI) apiAgents(w http.ResponseWriter, r *http.Request, actor ident
 		for i, a := range list {
 			out[i] = d.agentJSON(actor, a)
 		}
-		respond.JSON(w, http.StatusOK, map[string]any{"agents": out, "next_cursor": ""})
+		respond.JSON(w, http.StatusOK, map[string]any{"agents": out, "next_cursor": next})
 		return nil
 	}
 	q, err := d.searches.Query(r)

@@ -48,6 +48,7 @@ func TestLists_AreBoundedInBytesAndComplete(t *testing.T) {
 		{"/conversations/" + room + "/messages/2/edits?", "edits", "cursor", 21, field("seq")},
 		{"/conversations/search?q=heron&limit=100", "results", "cursor", 40, func(row map[string]any) any { return row["message"].(map[string]any)["seq"] }},
 		{"/tasks?limit=100", "tasks", "cursor", 30, field("id")},
+		{"/agents?owner=me", "agents", "cursor", 30, field("name")},
 		{"/agents?limit=100", "agents", "cursor", 31, field("name")},
 		{"/agents?limit=100&sort=name", "agents", "cursor", 31, field("name")},
 		{"/search?q=heron&limit=100", "results", "cursor", 30, func(row map[string]any) any { return row["agent"].(map[string]any)["name"] }},

@@ -260,7 +260,7 @@ func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 	if err != nil {
 		return err
 	}
-	var list struct {
+	type page struct {
 		Agents []struct {
 			registered
 			Kind   string `json:"kind"`
@@ -268,13 +268,19 @@ func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 				State string `json:"state"`
 			} `json:"status"`
 		} `json:"agents"`
+		Next string `json:"next_cursor"`
 	}
-	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/agents?owner=me", nil, &list); err != nil {
-		return err
-	}
-	for _, a := range list.Agents {
-		fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", cleanText(a.Name), cleanText(a.Kind),
-			cleanText(a.Status.State), cleanText(a.Liveness.State), a.Version)
+	for cursor, first := "", true; first || cursor != ""; first = false {
+		var list page
+		path := "/api/v1/agents?" + url.Values{"owner": {"me"}, "cursor": {cursor}}.Encode()
+		if err := c.callJSON(ctx, http.MethodGet, path, nil, &list); err != nil {
+			return err
+		}
+		for _, a := range list.Agents {
+			fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", cleanText(a.Name), cleanText(a.Kind),
+				cleanText(a.Status.State), cleanText(a.Liveness.State), a.Version)
+		}
+		cursor = list.Next
 	}
 	return nil
 }

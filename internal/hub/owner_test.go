@@ -36,7 +36,7 @@ func TestCoOwner_ChangesButDoesNotGiveAway(t *testing.T) {
 	if _, err := w.Usage.Stats(ctx, w.bob, "helper"); err != nil {
 		t.Errorf("a co-owner cannot see the use: %v", err)
 	}
-	mine, err := w.Mine(ctx, w.bob)
+	mine, _, err := w.Mine(ctx, w.bob, "")
 	if err != nil || len(mine) != 1 || mine[0].Name != "helper" {
 		t.Errorf("a co-owner's list: %v, %v", mine, err)
 	}

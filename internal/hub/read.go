@@ -121,15 +121,20 @@ func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, erro
 	return a, secret, err
 }
 
-// Mine lists the agents that the actor owns or co-owns.
-func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) {
+// Mine lists a page of the agents that the actor owns or co-owns, by name after a name. next is the name
+// after which the next page begins, "" at the end.
+func (s *Service) Mine(ctx context.Context, actor ident.Actor, after string) (list []Agent, next string, err error) {
 	if !actor.IsPerson() {
-		return nil, fault.New(fault.Unauthenticated, "Sign in to see your agents.")
+		return nil, "", fault.New(fault.Unauthenticated, "Sign in to see your agents.")
 	}
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
-		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		return nil, "", fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	return s.store.AgentsOf(ctx, actor.ID)
+	list, more, err := s.store.AgentsAfter(ctx, actor.ID, after)
+	if more {
+		next = list[len(list)-1].Name
+	}
+	return list, next, err
 }
 
 // maxCursor is the largest accepted cursor, in bytes: a cursor contains the match of each word of the query.

@@ -262,7 +262,7 @@ func TestEdit_OwnerAndOperatorOnly(t *testing.T) {
 	}
 	err := w.Each(t.Context(), narrowed(w.boss, ident.AgentsRead), func(hub.Agent) bool { t.Error("shown"); return true })
 	kind(t, "each without admin", err, fault.Forbidden)
-	_, err = w.Mine(t.Context(), narrowed(w.ada, ident.ChatRead))
+	_, _, err = w.Mine(t.Context(), narrowed(w.ada, ident.ChatRead), "")
 	kind(t, "mine without the scope", err, fault.Forbidden)
 }
 

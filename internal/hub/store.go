@@ -33,6 +33,9 @@ type Lists interface {
 	// AgentsOf returns an account's agents ordered by name, co-owned ones last. It may omit Config: read
 	// an agent by its id before storing it again.
 	AgentsOf(ctx context.Context, ownerID string) ([]Agent, error)
+	// AgentsAfter returns the agents that an account owns or co-owns, by name after a name. The list ends
+	// with the agent that exceeds PageBytes; more reports further ones.
+	AgentsAfter(ctx context.Context, accountID, after string) (list []Agent, more bool, err error)
 	// CountAgents counts the agents an account owns, without co-owned ones, for MaxAgentsPerOwner.
 	CountAgents(ctx context.Context, ownerID string) (int, error)
 	// Versions returns at most limit (and 200) versions of an agent, newest first, with numbers below

@@ -24,9 +24,8 @@ const (
 	storeBurst = 2000
 )
 
-// mayStore counts a version to be stored; an Invalid fault if it is too large, a RateLimited fault if
-// the account's bucket is empty.
-func (s *Service) mayStore(actor ident.Actor, a Agent) error {
+// Size returns about how many bytes the content of the agent takes.
+func (a Agent) Size() int {
 	size := len(a.Description) + len(a.Endpoint) + len(a.Config)
 	for _, o := range a.EmbedOrigins {
 		size += len(o)
@@ -37,6 +36,13 @@ func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 			size += len(t)
 		}
 	}
+	return size
+}
+
+// mayStore counts a version to be stored; an Invalid fault if it is too large, a RateLimited fault if
+// the account's bucket is empty.
+func (s *Service) mayStore(actor ident.Actor, a Agent) error {
+	size := a.Size()
 	if size > maxAgentBytes {
 		return fault.New(fault.Invalid, "The agent says too much: its texts, skills and tools take %d KiB together, and %d are allowed.", size>>10, maxAgentBytes>>10)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/store/sqlite"
 )
@@ -216,6 +217,33 @@ func (d *Agents) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, err
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// namesQuery reads the agents that an account owns or co-owns, by name.
+const namesQuery = `SELECT a.id FROM agents a WHERE a.deleted_at = 0 AND a.name > ? AND a.id IN (SELECT id FROM agents WHERE owner_id = ? UNION SELECT agent_id FROM agent_owners WHERE account_id = ?)
+	ORDER BY a.name LIMIT ?`
+
+// AgentsAfter implements hub.Lists. It leaves out co-owned agents of a disabled owner.
+func (d *Agents) AgentsAfter(ctx context.Context, accountID, after string) (list []hub.Agent, more bool, err error) {
+	var ids []string
+	if err := d.db.List(ctx, &ids, namesQuery, after, accountID, accountID, hub.MaxAgentsPerOwner+maxShared); err != nil {
+		return nil, false, sqlite.MapError(err)
+	}
+	size := 0
+	for _, id := range ids {
+		if size > hub.PageBytes {
+			return list, true, nil
+		}
+		a, err := d.AgentByID(ctx, id)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list, size = append(list, a), size+a.Size()
+	}
+	return list, false, nil
 }
 
 // versionRow is a version of an agent.

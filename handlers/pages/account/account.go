@@ -3,6 +3,7 @@ package account
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -123,9 +124,12 @@ func (d *Pages) showAccount(w http.ResponseWriter, r *http.Request, actor ident.
 	for _, t := range tokens {
 		v.Tokens = append(v.Tokens, tokenRow(t))
 	}
-	agents, err := d.hub.Mine(ctx, actor)
+	agents, next, err := d.hub.Mine(ctx, actor, r.URL.Query().Get("agents_after"))
 	if err != nil {
 		return err
+	}
+	if next != "" {
+		v.MoreAgentsHref = "/account?" + url.Values{"agents_after": {next}}.Encode() + "#agents-title"
 	}
 	for _, a := range agents {
 		v.Agents = append(v.Agents, d.site.Card(a))
@@ -286,7 +290,7 @@ func (d *Pages) Routes(r chi.Router) {
 	if d.accounts.CanMail() {
 		r.Post("/reset/mail", d.site.Page(d.mailReset))
 	}
-	r.Get("/account", d.site.Page(d.account))
+	r.Get("/account", d.site.Page(request.Listing(d.account)))
 	r.Post("/account/domains", d.site.Page(d.proveDomain))
 	r.Post("/account/domains/remove", d.site.Page(d.removeDomain))
 	r.Post("/account/tokens", d.site.Page(d.createToken))

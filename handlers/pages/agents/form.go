@@ -67,25 +67,35 @@ func (d *Form) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	return d.site.Render(w, r, code, templates.AgentForm(d.site.Frame(r, actor, title), v))
 }
 
+// offerTools adds the MCP agents among mine to the choices of the form, and returns the chosen names
+// that are not among them.
+func (d *Form) offerTools(v *templates.AgentFormView, mine []hub.Agent, chosen []string) []string {
+	for _, a := range mine {
+		if a.Kind != hub.MCP || len(v.ToolAgents) >= maxRows {
+			continue
+		}
+		i := slices.Index(chosen, a.Name)
+		if i >= 0 {
+			chosen = slices.Delete(chosen, i, i+1)
+		}
+		v.ToolAgents = append(v.ToolAgents,
+			templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description), Selected: i >= 0})
+	}
+	return chosen
+}
+
 // offer fills in the choices of the form that depend on the actor: the actor's MCP agents, whose tools
 // the new agent may use, and the actor's verified domains.
 func (d *Form) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
 	chosen := request.SplitValues([]string{v.OtherTools})
 	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
-		mine, err := d.hub.Mine(r.Context(), actor)
-		if err != nil {
-			return err
-		}
-		for _, a := range mine {
-			if a.Kind == hub.MCP && len(v.ToolAgents) < maxRows {
-				i := slices.Index(chosen, a.Name)
-				if i >= 0 {
-					chosen = slices.Delete(chosen, i, i+1)
-				}
-				v.ToolAgents = append(v.ToolAgents,
-					templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description),
-						Selected: i >= 0})
+		for next, first := "", true; first || next != ""; first = false {
+			var mine []hub.Agent
+			var err error
+			if mine, next, err = d.hub.Mine(r.Context(), actor, next); err != nil {
+				return err
 			}
+			chosen = d.offerTools(v, mine, chosen)
 		}
 	}
 	v.OtherTools = strings.Join(chosen, ", ")
@@ -294,13 +304,13 @@ func (d *Form) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 
 // declareRoutes declares the routes of registering and editing an agent.
 func (d *Form) declareRoutes(r chi.Router) {
-	r.Get("/agents/new", d.site.Page(d.newAgent))
+	r.Get("/agents/new", d.site.Page(request.Listing(d.newAgent)))
 	r.Post("/agents/new", d.site.Page(d.registerAgent))
 	r.Post("/agents/new/fetch", d.site.Page(d.fetchAgent))
 	r.Post("/agents/new/card", d.site.Page(d.cardAgent))
 	r.Post("/agents/new/check", d.site.Page(d.checkForm))
 	r.Post("/agents/new/try", d.site.Page(d.tryNew))
-	r.Get("/agents/{name}/edit", d.site.Page(d.editAgent))
+	r.Get("/agents/{name}/edit", d.site.Page(request.Listing(d.editAgent)))
 	r.Post("/agents/{name}/edit", d.site.Page(d.saveAgent))
 	r.Post("/agents/{name}/edit/check", d.site.Page(d.checkEdit))
 	r.Post("/agents/{name}/edit/try", d.site.Page(d.tryEdit))
