@@ -27,14 +27,6 @@ type accountAPI struct {
 	storage  Storage
 }
 
-// storageJSON is the stored bytes of the caller. A limit of 0 is none.
-type storageJSON struct {
-	Bytes      int64 `json:"bytes"`
-	Limit      int64 `json:"limit"`
-	Today      int64 `json:"today"`
-	DailyLimit int64 `json:"daily_limit"`
-}
-
 func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in, or send an API token.")
@@ -48,7 +40,8 @@ func (d *accountAPI) apiMe(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes,
-		"portal": d.portal.Host, "storage": storageJSON{u.Total, u.Bound.Total, u.Today, u.Bound.Daily}})
+		"portal": d.portal.Host, "storage": map[string]int64{"bytes": u.Total, "limit": u.Bound.Total,
+			"today": u.Today, "daily_limit": u.Bound.Daily}})
 	return nil
 }
 
