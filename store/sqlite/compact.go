@@ -15,7 +15,8 @@ const (
 	// A step of a compaction takes between compactShort and compactLong, because other writes wait for it;
 	// the number of its pages is adapted.
 	compactShort, compactLong = 10 * time.Millisecond, 25 * time.Millisecond
-	firstPages, maxPages      = 16, 1024
+	// maxPages bounds it, because the commit writes as many pages: 1 MiB.
+	firstPages, maxPages = 16, 256
 	// compactRest is the pause after a step, as a multiple of its duration, for other writes.
 	compactRest = 3
 	// incremental is the value of PRAGMA auto_vacuum of a file that can be made smaller in steps.
