@@ -39,7 +39,7 @@ var readingMethods = strings.Fields(`
 	OpenBlob SearchMessages Invited InvitationsOf CountRooms Blocks BlockersOf Disclosures Prefs Questions FirstAsked
 	TaskByID TaskAsked ListTasks FindTasks ActiveTasks LastCheckpoint ActivePortals TasksFor TasksAt
 	DueHooks NextEvent Attempts Hooked Webhook Webhooks Pushes
-	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping
+	LastCard Peers PeerChanges PeerPolicy Decisions Spent Stats Ping StorageOf GreatestStorage FreeDisk TendDisk
 	Backup Verify QuickCheck Path Log Err Fatal Close`)
 
 // cacheWorld is what the steps write to.
