@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -122,6 +123,9 @@ func (s *Service) InvitationKind(ctx context.Context, secret string) (Credential
 	return c.Kind, err
 }
 
+// resetPath is the path of the page for a new password, to which the secret of a link is added.
+const resetPath = "/reset?link="
+
 func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
 	if _, err := s.store.DeleteCredentials(ctx, a.ID, "", ResetCredential); err != nil {
 		return "", err
@@ -131,7 +135,7 @@ func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.cfg.URL + "/reset?link=" + secret, nil
+	return s.cfg.URL + resetPath + secret, nil
 }
 
 // MailReset sends a reset link to the account's mail address. The result does not reveal whether the
@@ -147,30 +151,20 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
 	}
-	a, err := s.store.AccountByName(ctx, name)
-	if fault.Is(err, fault.NotFound) || err == nil && (a.Email == "" || a.Disabled()) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	link, err := s.resetLink(ctx, a)
-	if err != nil {
-		return err
-	}
-	// Run sends the mail, so that the time of the answer does not reveal whether the account exists.
-	m := resetMail{a.ID, a.Email, "A new password was requested for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
-		"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n"}
+	// Run looks for the account, so that the work of an answer does not reveal whether it exists.
 	select {
-	case s.resetMails <- m:
+	case s.resets <- name:
+		return nil
 	default:
-		s.cfg.Log.Error("reset link not mailed: too many wait", "account", a.ID)
+		return &fault.Error{Kind: fault.Unavailable, Safe: "Many mails wait to be sent. Try again in a minute.",
+			RetryAfter: time.Minute}
 	}
-	return nil
 }
 
-// resetMail is a mail with a reset link that waits to be sent.
-type resetMail struct{ account, to, text string }
+// maxMailedLinks is the number of unused reset links of an account, which live for resetLife. Requests for
+// more are not mailed: the person has that many links in the mail box. Earlier links stay valid, because
+// anybody may ask for one and would make those of the person void.
+const maxMailedLinks = 10
 
 // Run sends the mails of MailReset and warns people of guesses at their passwords, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
@@ -181,14 +175,39 @@ func (s *Service) Run(ctx context.Context) error {
 			if err == nil && !a.Disabled() {
 				s.cfg.Notices.NotifyGuesses(ctx, a.ID)
 			}
-		case m := <-s.resetMails:
-			if err := s.cfg.Mailer.Send(ctx, m.to, "Set a new password", m.text); err != nil {
-				s.cfg.Log.Error("mail a reset link", "account", m.account, "error", err)
+		case name := <-s.resets:
+			if err := s.mailReset(ctx, name); err != nil {
+				s.cfg.Log.Error("mail a reset link", "error", err)
 			}
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// mailReset sends a reset link to the mail address of the account with a name, if there is one.
+func (s *Service) mailReset(ctx context.Context, name string) error {
+	a, err := s.store.AccountByName(ctx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && (a.Email == "" || a.Disabled()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	links, err := s.store.ListCredentials(ctx, a.ID, ResetCredential)
+	if err != nil || len(links) >= maxMailedLinks {
+		return err
+	}
+	secret, err := s.issueCredential(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix, resetLife)
+	if err != nil {
+		return err
+	}
+	err = s.cfg.Mailer.Send(ctx, a.Email, "Set a new password", "A new password was requested for "+a.Name+" on "+s.cfg.URL+
+		".\n\n"+s.cfg.URL+resetPath+secret+"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n")
+	if err != nil { // a link that nobody got does not count
+		return errors.Join(err, s.revokeSecret(ctx, secret))
+	}
+	return nil
 }
 
 // Reset sets a new password with the secret of a reset link, ends all sessions, and returns the account.

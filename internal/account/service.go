@@ -42,8 +42,8 @@ type Service struct {
 	loginsByName, loginsByAddr, signups, guests *limit.Keyed
 	watch                                       *watchers
 	ended                                       chan string
-	resetMails                                  chan resetMail // mails that Run sends
-	guessed                                     chan string    // names whose people Run warns
+	resets                                      chan string // names for which Run mails reset links
+	guessed                                     chan string // names whose people Run warns
 }
 
 const (
@@ -70,7 +70,7 @@ func New(store Store, cfg Config) *Service {
 		guests:       limit.New(time.Minute, 30, 50_000),
 		watch:        newWatchers(),
 		ended:        make(chan string, 64),
-		resetMails:   make(chan resetMail, 64),
+		resets:       make(chan string, 64),
 		guessed:      make(chan string, 64),
 	}
 }

@@ -447,6 +447,55 @@ func TestMailReset_SameAnswerWhoeverAsks(t *testing.T) {
 	kind(t, "no mailer", open(t).MailReset(t.Context(), from("m"), "ada"), fault.Unavailable)
 }
 
+// Anybody may ask for links of another person: that makes none of theirs void, and no more than ten mails.
+func TestMailReset_OthersVoidNoLink(t *testing.T) {
+	t.Parallel()
+	b := &box{sent: make(chan struct{}, 64)}
+	w := open(t, func(c *account.Config) { c.Mailer = b })
+	w.add("ada", false)
+	w.add("bob", false)
+	done := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer close(done); w.Run(ctx) }()
+	ask := func(name string) {
+		t.Helper()
+		if err := w.MailReset(t.Context(), from(ident.NewID()), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("ada")
+	<-b.sent
+	for range 9 {
+		ask("ada")
+		<-b.sent
+	}
+	a, _ := w.db.AccountByName(t.Context(), "ada")
+	for range 3 { // the limit of requests has room again after a restart
+		w2 := on(t, w.db, func(c *account.Config) { c.Mailer = b })
+		go w2.Run(ctx)
+		if err := w2.MailReset(t.Context(), from("x"), "ada"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w2.MailReset(t.Context(), from("x"), "bob"); err != nil {
+			t.Fatal(err)
+		}
+		<-b.sent // bob's, which comes after
+	}
+	stop()
+	<-done
+	if links, err := w.db.ListCredentials(t.Context(), a.ID, account.ResetCredential); err != nil || len(links) != 10 || len(b.to) != 13 {
+		t.Errorf("%d links, %d mails, %v", len(links), len(b.to), err)
+	}
+	_, rest, _ := strings.Cut(b.text[0], "link=")
+	secret, _, _ := strings.Cut(rest, "\n")
+	if _, err := w.Reset(t.Context(), from("r"), secret, "an entirely new one"); err != nil {
+		t.Error("the first link:", err)
+	}
+	if links, _ := w.db.ListCredentials(t.Context(), a.ID, account.ResetCredential); len(links) != 0 {
+		t.Errorf("%d links are left", len(links))
+	}
+}
+
 func TestMailReset_LimitedByNameAndAddress(t *testing.T) {
 	t.Parallel()
 	b := &box{sent: make(chan struct{}, 64)}
