@@ -28,6 +28,13 @@ func CallerJob(kind, id, group string) scheduler.Job {
 	return j
 }
 
+// TaskJob returns the job of a task, without the part that depends on its agent.
+func TaskJob(t task.Task) scheduler.Job {
+	j := CallerJob(t.CallerKind, t.CallerID, t.CallerGroup)
+	j.ID, j.Conversation, j.Agent = t.ID, t.ConversationID, t.AgentID
+	return j
+}
+
 // AgentJob adds the part of a job that depends on its agent.
 func AgentJob(j scheduler.Job, a hub.Agent, agents *hub.Service) scheduler.Job {
 	j.Agent, j.Owner, j.Provider = a.ID, a.OwnerID, agents.TextGoesTo(a)

@@ -22,11 +22,10 @@ type admission struct {
 // Admit implements chat.Admission. The bounds of an agent that cannot be read are left out: its task fails
 // when it starts.
 func (a admission) Admit(ctx context.Context, t task.Task) (wait time.Duration, ok bool) {
-	j := agentruntime.CallerJob(t.CallerKind, t.CallerID, t.CallerGroup)
+	j := agentruntime.TaskJob(t)
 	if agent, _, err := a.hub.Open(ctx, t.AgentID); err == nil {
 		j = agentruntime.AgentJob(j, agent, a.hub)
 	}
-	j.ID, j.Conversation, j.Agent = t.ID, t.ConversationID, t.AgentID
 	return a.queue.Admit(j)
 }
 
