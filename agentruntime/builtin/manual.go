@@ -120,7 +120,7 @@ const referenceWorth = 0.3
 
 // isReference reports whether a section is for implementers. Such sections rank by referenceWorth.
 func (s Section) isReference() bool {
-	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" ||
+	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" || s.Page == "operate/limits" ||
 		s.Page == "glossary"
 }
 
