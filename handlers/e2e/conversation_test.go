@@ -64,6 +64,8 @@ func TestConversation(t *testing.T) {
 	id := ada.room("calc", "teller")
 	ada.fill("#invite-member", "bob")
 	ada.press(".invite button")
+	bob.open("/chat")
+	bob.press(`form[action$="/accept"] .button-primary`)
 	bob.enterRoom(id)
 	bob.fill("#invite-member", "porter")
 	bob.press(".invite button")

@@ -254,7 +254,7 @@ func TestLooks(t *testing.T) {
 		Skills: []skill{{ID: "one", Name: longTitle[:90], Description: strings.Repeat("unbroken", 60), Tags: []string{strings.Repeat("tag", 10), "x"}, Examples: []string{strings.Repeat("example", 40)}}}})
 	register(ada, registration{Name: "locked", Title: "مساعد الترجمة 👩‍👩‍👧‍👦", Description: "يترجم بين العربية والإنجليزية والفرنسية.", Endpoint: odd.URL + "/locked/v1", Visibility: "unlisted"})
 	register(ada, registration{Name: "mislaid", Title: "Mislaid", Description: "Somebody put a web page where it was.\n\n## Notes\n\nAsk **gently**.", Endpoint: odd.URL + "/v1", Visibility: "private"})
-	ada.Must(http.MethodPost, "/api/v1/tokens", map[string]any{"label": "laptop", "scopes": []string{}}, http.StatusCreated)
+	ada.Must(http.MethodPost, "/api/v1/tokens", map[string]any{"label": "laptop"}, http.StatusCreated)
 	op.Must(http.MethodPost, "/admin/invites", url.Values{"note": {"For the garden team"}}, http.StatusOK)
 	op.Must(http.MethodPost, "/admin/agents/recipe-box/withdraw", url.Values{}, http.StatusSeeOther)
 

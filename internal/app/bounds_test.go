@@ -59,9 +59,6 @@ func TestBodies_AreCapped(t *testing.T) {
 	// garbage than usual.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	w := newWorld(t)
-	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
-		t.Fatal(err)
-	}
 	all := cells()
 	var before, after runtime.MemStats
 	runtime.GC()

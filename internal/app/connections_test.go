@@ -16,6 +16,7 @@ func TestConnections_OneAccountKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Limits = "sockets-per-account=3,streams-per-account=2" })
 	greedy, other := p.User(t, "greedy"), p.User(t, "other")
+	greedy.Meets(other)
 	room := greedy.Conversation("other")
 	var open []*apptest.Stream
 	for range 3 {

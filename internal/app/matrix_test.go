@@ -129,6 +129,7 @@ func newWorld(t *testing.T) *world {
 	w.public = w.as["owner"].Agent("public", w.far.Base(agenttest.Echo))
 	w.private = w.as["owner"].Agent("private", w.far.Base(agenttest.Echo))
 	w.hanging = w.as["owner"].Agent("public", slow.Base(agenttest.Hang))
+	w.as["owner"].Meets(w.as["reader"], w.as["member"], w.p.User(t, people["other"]+"x"))
 	for _, s := range scopeNames() {
 		w.tokens[s] = w.as["owner"].NewToken(s)
 	}
@@ -534,7 +535,6 @@ func TestPolicy_EveryCell(t *testing.T) {
 	t.Parallel()
 	asks := agenttest.NewA2AServer(t, "1.0", "JSONRPC") // before the portal, so that it ends after it
 	w := newWorld(t)
-	w.as["owner"].Meets(w.as["reader"], w.as["member"], w.p.User(t, people["other"]+"x"))
 	all := cells()
 	t.Run("rows", func(t *testing.T) {
 		for n, r := range readPolicy(t) {

@@ -20,9 +20,6 @@ var unread = []string{"POST /api/v1/files"}
 func TestAPI_EveryBodyRefusesUnknownFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
-		t.Fatal(err)
-	}
 	routes, err := w.p.Routes()
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +111,6 @@ func (r row) refuseUnknown(t *testing.T, w *world, c cell, lines bool) {
 func TestProtocols_BodiesMayHaveUnknownFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
-		t.Fatal(err)
-	}
 	all, tried := cells(), make(map[string]bool)
 	for _, r := range readPolicy(t) {
 		door := doorOf(r.pattern)
