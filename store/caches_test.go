@@ -32,7 +32,7 @@ import (
 // exported method is a step of TestCaches_MatchTheDiskAfterEveryWrite.
 var readingMethods = strings.Fields(`
 	AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
-	AllAgents AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs Versions CountAgents NameTaken SealedSecret
+	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs Versions CountAgents NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
