@@ -78,11 +78,7 @@ func (b *bench) slowReaders() error {
 	defer cancel()
 	var served atomic.Int64
 	read := func(path string) {
-		wg.Go(func() {
-			if s.readSlowly(ctx, reader, path) {
-				served.Add(1)
-			}
-		})
+		wg.Go(func() { s.readSlowly(ctx, reader, path, &served) })
 	}
 	for range b.Pick(8, 80) {
 		read("/api/v1/conversations/" + long + "/export")
@@ -111,32 +107,33 @@ func (b *bench) slowReaders() error {
 	return nil
 }
 
-// readSlowly reads an answer at 1 kB/s until ctx ends, through a small receive buffer. It reports whether
-// the portal served it.
-func (s *site) readSlowly(ctx context.Context, p *person, path string) bool {
+// readSlowly reads an answer at 1 kB/s until ctx ends, through a small receive buffer. It counts the answer
+// in served unless the portal refuses it.
+func (s *site) readSlowly(ctx context.Context, p *person, path string, served *atomic.Int64) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	conn, err := d.DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
-		return false
+		return
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", path, s.Addr, p.token)
 	block := make([]byte, 1024)
 	n, err := conn.Read(block)
-	served := err == nil && strings.HasPrefix(string(block[:n]), "HTTP/1.1 200")
+	if err == nil && strings.HasPrefix(string(block[:n]), "HTTP/1.1 200") {
+		served.Add(1)
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for err == nil {
 		select {
 		case <-ctx.Done():
-			return served
+			return
 		case <-tick.C:
 			_, err = conn.Read(block)
 		}
 	}
-	return served
 }
 
 // folderSize returns the bytes of all files below dir.

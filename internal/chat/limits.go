@@ -6,12 +6,14 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/task"
 )
 
 // rateLimits limit the write actions of actors. Guests have a low limit. The limit of accounts suits a
 // busy program, but is below the capacity of the store, so that one account cannot use up all of it.
 type rateLimits struct {
 	guests, people, creations *limit.Keyed
+	texts                     *limit.Keyed // KiB of text of each account
 	// portals limits all actions from one other portal together.
 	portals *limit.Keyed
 }
@@ -22,7 +24,33 @@ func newRateLimits() *rateLimits {
 		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
 		portals:   limit.New(time.Second, 300, 50_000),
 		creations: limit.New(20*time.Second, 30, 50_000),
+		texts:     limit.New(time.Second/textRate, textBurst, 50_000),
 	}
+}
+
+// The KiB of text that one account may write in a second and at once. The rate is that of 64 messages of the
+// greatest size: far more than people and busy programs write, and a small part of what the disk and the
+// index of words take, so that the messages of others stay quick.
+const (
+	textRate  = 4 << 10
+	textBurst = 32 << 10
+)
+
+// limitText counts the text of parts that an account writes; a RateLimited fault beyond the rate. The
+// limits of visitors are lower already.
+func (s *rateLimits) limitText(actor ident.Actor, parts []task.Part) error {
+	if actor.IsVisitor() {
+		return nil
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p.Text) + len(p.Data)
+	}
+	if wait, ok := s.texts.AllowN(actor.ID, min((size+1<<10-1)>>10, textBurst)); !ok {
+		return fault.Limited(max(wait, time.Second), "You wrote very much text in a short time. Try again in %s.",
+			max(wait.Round(time.Second), time.Second))
+	}
+	return nil
 }
 
 // limitRate counts one write action of the actor, of guests by network address; a RateLimited fault

@@ -1,0 +1,41 @@
+package chat
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// An account writes 32 MiB of text at once and 4 MiB in each further second; that costs no other account
+// anything, and a message that would take longer than its rate is refused with the time to wait.
+func TestLimitText_BoundsOneAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := newRateLimits()
+		ada, bob := ident.Actor{Kind: ident.Person, ID: "ada"}, ident.Actor{Kind: ident.Person, ID: "bob"}
+		largest := []task.Part{task.TextPart(strings.Repeat("a", 64<<10))}
+		write := func(most int) (n int, err error) {
+			for n < most && err == nil {
+				if err = limits.limitText(ada, largest); err == nil {
+					n++
+				}
+			}
+			return n, err
+		}
+		n, err := write(10_000)
+		if f := fault.As(err); n != 512 || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
+			t.Errorf("%d messages of 64 KiB, then %v", n, err)
+		}
+		if err := limits.limitText(bob, largest); err != nil {
+			t.Errorf("another account: %v", err)
+		}
+		time.Sleep(time.Second)
+		if n, _ := write(10_000); n != 64 {
+			t.Errorf("%d messages in the next second", n)
+		}
+	})
+}
