@@ -383,7 +383,7 @@ func (b *bench) fullDisk() error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	s, people, err := b.openIn(data, 1, "--limits", "disk-floor=4M,disk-reserve=8M")
+	s, people, err := b.openIn(data, 1, "--limits", "disk-free=4M,disk-reserve=8M")
 	if err != nil {
 		return err
 	}
@@ -418,6 +418,7 @@ func (b *bench) fullDisk() error {
 		}
 		return nil
 	}
+	time.Sleep(1500 * time.Millisecond) // the portal asks for the free space once a second
 	if s.say(people[2], notes.room, strings.Repeat("a long note ", 2500)) == nil {
 		step("a long message", errors.New("was accepted on a full disk"))
 	}

@@ -46,7 +46,7 @@ const (
 	livePing = 30 * time.Second
 	// liveCloseTime bounds the closing handshake: a hostile reader may have
 	// announced a frame that never ends.
-	liveCloseTime = 2 * time.Second
+	liveCloseTime = time.Second
 )
 
 // Routes declares the routes of live delivery.

@@ -105,8 +105,8 @@ func (s *Space) Level() Level {
 	case s.free < fullBelow && s.size > startRoom:
 		s.shrink(startRoom)
 		return Full
-	case s.free < fullBelow, s.free < s.cfg.Floor && s.given:
-		// The room of the reserve is for operators.
+	case s.free < fullBelow, s.given && s.free < s.cfg.Floor+s.cfg.Reserve-s.size:
+		// The room of the reserve is for operators, until Refill has taken it back.
 		return Full
 	case s.free < s.cfg.Floor:
 		return Low

@@ -47,6 +47,7 @@ func TestSpace_Levels(t *testing.T) {
 			{5 * mib, space.Low, true, false, true, false},
 			{1 * mib, space.Full, false, false, false, false},
 			{5 * mib, space.Full, false, false, false, false},
+			{32*mib + mib/2, space.Full, false, false, false, false}, // the floor without the reserve's room
 			{33 * mib, space.Ample, false, true, true, true},
 		} {
 			m.free.Store(c.free)
