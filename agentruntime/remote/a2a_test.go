@@ -304,6 +304,21 @@ func TestA2A_TooManyArtifacts(t *testing.T) {
 	}
 }
 
+// Each update walks through all parts, so an agent that sends very many of them is stopped.
+func TestA2A_ManyPartsAreStopped(t *testing.T) {
+	stream := `{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}` + "\n"
+	parts := strings.Repeat(`{"data":1},`, 99) + `{"data":1}`
+	for i := range 12 {
+		stream += fmt.Sprintf(`{"artifactUpdate":{"taskId":"t1","append":true,"artifact":{"artifactId":"a%d","parts":[%s]}}}`, i%6, parts) + "\n"
+	}
+	stream += `{"statusUpdate":{"taskId":"t1","contextId":"c1","status":{"state":"TASK_STATE_COMPLETED"}}}` + "\n"
+	url, _ := rpcAgent(t, map[string]string{"SendStreamingMessage": stream, "CancelTask": `{"id":"t1","status":{"state":"canceled"}}`})
+	res, _, err := runCall(t, newA2A(t), rpcCall(url, true))
+	if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "more than 1000 parts") {
+		t.Errorf("%v %q %v", res.State, res.Reason, err)
+	}
+}
+
 func TestA2A_LongAnswerIsCut(t *testing.T) {
 	piece := strings.Repeat("ü", 50_000)
 	stream := `{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}` + "\n"

@@ -18,10 +18,15 @@ type answer struct {
 	out       task.Sink
 	artifacts []*artifact
 	byID      map[string]*artifact
+	pieces    int         // of all artifacts
 	tail      []task.Part // parts of the final message, after the artifacts
 	fallback  []task.Part // the agent's last message, used when there is no other content
 	shown     strings.Builder
 }
+
+// maxPieces bounds the pieces of all artifacts, because each update of the agent may walk through all of
+// them. Texts of one artifact are one piece, and an answer with more pieces than chat.MaxParts is cut.
+const maxPieces = 1000
 
 type artifact struct {
 	task.Artifact
@@ -62,6 +67,7 @@ func (a *answer) applyUpdate(u *a2a.ArtifactUpdate) error {
 		return a.showText()
 	}
 	last := old == a.artifacts[len(a.artifacts)-1] && len(a.tail) == 0
+	had := len(old.pieces)
 	for _, p := range u.Artifact.Parts {
 		// A text that extends the last artifact is the common case of a stream: it is shown without
 		// building the whole answer again.
@@ -71,10 +77,21 @@ func (a *answer) applyUpdate(u *a2a.ArtifactUpdate) error {
 		}
 		last = false
 	}
+	if err := a.countPieces(len(old.pieces) - had); err != nil {
+		return err
+	}
 	if last {
 		return nil
 	}
 	return a.showText()
+}
+
+// countPieces adds n to the number of pieces; a *trouble beyond maxPieces.
+func (a *answer) countPieces(n int) error {
+	if a.pieces += n; a.pieces > maxPieces {
+		return &trouble{fmt.Sprintf("The agent sent more than %d parts and was stopped.", maxPieces)}
+	}
+	return nil
 }
 
 func (a *answer) setArtifact(in task.Artifact) error {
@@ -91,11 +108,12 @@ func (a *answer) setArtifact(in task.Artifact) error {
 		a.byID[in.ID] = art
 	}
 	art.Artifact = in
+	had := len(art.pieces)
 	art.pieces = nil
 	for _, p := range in.Parts {
 		art.addPart(p)
 	}
-	return nil
+	return a.countPieces(len(art.pieces) - had)
 }
 
 // addPart takes a part and reports whether it only extended the last text. The texts of one artifact
