@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
+	"agentsite/internal/settings"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
 )
@@ -118,5 +119,30 @@ func TestBusy_EachDoorSaysSo(t *testing.T) {
 		if m.Task.State == "rejected" {
 			bob.Must(http.MethodPost, "/api/v1/conversations/"+room+"/messages/"+strconv.FormatInt(m.Seq, 10)+"/again", nil, http.StatusAccepted)
 		}
+	}
+}
+
+// One account that runs as much as it may on a host, with agents that never answer, leaves the host's other
+// places to the agents of others.
+func TestBusy_HostOfOthers(t *testing.T) {
+	t.Parallel()
+	model := agenttest.NewOpenAIServer(t)
+	p := apptest.Start(t)
+	bob, otto := p.User(t, "bob").NewToken(), p.User(t, "otto").NewToken()
+	work := settings.DefaultLimits().Work
+	for range work.RunningPerAccount / (work.RunningPerAgent / 2) {
+		name := bob.Agent("public", model.Base(agenttest.Wait))
+		for range work.RunningPerAgent / 2 {
+			bob.Say(bob.Conversation(name), "one")
+			<-model.Started
+		}
+	}
+	room := otto.Conversation(otto.Agent("public", model.Base(agenttest.Echo)))
+	events := otto.Events(room)
+	events.Answered(otto.Say(room, "two").Tasks[0].ID)
+	select {
+	case <-model.Stopped:
+		t.Error("the answer came only after a call of the other account had ended")
+	default:
 	}
 }

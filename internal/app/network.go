@@ -49,7 +49,7 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		Join:   p.set.JoinOrigins,
 		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow,
 		UserAgent: "agentsite/" + Release(),
-		MaxPeers:  p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost,
+		MaxPeers:  p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost(p.set.Bounds.Work),
 		Started: p.started,
 	}, peering.Ports{
 		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db.Peers, Nonces: p.db.Peers,

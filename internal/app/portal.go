@@ -219,7 +219,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
 	// Tasks have a client of their own, so that slow answers of agents do not delay probes.
-	out.PerHost = callsPerHost
+	out.PerHost = callsPerHost(p.set.Bounds.Work)
 	p.calls = egress.New(out)
 	host := p.url.Host
 	p.name = p.set.Name
@@ -303,10 +303,10 @@ func workLimits(w settings.WorkLimits) scheduler.Limits {
 	}
 }
 
-// callsPerHost is the number of concurrent requests to one host for the work of agents. It is higher
-// than the default of 8, because many people use models of one provider, and each answer may take
-// minutes.
-const callsPerHost = 64
+// callsPerHost returns the number of concurrent requests to one host for the work of agents: two for each
+// task that may run there, because a task may be asked to stop while its answer is read. With fewer, tasks
+// that run would wait for each other here in the order of their arrival, and one account could take all.
+func callsPerHost(w settings.WorkLimits) int { return 2 * int(w.RunningPerProvider) }
 
 // modelFirstByte is the maximum time until an agent or model begins its answer.
 const modelFirstByte = 5 * time.Minute
