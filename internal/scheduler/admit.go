@@ -11,7 +11,9 @@ const (
 
 // Admit reports whether a task may be queued, and if not, about how long to wait before the next attempt.
 // It changes nothing. The last quarter of the bounds that accounts share is kept for accounts of which no
-// task waits, so that an account that fills them refuses only itself.
+// task waits, so that an account that fills them refuses only itself. Guests and other portals are
+// refused when half of the places of the portal, an agent, an owner or a provider are taken, because one
+// person can come from very many networks.
 func (s *Scheduler) Admit(j Job) (wait time.Duration, ok bool) {
 	l := s.limits
 	keys := boundsOf(j)
@@ -33,16 +35,22 @@ func (s *Scheduler) Admit(j Job) (wait time.Duration, ok bool) {
 		}
 		return max(most-most/4, 1)
 	}
-	check(s.waiting+s.reserved.count[keys[ofPortal]], shared(l.Waiting), l.Running, 0)
+	open := func(most int) int {
+		if j.Class == Accounts {
+			return most
+		}
+		return max(most/2, 1)
+	}
+	check(s.waiting+s.reserved.count[keys[ofPortal]], shared(open(l.Waiting)), l.Running, 0)
 	for _, one := range []struct {
 		in      map[string]*place
 		key     boundKey
 		waiting int // the bounds of a place where nothing waits or runs
 		running int
 	}{
-		{s.agents, keys[ofAgent], l.WaitingPerAgent, l.RunningPerAgent},
-		{s.owners, keys[ofOwner], l.WaitingPerOwner, l.RunningPerOwner},
-		{s.providers, keys[ofProvider], l.WaitingPerProvider, l.RunningPerProvider},
+		{s.agents, keys[ofAgent], open(l.WaitingPerAgent), l.RunningPerAgent},
+		{s.owners, keys[ofOwner], open(l.WaitingPerOwner), l.RunningPerOwner},
+		{s.providers, keys[ofProvider], open(l.WaitingPerProvider), l.RunningPerProvider},
 		{s.rooms, keys[ofRoom], l.WaitingPerRoom, l.RunningPerRoom},
 	} {
 		if one.key.name == "" { // Agents without an owner or a provider share no such place.

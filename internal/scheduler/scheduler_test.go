@@ -203,6 +203,36 @@ func TestStart_TakesAFreePlaceOnly(t *testing.T) {
 	}
 }
 
+// Guests that come from ever new networks leave half of the waiting places to accounts.
+func TestAdmit_GuestsFillHalf(t *testing.T) {
+	t.Parallel()
+	l := loose()
+	l.WaitingPerAgent = 8
+	s := New(l)
+	for i := range 20 {
+		j := jobOf(fmt.Sprint("g", i), fmt.Sprint("network ", i))
+		if j.Class = Guests; i < 4 {
+			j.Class = Portals
+		}
+		if _, ok := s.Admit(j); ok {
+			s.Add(j)
+		}
+	}
+	if s.waiting != 4 {
+		t.Errorf("%d tasks of guests and portals wait", s.waiting)
+	}
+	for i, want := range []bool{true, true, false} {
+		j := jobOf(fmt.Sprint("a", i), "a")
+		_, ok := s.Admit(j)
+		if ok != want {
+			t.Errorf("task %d of an account: %v", i, ok)
+		}
+		if ok {
+			s.Add(j)
+		}
+	}
+}
+
 func TestAdmit_RefusesWhoFillsTheQueue(t *testing.T) {
 	t.Parallel()
 	l := loose()
