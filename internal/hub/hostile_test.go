@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode"
 
 	"agentsite/internal/fault"
@@ -50,6 +51,25 @@ func stepsJPEG(n int) []byte {
 	}
 	b.Write([]byte{0xFF, 0xD9})
 	return b.Bytes()
+}
+
+// What an account stores as icons in a day is far below its bound of stored bytes.
+func TestPutIcon_FewADay(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewPaletted(image.Rect(0, 0, 3, 2), color.Palette{color.Black, color.White})))
+	for range 100 {
+		_, err := w.Icons.Put(t.Context(), w.ada, bytes.NewReader(b.Bytes()))
+		if err == nil {
+			continue
+		}
+		if f := fault.As(err); f.Kind != fault.RateLimited || f.RetryAfter < 30*time.Second {
+			t.Errorf("%v, again after %v", err, f.RetryAfter)
+		}
+		return
+	}
+	t.Error("100 icons were taken at once")
 }
 
 func TestPutIcon_TakesPicturesAndNothingElse(t *testing.T) {

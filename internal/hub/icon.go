@@ -18,11 +18,11 @@ const (
 	MaxIconBytes = 2 << 20
 	// iconSide is the width and height of stored icons, in pixels.
 	iconSide = 128
+	// iconBurst at once, then one a minute, bound the uncounted icons of an account to 190 MB a day.
+	iconBurst = 60
 )
 
-func errIcon(text string) error {
-	return fault.Field("icon", text)
-}
+func errIcon(text string) error { return fault.Field("icon", text) }
 
 // Pictures converts, stores and serves the icons of agents.
 type Pictures struct {

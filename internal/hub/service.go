@@ -124,7 +124,7 @@ func New(ports Ports, cfg Config) *Service {
 		callsBy: limit.New(time.Second, 60, 200_000),
 	}
 	s.tools = toolRights{s}
-	s.Icons = &Pictures{store: ports.Store, limit: s.reads, drawing: make(chan struct{}, 1)}
+	s.Icons = &Pictures{ports.Store, limit.New(time.Minute, iconBurst, 50_000), make(chan struct{}, 1)}
 	s.Usage = &UsageRecords{store: ports.Store, agents: s, log: cfg.Log}
 	s.Complaints = &Complaints{store: ports.Store, agents: s, notice: s.Notices,
 		limit: limit.New(10*time.Minute, 5, 50_000), log: cfg.Log}
