@@ -141,12 +141,11 @@ func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta fu
 	default:
 		return Reply{}, noRetry, c.refusalFault(resp, req.Model, len(req.Tools) > 0)
 	}
-	in := &counted{r: resp.Body, left: maxBody}
 	var reply Reply
 	if mediaType(resp) == "text/event-stream" {
-		reply, err = readStream(in, len(req.Tools) > 0, onDelta)
+		reply, err = readStream(&counted{resp.Body, maxBody, errBody}, len(req.Tools) > 0, onDelta)
 	} else {
-		reply, err = readWhole(in, resp, len(req.Tools) > 0, onDelta)
+		reply, err = readWhole(&counted{resp.Body, maxWhole, errWhole}, resp, len(req.Tools) > 0, onDelta)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fault.Wrap(fault.Unavailable, context.Cause(ctx), "The question was stopped.")
@@ -245,6 +244,8 @@ func interruptedFault(err error) error {
 		why = "the model's server sent something that cannot be read"
 	case errors.Is(err, errBody):
 		why = "the model's server sent more than 8 MiB"
+	case errors.Is(err, errWhole):
+		why = "the model's server sent more than 2 MiB in one piece"
 	}
 	return fault.Wrap(fault.Unavailable, errors.Join(ErrInterrupted, err), "The answer was interrupted: %s.", why)
 }
@@ -285,19 +286,24 @@ func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(strin
 	return reply, err
 }
 
-var errBody = errors.New("body too large")
+// Errors of answers beyond maxBody and maxWhole.
+var (
+	errBody  = errors.New("body too large")
+	errWhole = errors.New("body in one piece too large")
+)
 
 // counted bounds the bytes read of one answer, including keep-alive lines, so that a server cannot send
 // for ever.
 type counted struct {
 	r    io.Reader
 	left int64
+	err  error
 }
 
-// Read implements io.Reader. It returns errBody once the bound is used up.
+// Read implements io.Reader. It returns err once the bound is used up.
 func (c *counted) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errBody
+		return 0, c.err
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)

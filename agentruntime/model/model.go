@@ -20,8 +20,10 @@ import (
 // Bounds of one answer, because the server is untrusted.
 const (
 	// MaxText is the maximum size of one answer's text in bytes.
-	MaxText   = 256 << 10
-	maxBody   = 8 << 20
+	MaxText = 256 << 10
+	maxBody = 8 << 20 // of a stream, which is not kept, or a list of models
+	// maxWhole bounds an answer in one piece, which is held in memory. MaxText takes at most 1.5 MiB in JSON.
+	maxWhole  = 2 << 20
 	maxModels = 1000
 	maxName   = 256 // bytes of a model's id
 )

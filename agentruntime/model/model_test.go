@@ -204,6 +204,17 @@ func TestChat_EndsEndlessAnswers(t *testing.T) {
 	if _, err := c.Chat(t.Context(), question, nil); !errors.Is(err, ErrInterrupted) || !strings.Contains(fault.As(err).Safe, "8 MiB") {
 		t.Errorf("empty deltas: %v", err)
 	}
+	c = server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for range 8 << 10 { // 8 MiB
+			if _, err := io.WriteString(w, strings.Repeat(" ", 1<<10)); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := c.Chat(t.Context(), question, nil); !errors.Is(err, ErrInterrupted) || !strings.Contains(fault.As(err).Safe, "2 MiB in one piece") {
+		t.Errorf("a large answer in one piece: %v", err)
+	}
 }
 
 func TestChat_StopsWithTheContext(t *testing.T) {
