@@ -8,6 +8,10 @@ type bound struct{ running, waiting int }
 // halfOf is the most that one account runs in a place of n.
 func halfOf(n int) int { return max(n/2, 1) }
 
+// keptOf returns how many of the portal's n places are kept for accounts of which nothing runs. One would
+// do against one account; a person with a dozen of accounts would hold all others with tasks that never end.
+func keptOf(n int) int { return max(n/16, 1) }
+
 // placeFlow counts the tasks of an agent, an owner, a provider or a room.
 type place struct {
 	bound            bound

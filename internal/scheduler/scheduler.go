@@ -221,12 +221,12 @@ func (s *Scheduler) chooseFlow() *flow {
 	for _, c := range order {
 		var f *flow
 		switch {
-		case free > 1:
+		case free > keptOf(s.limits.Running):
 			f = s.firstOf(c, c.root, groups)
 			if f != nil && free > s.limits.Running/8 { // The portal is not what tasks wait for.
 				return s.firstAt(f)
 			}
-		case free == 1:
+		case free > 0:
 			f = s.firstIdleOf(c, &checks)
 		}
 		if f != nil {
@@ -277,7 +277,7 @@ func (s *Scheduler) firstOf(c *class, n *node, open int) *flow {
 	}
 }
 
-// firstIdleOf is firstOf for the kept place of the portal: only accounts count of which nothing runs.
+// firstIdleOf is firstOf for the kept places of the portal: only accounts count of which nothing runs.
 func (s *Scheduler) firstIdleOf(c *class, checks *int) (found *flow) {
 	var seen []*share
 	for found == nil && len(c.idle) > 0 && *checks > 0 {
@@ -311,7 +311,7 @@ func (s *Scheduler) Start(j Job, now time.Time) bool {
 	m, l := e.mailbox, e.lane
 	group, ok := s.rankFlow(e.share.account, l)
 	free, mine := s.limits.Running-s.running, e.share.account.running
-	if free <= 0 || free == 1 && mine > 0 || mine >= s.perAccount {
+	if free <= 0 || free <= keptOf(s.limits.Running) && mine > 0 || mine >= s.perAccount {
 		ok = false
 	}
 	open := min(l.openGroups(), l.provider.openGroups())

@@ -203,6 +203,36 @@ func TestStart_TakesAFreePlaceOnly(t *testing.T) {
 	}
 }
 
+// Some accounts with tasks that never end take turns at all places of the portal but those kept for accounts
+// of which nothing runs: many of these start at the same time.
+func TestScheduler_ManyAccountsThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	l := loose()
+	l.Running, l.RunningPerAccount = 512, 64
+	s := New(l)
+	for a := range 12 {
+		for i := range 64 {
+			s.Add(jobOf(fmt.Sprint("hang", a, "-", i), fmt.Sprint("a", a)))
+		}
+	}
+	for range l.Running {
+		s.Next(began)
+	}
+	for i := range 20 {
+		j := jobOf(fmt.Sprint("v", i), fmt.Sprint("victim", i))
+		if i%2 == 0 {
+			if !s.Start(j, began) {
+				t.Errorf("account %d is not answered at once", i)
+			}
+			continue
+		}
+		s.Add(j)
+		if got, ok := s.Next(began); !ok || got.ID != j.ID {
+			t.Errorf("account %d waits", i)
+		}
+	}
+}
+
 // Guests that come from ever new networks leave half of the waiting places to accounts.
 func TestAdmit_GuestsFillHalf(t *testing.T) {
 	t.Parallel()
