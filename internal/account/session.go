@@ -194,6 +194,9 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 			actor.Kind = ident.Operator
 		}
 		actor.Narrowed, actor.Scopes = len(c.Scopes) > 0, c.Scopes
+		if c.Kind == TokenCredential {
+			actor.Until = c.ExpiresAt
+		}
 		// A token narrowed to less than admin does not act as the operator.
 		if actor.Narrowed && !actor.May(ident.Admin) {
 			actor.Kind = ident.Person

@@ -710,3 +710,21 @@ func TestStartSession_EndsTheOldestBeyondTheBound(t *testing.T) {
 	w.actor(secrets[2])
 	w.actor(bob)
 }
+
+// A stream ends when the token with which it was opened expires, although nobody revokes it.
+func TestGuard_EndsWhenTheTokenExpires(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.add("ada", false)
+	a, _ := w.session("ada")
+	secret, err := w.CreateToken(t.Context(), a, account.NewToken{Label: "brief", Life: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasting, _ := w.token(a)
+	brief, token, mine := w.guard(w.actor(secret)), w.guard(lasting), w.guard(a)
+	<-brief.Done()
+	w.void("the expired token", secret)
+	w.ended("the stream of another token", token, false)
+	w.ended("the stream of a session", mine, false)
+}

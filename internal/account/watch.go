@@ -3,7 +3,9 @@ package account
 import (
 	"context"
 	"sync"
+	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 )
 
@@ -13,7 +15,10 @@ type watchers struct {
 	keys map[string]map[*watcher]struct{}
 }
 
-type watcher struct{ cancel context.CancelFunc }
+type watcher struct {
+	cancel context.CancelFunc
+	expiry *time.Timer // nil for a credential that does not expire while it is used
+}
 
 func newWatchers() *watchers {
 	return &watchers{keys: make(map[string]map[*watcher]struct{})}
@@ -38,11 +43,14 @@ func (w *watchers) endStreams(ids ...string) {
 // that of another portal (ident.PortalCredential).
 func (s *Service) EndStreams(credential string) { s.watch.endStreams(credential) }
 
-// Guard returns a context that ends at once when the actor's account is disabled or the actor's
-// credential is revoked. The caller must call stop when the stream ends.
+// Guard returns a context that ends at once when the actor's account is disabled, or the actor's
+// credential is revoked or expires. The caller must call stop when the stream ends.
 func (s *Service) Guard(ctx context.Context, actor ident.Actor) (guarded context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	x := &watcher{cancel: cancel}
+	if !actor.Until.IsZero() {
+		x.expiry = time.AfterFunc(actor.Until.Sub(clock.Now()), cancel)
+	}
 	var ids []string
 	for _, id := range []string{actor.ID, actor.Credential} {
 		if id != "" && (len(ids) == 0 || ids[0] != id) {
@@ -60,6 +68,9 @@ func (s *Service) Guard(ctx context.Context, actor ident.Actor) (guarded context
 	w.mu.Unlock()
 	return ctx, func() {
 		cancel()
+		if x.expiry != nil {
+			x.expiry.Stop()
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, id := range ids {

@@ -3,6 +3,7 @@ package ident
 import (
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // ActorKind is the kind of an actor; services decide by it about rights.
@@ -55,6 +56,9 @@ type Actor struct {
 	// Credential is the id of the session or token with which the actor authenticated. Streams end when
 	// it is revoked.
 	Credential string
+	// Until is the time at which the actor's token expires, and streams with it; zero for sessions, which
+	// every use prolongs.
+	Until time.Time
 	// Narrowed is true if the actor used a token with scopes. Then only Scopes are allowed.
 	Narrowed bool
 	Scopes   []Scope
