@@ -18,7 +18,7 @@ import (
 type ConnectionLimits struct {
 	// All bounds those of all clients. When it is reached, the connection that has been idle longest is
 	// closed for a new one. Without an idle one, only requests of operators are answered on new
-	// connections, of which there may be maxReserved more.
+	// connections, of which there may be maxReserved more; these are closed last.
 	All int
 	// PerAddress bounds those of one IPv4 address or IPv6 /64, unless Exempt contains it.
 	PerAddress int
@@ -31,8 +31,8 @@ type Operators interface {
 }
 
 const (
-	// maxReserved is how many connections may wait to show that their request is of an operator. A silent
-	// one is closed for the next.
+	// maxReserved is how many connections may wait to show that their request is of an operator. Beyond it,
+	// the one that has been silent longest is closed for the next.
 	maxReserved = 32
 	// retrySeconds is the advice to refused clients. Requests end in less time.
 	retrySeconds = "10"
@@ -101,8 +101,16 @@ func (t *connections) admit(c net.Conn) (*countedConn, bool) {
 		t.logFull("connections", t.limits.All, cc.address)
 		if e := t.idle.Front(); e != nil {
 			longestIdle = e.Value.(*countedConn)
+		}
+		free := t.open < t.limits.All+maxReserved
+		if longestIdle != nil && longestIdle.reserved && free {
+			// It may be an operator's whose request is still on its way.
+			longestIdle = nil
+		}
+		switch {
+		case longestIdle != nil:
 			t.remove(longestIdle)
-		} else if t.open >= t.limits.All+maxReserved {
+		case !free:
 			t.mu.Unlock()
 			return nil, false
 		}

@@ -183,6 +183,30 @@ func TestServe_AnswersOperatorsWhenFull(t *testing.T) {
 		})
 }
 
+// An operator far away is answered although others connect before the request arrives.
+func TestServe_WaitsForTheRequestOfAnOperator(t *testing.T) {
+	t.Parallel()
+	limited(t, ConnectionLimits{All: 1, PerAddress: 1000},
+		func(t *testing.T, dial func(string) net.Conn, proceed chan<- bool) {
+			busy, ended := dial("192.0.2.1"), make(chan struct{})
+			go func() {
+				defer close(ended)
+				ask(t, busy, "/wait", "")
+			}()
+			synctest.Wait()
+			operator := dial("192.0.2.4")
+			for range maxReserved - 1 {
+				dial("192.0.2.2")
+			}
+			synctest.Wait()
+			if resp, _ := ask(t, operator, "/", "Operator: yes\r\n"); resp.StatusCode != http.StatusOK {
+				t.Errorf("a request of an operator: %d", resp.StatusCode)
+			}
+			proceed <- true
+			<-ended
+		})
+}
+
 // Connections come, change their state and go in any order. The counts always equal those of the open
 // connections, stay within the limits, and return to zero.
 func TestConnections_CountWhatIsOpen(t *testing.T) {
