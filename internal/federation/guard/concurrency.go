@@ -14,6 +14,9 @@ import (
 const (
 	maxAtOnce    = 64  // concurrent requests of one portal
 	maxAllAtOnce = 512 // concurrent requests of all portals
+	// keptAtOnce of them are kept for portals that have no request under way: a few portals, which may all
+	// be of one domain, would else keep out the others.
+	keptAtOnce = maxAllAtOnce / 4
 	// tenth divides the limits of portals whose domain is not proved. All of them together also share
 	// this fraction of the concurrent requests, because such portals cost nothing to create.
 	tenth = 10
@@ -95,7 +98,11 @@ func (p *places) enter(id record.PortalID, unproved bool) (done func(), err erro
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all >= maxAllAtOnce || unproved && p.unproved >= maxAllAtOnce/tenth {
+	room := maxAllAtOnce
+	if p.busy[id] > 0 {
+		room -= keptAtOnce
+	}
+	if p.all >= room || unproved && p.unproved >= maxAllAtOnce/tenth {
 		return nil, federation.RefuseFor(federation.ReasonBusy, time.Second,
 			"This portal works on as many requests as it can. Ask again later.")
 	}
