@@ -28,19 +28,24 @@ type caller struct {
 	stranger, owned *limit.Hold
 }
 
-// allLinks is the key of the connections of all accounts.
-const allLinks = "all"
+// allLinks is the key of all connections, allStrangers of those without a proved token. These may be half
+// of all at most, so that whoever has many addresses does not keep out programs that send a token at once.
+const (
+	allLinks     = "all"
+	allStrangers = "strangers"
+)
 
 // countStranger counts the connection for its address until a token is proved.
 func (c *caller) countStranger() error {
 	hold, full := c.server.held.Take(
 		limit.Share{Key: "address " + request.ClientAddr(c.r), Most: c.server.cfg.PerAddress},
+		limit.Share{Key: allStrangers, Most: max(c.server.cfg.All/2, 1)},
 		limit.Share{Key: allLinks, Most: c.server.cfg.All})
 	switch full {
 	case "":
 		c.stranger = hold
 		return nil
-	case allLinks:
+	case allLinks, allStrangers:
 		return c.allTaken()
 	}
 	return fault.Limited(5*time.Second,

@@ -295,6 +295,32 @@ func TestDoor_SilentStrangersAreCutOffAndCounted(t *testing.T) {
 	})
 }
 
+// Strangers of many addresses leave room for programs that send a token at once.
+func TestDoor_StrangersAreHalfAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, func(w *world) { w.cfg.All, w.cfg.PerAddress = 6, 100 })
+		var all []*linkwire.Socket
+		for range 6 {
+			if s, err := w.dial("")(t.Context()); err == nil {
+				all = append(all, s)
+			}
+		}
+		if len(all) != 3 {
+			t.Errorf("%d strangers were let in", len(all))
+		}
+		s, err := w.dial(token("ada"))(t.Context())
+		if err != nil {
+			t.Errorf("a program with a token was not let in: %v", err)
+		} else {
+			all = append(all, s)
+		}
+		for _, s := range all {
+			s.Close("bye")
+			s.Wait()
+		}
+	})
+}
+
 func TestDoor_ConnectionsOfAnAccountAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, func(w *world) { w.cfg.PerAccount = 2 })
