@@ -13,7 +13,8 @@ import (
 // ConnectionLimits bound the connections that callers hold open for longer than a request: sockets and
 // event streams of conversations, and calls of agents that wait for an answer or stream it.
 type ConnectionLimits struct {
-	// All bounds those of all callers together. One account or guest address may have a quarter.
+	// All bounds those of all callers together. One account or guest address may have a quarter, all guests
+	// together half.
 	All int
 	// PerAddress bounds those of all callers of one client address, unless Exempt contains it. An IPv6
 	// client counts as its /64.
@@ -39,6 +40,7 @@ func NewConnections(l ConnectionLimits) *Connections {
 // Keys of limit.Held. An owner is the id of an account, of a portal, or the address of a guest.
 const (
 	allConnections = "all"
+	allGuests      = "guests"
 	ofOwner        = "owner "
 	ofAddress      = "address "
 	socketsOf      = "sockets "
@@ -102,6 +104,9 @@ func (c *Connections) take(actor ident.Actor, shares ...limit.Share) (hold *limi
 		if actor.Kind != ident.Portal && !c.isExempt(actor.Addr) {
 			shares = append(shares, limit.Share{Key: ofAddress + actor.Addr, Most: c.limits.PerAddress})
 		}
+		if actor.Kind == ident.Guest {
+			shares = append(shares, limit.Share{Key: allGuests, Most: max(c.limits.All/2, 1)})
+		}
 		shares = append(shares, limit.Share{Key: allConnections, Most: c.limits.All})
 	}
 	return c.held.Take(shares...)
@@ -115,6 +120,9 @@ func (c *Connections) refusal(full string) error {
 	case allConnections:
 		return &fault.Error{Kind: fault.Unavailable, RetryAfter: retryConnection,
 			Safe: "This portal has as many connections open as it can. Try again in a moment."}
+	case allGuests:
+		return &fault.Error{Kind: fault.Unavailable, RetryAfter: retryConnection,
+			Safe: "Visitors have as many connections open here as they can. Sign in, or try again in a moment."}
 	}
 	return fault.Limited(retryConnection,
 		"You or others at your address have too many connections open. Close some, then try again.")

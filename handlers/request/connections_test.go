@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -37,6 +38,8 @@ func TestConnections_BoundEachOwnerApart(t *testing.T) {
 		{"an operator at a full address", append(repeat(person("ada", "192.0.2.1"), 3), repeat(person("bob", "192.0.2.1"), 2)...),
 			ident.Actor{Kind: ident.Operator, ID: "root", Addr: "192.0.2.1"}, "", ""},
 		{"a full portal", many(40), person("ada", "192.0.2.1"), fault.Unavailable, "This portal has as many"},
+		{"guests of many addresses", guests(20), guest("z", "203.0.113.9"), fault.Unavailable, "Visitors have as many"},
+		{"an account while guests of many addresses flood", guests(20), person("ada", "192.0.2.1"), "", ""},
 		{"an operator of a full portal", many(40), ident.Actor{Kind: ident.Operator, ID: "root", Addr: "192.0.2.1"}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,4 +114,12 @@ func many(n int) (out []ident.Actor) {
 		out = append(out, ident.Actor{Kind: ident.Person, ID: name, Addr: netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}).String()})
 	}
 	return out
+}
+
+// guests returns n guests of different networks.
+func guests(n int) (list []ident.Actor) {
+	for i := range n {
+		list = append(list, ident.Actor{Kind: ident.Guest, ID: fmt.Sprint("guest", i), Addr: fmt.Sprintf("10.%d.0.1", i)})
+	}
+	return list
 }
