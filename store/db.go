@@ -6,10 +6,14 @@ package store
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/quota"
 	"agentsite/store/accounts"
@@ -17,6 +21,7 @@ import (
 	"agentsite/store/chats"
 	"agentsite/store/hooks"
 	"agentsite/store/quotas"
+	"agentsite/store/replica"
 	"agentsite/store/space"
 	"agentsite/store/sqlite"
 	"agentsite/store/tasks"
@@ -85,6 +90,9 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 // OpenWith opens or creates the database in the folder dir, with the checks of sqlite.OpenPortal, and
 // removes temporary files of an interrupted upload.
 func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*DB, error) {
+	if err := refuseRemains(dir); err != nil {
+		return nil, err
+	}
 	disk := space.New(dir, cfg.Space)
 	if err := disk.Refill(); err != nil {
 		log.Warn("fill the reserve", "error", err)
@@ -95,6 +103,21 @@ func OpenWith(ctx context.Context, dir string, cfg Config, log *slog.Logger) (*D
 	}
 	sqlite.RemoveScratch(filepath.Join(dir, chats.BlobsDir))
 	return newDB(f, cfg.Quota, disk), nil
+}
+
+// refuseRemains returns an error for a folder that has other data of a portal but no database. A new
+// database beside them would be a second life of the same portal: it has the keys of the first, and signs
+// other records under the numbers that the first one used.
+func refuseRemains(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, sqlite.FileName)); !errors.Is(err, fs.ErrNotExist) {
+		return nil // sqlite.OpenPortal reports other errors
+	}
+	for _, name := range []string{replica.FileName, chats.BlobsDir} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fault.New(fault.Conflict, "The database %s is missing in %s, but %s of a portal is there. Put the database back, or restore a backup into a new folder with `agentsite restore FILE`. To start afresh, use an empty folder.", sqlite.FileName, dir, name)
+		}
+	}
+	return nil
 }
 
 func newDB(f *sqlite.DB, limits quota.Limits, disk *space.Space) *DB {
