@@ -71,8 +71,8 @@ type known struct {
 
 // Open opens or creates the replica of a portal and a network in the folder dir. A replica that is
 // damaged, was written by a newer binary, or belongs to another portal or network is logged and moved
-// aside, and a new one created, because its records can be fetched again. Only a folder that cannot be
-// written is an error. While the disk is nearly full, records are not kept; disk may be nil.
+// aside, and a new one created, because its records can be fetched again. A folder that cannot be written is
+// an error, and so is a replica that cannot be opened for the moment, for example without a descriptor. While the disk is nearly full, records are not kept; disk may be nil.
 func Open(ctx context.Context, dir string, own record.PortalID, network string, disk *space.Space,
 	log *slog.Logger) (*Replica, error) {
 	path := filepath.Join(dir, FileName)
@@ -90,6 +90,9 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 		}
 		if sqlite.IsFull(why) {
 			return nil, fmt.Errorf("open the replica: the disk is full, make room: %w", why)
+		}
+		if sqlite.IsPassing(why) {
+			return nil, fmt.Errorf("open the replica %s, which is left as it is; start again when the cause is gone: %w", path, why)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

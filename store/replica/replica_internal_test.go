@@ -203,6 +203,39 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 	}
 }
 
+// A replica that cannot be opened for a reason that passes is neither moved aside nor, at the next start,
+// deleted there. Here a folder in place of the write-ahead log stands for a lack of descriptors.
+func TestOpenReplica_LeavesAHealthyOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	r := openOwn(t, dir)
+	p, _, own := stock(t, r)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path+"-wal", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r, err := Open(t.Context(), dir, own.ID, recordtest.Network, nil, slog.New(slog.DiscardHandler))
+		if err == nil {
+			r.Close()
+			t.Fatal("it was opened")
+		}
+	}
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	again := openOwn(t, dir)
+	if s, err := again.Standing(t.Context(), p.ID); err != nil || s.Ring == nil {
+		t.Error("the records are gone", err)
+	}
+	if _, err := os.Stat(path + asideSuffix); err == nil {
+		t.Error("it was moved aside")
+	}
+}
+
 func TestReplica_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

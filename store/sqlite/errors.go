@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"syscall"
 
 	"modernc.org/sqlite"
 
@@ -14,9 +15,11 @@ import (
 // Result codes of SQLite that need their own handling; the last group is extended codes.
 const (
 	sqliteBusy       = 5
+	sqliteNoMem      = 7
 	sqliteIOErr      = 10
 	sqliteCorrupt    = 11
 	sqliteFull       = 13
+	sqliteCantOpen   = 14
 	sqliteShmSize    = 4874 // the index of the WAL could not grow; nothing was written
 	sqliteConstraint = 19
 	sqliteNotADB     = 26
@@ -42,6 +45,16 @@ func ErrorCode(err error) int {
 func IsFull(err error) bool {
 	c := ErrorCode(err)
 	return c&0xff == sqliteFull || c == sqliteShmSize
+}
+
+// IsPassing reports whether err comes from the state of the process or the machine and not from the file:
+// no descriptor or memory is left, or another process holds the file.
+func IsPassing(err error) bool {
+	switch ErrorCode(err) & 0xff {
+	case sqliteBusy, sqliteNoMem, sqliteCantOpen:
+		return true
+	}
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // IsIndexDamaged reports whether err is damage that a full-text index found in itself. The index can be
