@@ -20,7 +20,8 @@ type ConnectionLimits struct {
 	// closed for a new one. Without an idle one, only requests of operators are answered on new
 	// connections, of which there may be maxReserved more; these are closed last.
 	All int
-	// PerAddress bounds those of one IPv4 address or IPv6 /64, unless Exempt contains it.
+	// PerAddress bounds those of one IPv4 address or IPv6 /64, unless Exempt contains it. The addresses of
+	// one IPv4 /24 or IPv6 /48, which one holder usually has, may have a quarter of All together.
 	PerAddress int
 	Exempt     []netip.Prefix
 }
@@ -48,12 +49,14 @@ type connections struct {
 	mu        sync.Mutex // guards the fields below, and those of countedConn except Conn and address
 	open      int
 	byAddress map[netip.Prefix]int // without exempt addresses; at most open keys
+	byNetwork map[netip.Prefix]int // likewise, by networkOf
 	idle      *list.List           // of *countedConn, the longest idle first
 	logged    time.Time            // of the last entry about full limits
 }
 
 func newConnections(l ConnectionLimits, log *slog.Logger) *connections {
-	return &connections{limits: l, log: log, byAddress: make(map[netip.Prefix]int), idle: list.New()}
+	return &connections{limits: l, log: log, byAddress: make(map[netip.Prefix]int),
+		byNetwork: make(map[netip.Prefix]int), idle: list.New()}
 }
 
 // countedConn is a connection that is counted until it is closed.
@@ -96,6 +99,11 @@ func (t *connections) admit(c net.Conn) (*countedConn, bool) {
 		t.mu.Unlock()
 		return nil, false
 	}
+	if most := max(t.limits.PerAddress, t.limits.All/4); limited && t.byNetwork[networkOf(cc.address)] >= most {
+		t.logFull("connections of a network", most, networkOf(cc.address))
+		t.mu.Unlock()
+		return nil, false
+	}
 	var longestIdle *countedConn
 	if t.open >= t.limits.All {
 		t.logFull("connections", t.limits.All, cc.address)
@@ -119,6 +127,7 @@ func (t *connections) admit(c net.Conn) (*countedConn, bool) {
 	t.open++
 	if limited {
 		t.byAddress[cc.address]++
+		t.byNetwork[networkOf(cc.address)]++
 	}
 	t.mu.Unlock()
 	if longestIdle != nil {
@@ -138,9 +147,24 @@ func (t *connections) remove(c *countedConn) {
 	if !c.address.IsValid() {
 		return
 	}
-	if t.byAddress[c.address]--; t.byAddress[c.address] <= 0 {
-		delete(t.byAddress, c.address)
+	subtractOne(t.byAddress, c.address)
+	subtractOne(t.byNetwork, networkOf(c.address))
+}
+
+func subtractOne(counts map[netip.Prefix]int, key netip.Prefix) {
+	if counts[key]--; counts[key] <= 0 {
+		delete(counts, key)
 	}
+}
+
+// networkOf returns the IPv4 /24 or IPv6 /48 of a limited address.
+func networkOf(address netip.Prefix) netip.Prefix {
+	bits := 48
+	if address.Addr().Is4() {
+		bits = 24
+	}
+	p, _ := address.Addr().Prefix(bits) // an error is impossible: the bits fit the address
+	return p
 }
 
 // setBusy takes a connection from the list of idle ones. The caller holds mu.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -116,6 +117,23 @@ func TestServe_BoundsTheConnectionsOfAnAddress(t *testing.T) {
 				t.Errorf("after one was closed: %d", resp.StatusCode)
 			}
 		})
+}
+
+// Whoever holds a network of addresses cannot take the connections of others.
+func TestServe_BoundsTheConnectionsOfANetwork(t *testing.T) {
+	t.Parallel()
+	limited(t, ConnectionLimits{All: 40, PerAddress: 5}, func(t *testing.T, dial func(string) net.Conn, _ chan<- bool) {
+		for i := range 10 {
+			dial(fmt.Sprintf("192.0.2.%d", i))
+			dial(fmt.Sprintf("2001:db8:0:%d::1", i))
+		}
+		for addr, want := range map[string]int{"192.0.2.200": http.StatusServiceUnavailable, "192.0.3.1": http.StatusOK,
+			"2001:db8:0:ffff::1": http.StatusServiceUnavailable, "2001:db8:1::1": http.StatusOK} {
+			if resp, _ := ask(t, dial(addr), "/", ""); resp.StatusCode != want {
+				t.Errorf("a connection of %s: %d, want %d", addr, resp.StatusCode, want)
+			}
+		}
+	})
 }
 
 func TestServe_IdleConnectionsMakeRoom(t *testing.T) {
@@ -261,8 +279,9 @@ func TestConnections_CountWhatIsOpen(t *testing.T) {
 		for _, c := range admitted {
 			c.Close()
 		}
-		if table.open != 0 || len(table.byAddress) != 0 || table.idle.Len() != 0 {
-			t.Fatalf("seed %d: %d open, %v and %d idle are counted at the end", seed, table.open, table.byAddress, table.idle.Len())
+		if table.open != 0 || len(table.byAddress)+len(table.byNetwork) != 0 || table.idle.Len() != 0 {
+			t.Fatalf("seed %d: %d open, %v, %v and %d idle are counted at the end", seed, table.open, table.byAddress,
+				table.byNetwork, table.idle.Len())
 		}
 	}
 }
