@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ func newSocketPath(dir string) (*socketPath, error) {
 	}
 	return &socketPath{fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), f}, nil
 }
+
+// maxErrorText is the longest error in bytes that is read from the running portal.
+const maxErrorText = 64 << 10
 
 // socketPath is a path for a unix socket address, valid until closeFolder.
 type socketPath struct {
@@ -163,14 +167,31 @@ func Listen(cfg ServerConfig) (*Server, error) {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if err := local.Backup(r.Context(), w, in.Passphrase); err != nil {
+		out := &begunWriter{Writer: w}
+		if err := local.Backup(r.Context(), out, in.Passphrase); err != nil {
 			cfg.Log.Error("backup", "error", err)
+			if !out.begun {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
 			panic(http.ErrAbortHandler) // aborts the stream, so that the client does not take the backup for complete
 		}
 	})
 	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)},
 		path: filepath.Join(cfg.Dir, controlSocket)}, nil
+}
+
+// begunWriter notes whether something was written.
+type begunWriter struct {
+	io.Writer
+	begun bool
+}
+
+// Write implements io.Writer.
+func (w *begunWriter) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.Writer.Write(p)
 }
 
 func (s *Server) Run(ctx context.Context) error {
@@ -229,6 +250,11 @@ func (c *remoteControl) postOp(ctx context.Context, op string, in controlRequest
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the running portal: %w", err)
+	}
+	if resp.StatusCode == http.StatusInternalServerError {
+		defer resp.Body.Close()
+		b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
+		return nil, errors.Join(errors.New(strings.TrimSpace(string(b))), err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()

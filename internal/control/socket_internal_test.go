@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"agentsite/store"
 )
 
 // lockedBuffer is a bytes.Buffer for several goroutines.
@@ -55,5 +57,37 @@ func TestListen_LogsByTheLoggerOfThePortal(t *testing.T) {
 	}
 	if got := out.String(); !strings.Contains(got, `"level":"WARN","msg":"http: panic serving`) {
 		t.Errorf("logged %q", got)
+	}
+}
+
+// A backup that fails before its first byte says why at the command line, and not only in the log.
+func TestBackup_SaysWhyItFailed(t *testing.T) {
+	t.Parallel()
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	db, err := store.Open(t.Context(), dir, log) // a folder without keys
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := Listen(ServerConfig{Dir: dir, DB: db, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	c, ok := dialControl(ctx, dir)
+	if !ok {
+		t.Fatal("the socket does not answer")
+	}
+	var out bytes.Buffer
+	if err := c.Backup(ctx, &out, ""); err == nil || !strings.Contains(err.Error(), "back up the keys") || out.Len() > 0 {
+		t.Errorf("%v, %d bytes", err, out.Len())
+	}
+	c.Close()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
