@@ -84,6 +84,7 @@ type Server struct {
 	listener net.Listener
 	srv      *http.Server
 	path     string
+	place    os.FileInfo // of the socket
 	removed  sync.Once
 }
 
@@ -119,6 +120,11 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	place, err := os.Lstat(path)
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("open control socket: %w", err)
+	}
 	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica,
 		examiner: cfg.Examiner}
 	mux := http.NewServeMux()
@@ -179,7 +185,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	})
 	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)},
-		path: filepath.Join(cfg.Dir, controlSocket)}, nil
+		path: filepath.Join(cfg.Dir, controlSocket), place: place}, nil
 }
 
 // begunWriter notes whether something was written.
@@ -203,11 +209,15 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the server and removes the socket. Only the first call removes it, because a later socket
-// at the same path belongs to another portal.
+// Close ends the server and removes the socket. Only the first call removes it, and only its own: a later
+// socket at the same path, or one in a folder that took the place of this one, belongs to another portal.
 func (s *Server) Close() {
 	s.srv.Close()
-	s.removed.Do(func() { os.Remove(s.path) })
+	s.removed.Do(func() {
+		if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.place, now) {
+			os.Remove(s.path)
+		}
+	})
 }
 
 // remoteControl implements Control by calls over the socket of the running portal.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -89,5 +91,36 @@ func TestBackup_SaysWhyItFailed(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A portal whose folder was replaced leaves the socket of the portal on the new folder alone.
+func TestClose_LeavesTheSocketOfAnother(t *testing.T) {
+	t.Parallel()
+	dir, log := filepath.Join(t.TempDir(), "data"), slog.New(slog.DiscardHandler)
+	var portals []*Server
+	for i := range 2 {
+		if i > 0 {
+			if err := os.Rename(dir, dir+".moved"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Listen(ServerConfig{Dir: dir, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		portals = append(portals, s)
+	}
+	portals[0].Close()
+	if _, err := os.Stat(filepath.Join(dir, controlSocket)); err != nil {
+		t.Error(err)
+	}
+	portals[1].Close()
+	if _, err := os.Stat(filepath.Join(dir, controlSocket)); err == nil {
+		t.Error("the socket is left behind")
 	}
 }
