@@ -265,6 +265,25 @@ func TestRestore_IntoEmptyFolders(t *testing.T) {
 	}
 }
 
+// A link to an empty folder, such as one on a larger disk, stays a link.
+func TestRestore_FollowsALink(t *testing.T) {
+	t.Parallel()
+	b := backup(t, filled(t), "")
+	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Symlink(folder, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Restore(t.Context(), bytes.NewReader(b), link, ""); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != folder {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if report, err := store.Verify(t.Context(), folder); err != nil || !report.OK() {
+		t.Errorf("%v %v", report, err)
+	}
+}
+
 func TestBackup_TellsOfAFailingWriter(t *testing.T) {
 	t.Parallel()
 	db := filled(t)

@@ -42,6 +42,9 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return Report{}, err
 	}
+	if folder, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = folder // A link to a folder on another disk stays; the data goes to that disk.
+	}
 	exists, err := checkEmpty(dir)
 	if err != nil {
 		return Report{}, err

@@ -26,10 +26,14 @@ func OpenPortal(ctx context.Context, dir string, reserve Reserve, log *slog.Logg
 	}
 	RemoveScratch(dir)
 	// A restore into a new folder unpacks beside it, keys included.
-	if whole, err := filepath.Abs(dir); err == nil {
-		RemoveAbandoned(filepath.Dir(whole))
+	folder, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		folder, err = filepath.Abs(folder)
 	}
-	_, err := os.Stat(path)
+	if err == nil {
+		RemoveAbandoned(filepath.Dir(folder))
+	}
+	_, err = os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		err = createFile(ctx, dir, log)
