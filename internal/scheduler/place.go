@@ -64,6 +64,7 @@ type lane struct {
 	key                    laneKey
 	agent, owner, provider *place
 	tasks                  int // that wait or run
+	lines                  int // accounts of which tasks wait
 	nodes                  [shares]*node
 	turns                  [shares]laneTurn
 	turn                   int64 // as class.turn, of turns

@@ -79,9 +79,15 @@ func (m *model) dispatch() {
 		m.waiting = slices.Delete(m.waiting, at, at+1)
 		m.running = append(m.running, j)
 	}
-	for _, j := range m.waiting {
+	for i, j := range m.waiting {
 		if m.blocked(j) == "" {
 			m.t.Fatalf("%+v could start and does not", j)
+		}
+		want := count(m.waiting[:i], func(o Job) bool {
+			return o.Class == j.Class && o.Account == j.Account && o.Background == j.Background && o.Agent == j.Agent
+		})
+		if before, wait, ok := m.s.Turn(j.ID); !ok || before != want || wait < minWait {
+			m.t.Fatalf("%+v has %d before it and waits %s, want %d", j, before, wait, want)
 		}
 	}
 }
@@ -137,7 +143,7 @@ func TestScheduler_KeepsItsRules(t *testing.T) {
 		}
 		s := m.s
 		if n := len(s.entries) + len(s.agents) + len(s.owners) + len(s.providers) + len(s.rooms) + len(s.lanes) +
-			len(s.mailboxes) + len(s.flows) + len(s.held) + s.running + s.waiting; n != 0 {
+			len(s.mailboxes) + len(s.flows) + len(s.lines) + len(s.held) + s.running + s.waiting; n != 0 {
 			t.Fatalf("seed %d: %d records are left", seed, n)
 		}
 	}

@@ -86,6 +86,7 @@ type Scheduler struct {
 	lanes      map[laneKey]*lane
 	mailboxes  map[mailboxKey]*mailbox
 	flows      map[flowKey]*flow
+	lines      map[flowKey]*line
 	held       map[hold]int
 	reserved   reservations
 }
@@ -97,6 +98,9 @@ type entry struct {
 	lane       *lane
 	mailbox    *mailbox
 	prev, next *entry // in the mailbox, while it waits
+	line       *line  // while it waits, with its neighbours there
+	ahead      *entry
+	behind     *entry
 	state      entryState
 	began      int64
 }
@@ -131,7 +135,7 @@ func New(l Limits) *Scheduler {
 		entries: make(map[string]*entry), accounts: make(map[accountKey]*account),
 		agents: make(map[string]*place), owners: make(map[string]*place), providers: make(map[string]*place),
 		rooms: make(map[string]*place), lanes: make(map[laneKey]*lane), mailboxes: make(map[mailboxKey]*mailbox),
-		flows: make(map[flowKey]*flow), held: make(map[hold]int)}
+		flows: make(map[flowKey]*flow), lines: make(map[flowKey]*line), held: make(map[hold]int)}
 	for i := range s.classes {
 		s.classes[i] = class{index: i, weight: weightOf(i), root: newNode(nil)}
 	}
@@ -161,6 +165,7 @@ func (s *Scheduler) Add(j Job) bool {
 		m.last.next, e.prev = e, m.last
 	}
 	m.last = e
+	s.joinLine(e)
 	s.addWaiting(e.share)
 	e.lane.addWaiting(e.share.class, s.now)
 	e.lane.agent.waiting++
@@ -430,6 +435,7 @@ func (s *Scheduler) unlinkEntry(e *entry) {
 		e.next.prev = e.prev
 	}
 	e.prev, e.next = nil, nil
+	s.leaveLine(e)
 	s.removeWaiting(e.share)
 	e.lane.turns[e.share.class.index].waiting--
 	e.lane.agent.waiting--
