@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -75,8 +76,17 @@ type pair struct {
 
 func meet(t *testing.T) *pair {
 	t.Helper()
+	return meetWith(t, "")
+}
+
+// meetWith is meet with limits for the second portal, "" for the usual ones.
+func meetWith(t *testing.T, limits string) *pair {
+	t.Helper()
 	p := &pair{known: &yellow{}, back: &yellow{}, agents: agenttest.NewA2AServer(t, "1.0", "JSONRPC")}
-	p.b = apptest.Start(t, func(c *app.Config) { app.Found(c, p.back) })
+	p.b = apptest.Start(t, func(c *app.Config) {
+		app.Found(c, p.back)
+		c.Limits = cmp.Or(limits, c.Limits)
+	})
 	p.a = apptest.Start(t, func(c *app.Config) { app.Found(c, p.known) })
 	p.aID, p.bID = p.a.NetworkID(), p.b.NetworkID()
 	if err := p.a.Greet(t.Context(), p.b.URL()); err != nil {
@@ -146,6 +156,45 @@ func TestCalls_AnAgentOfAnotherPortalAnswers(t *testing.T) {
 	calls := p.bob.Must(http.MethodGet, "/api/v1/agents/far-echo/stats", nil, http.StatusOK).Body
 	if !strings.Contains(calls, `"portal"`) || strings.Contains(calls, "hello there") {
 		t.Error(calls)
+	}
+}
+
+// A full agent of another portal is busy, which its caller sees with a button to try again, and no failure
+// of the agent: its liveness stays.
+func TestCalls_ABusyAgentOfAnotherPortal(t *testing.T) {
+	t.Parallel()
+	p := meetWith(t, "running-per-agent=2,waiting-per-account=1,disk-free=0,disk-reserve=0")
+	stall, eve := p.far("stall"), p.a.User(t, "eve")
+	list := make(map[string]*apptest.Stream)
+	for range 2 { // one runs and one waits, of the two that all people of a portal have together
+		room := eve.Conversation(stall)
+		list[room] = eve.Events(room)
+		eve.Say(room, "hold on")
+	}
+	live := func() (state string) {
+		var out struct{ Liveness struct{ State string } }
+		p.bob.Get(http.MethodGet, "/api/v1/agents/far-stall", nil, http.StatusOK, &out)
+		return out.Liveness.State
+	}
+	before := live()
+	room := p.ada.Conversation(stall)
+	s := p.ada.Events(room)
+	k := p.ada.Say(room, "and me?").Tasks[0]
+	got := s.Answered(k.ID)
+	s.Close()
+	if got.Task.State != "rejected" || !strings.Contains(got.Task.Reason, " is busy, about ") {
+		t.Errorf("%+v", got)
+	}
+	if after := live(); after != before {
+		t.Errorf("the agent was %q and is %q", before, after)
+	}
+	page := p.ada.Must(http.MethodGet, "/chat/"+room, nil, http.StatusOK).Body
+	if !strings.Contains(page, "busy, about ") || !strings.Contains(page, "Try again") {
+		t.Error("the page has no button to try again")
+	}
+	for r, s := range list {
+		eve.Must(http.MethodPost, "/api/v1/conversations/"+r+"/stop", nil, http.StatusOK)
+		s.Close()
 	}
 }
 
