@@ -31,24 +31,31 @@ func (c client) keys() (address, prefix, name string) {
 // with recent failures behind those without. Failures only order the line, they refuse nobody. It is safe
 // for concurrent use.
 type gate struct {
-	mu      sync.Mutex // guards the fields below
-	free    int
-	line    line
-	failed  *recent[failures] // by the keys of clients
-	known   *recent[struct{ at time.Time }]
+	mu     sync.Mutex // guards the fields below
+	free   int
+	line   line
+	failed *recent[failures] // by the keys of clients
+	known  *recent[struct{ at time.Time }]
+	// signIns counts the checks of known clients by pair, and the sign-ins of all names by name. They decay
+	// like failures.
+	signIns *recent[failures]
 	pending map[string]int // checks that wait or run, by the keys of clients
 }
 
 func newGate(most int) *gate {
 	return &gate{free: hashesAtOnce, line: line{most: most}, failed: newRecent[failures](),
-		known: newRecent[struct{ at time.Time }](), pending: make(map[string]int)}
+		known: newRecent[struct{ at time.Time }](), signIns: newRecent[failures](), pending: make(map[string]int)}
 }
 
 // acquire waits until a computation for c may begin; the caller must call release with the same client.
 // The errors are a RateLimited fault if too many wait, and that of ctx.
 func (g *gate) acquire(ctx context.Context, c client) error {
 	g.mu.Lock()
-	r := g.rankOf(c, time.Now())
+	now := time.Now()
+	r := g.rankOf(c, now)
+	if g.isKnown(c, now) {
+		g.signIns.set(c.pair(), g.signIns.get(c.pair()).next(now))
+	}
 	g.count(c, 1)
 	if g.free > 0 { // then no check waits
 		g.free--
@@ -90,11 +97,22 @@ func (g *gate) release(c client) {
 	g.free++
 }
 
+// usualSignIns is the number of sign-ins of a name within about failureHalfLife that do not count: a person
+// with several devices. Right passwords cost as much time as wrong ones, so that many of one account come
+// after those of others.
+const usualSignIns = 8
+
 // rankOf counts the checks of a client that have no result yet as failures, so that many at once do not
-// come before those of others. The caller holds mu.
+// come before those of others. The failures of others do not count for a known client, only its own checks
+// and the sign-ins of its name. The caller holds mu.
 func (g *gate) rankOf(c client, now time.Time) rank {
-	if c.addr == "" || c.name != "" && g.isKnown(c, now) {
+	switch {
+	case c.addr == "":
 		return rank{}
+	case g.isKnown(c, now):
+		_, _, name := c.keys()
+		return rank{address: levelOf(g.signIns.get(name).now(now) - usualSignIns),
+			name: levelOf(g.signIns.get(c.pair()).now(now))}
 	}
 	level := func(key string) uint8 { return levelOf(g.failed.get(key).now(now) + float64(g.pending[key])) }
 	address, prefix, name := c.keys()
@@ -119,6 +137,9 @@ func (g *gate) count(c client, n int) {
 const knownFor = 30 * 24 * time.Hour
 
 func (g *gate) isKnown(c client, now time.Time) bool {
+	if c.name == "" || c.addr == "" {
+		return false
+	}
 	at := g.known.get(c.pair()).at
 	return !at.IsZero() && now.Sub(at) < knownFor
 }
@@ -135,7 +156,10 @@ func (g *gate) knows(c client) bool {
 func (g *gate) succeeded(c client) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known.set(c.pair(), struct{ at time.Time }{time.Now()})
+	now := time.Now()
+	g.known.set(c.pair(), struct{ at time.Time }{now})
+	_, _, name := c.keys()
+	g.signIns.set(name, g.signIns.get(name).next(now))
 }
 
 // Bounds of the notices about wrong passwords.
@@ -161,7 +185,7 @@ func (g *gate) fail(c client) (warn bool) {
 	}
 	for _, key := range keys {
 		f := g.failed.get(key)
-		f.count, f.at = f.now(now)+1, now
+		f = f.next(now)
 		if key == name && f.count >= warnFrom-0.5 && (f.warned.IsZero() || now.Sub(f.warned) >= warnEvery) {
 			f.warned, warn = now, true
 		}

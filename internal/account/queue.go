@@ -111,6 +111,12 @@ func (f failures) now(now time.Time) float64 {
 	return f.count * math.Exp2(-float64(now.Sub(f.at))/float64(failureHalfLife))
 }
 
+// next returns f with one more.
+func (f failures) next(now time.Time) failures {
+	f.count, f.at = f.now(now)+1, now
+	return f
+}
+
 // recent keeps the values of the keys used lately, at most 2*maxGeneration of them. Create it with
 // newRecent.
 type recent[V any] struct {

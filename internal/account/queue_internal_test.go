@@ -180,6 +180,39 @@ func TestGate_BeginOfAFlood(t *testing.T) {
 	})
 }
 
+// An account that signs in with its right password from 150 addresses, as fast as it can, keeps no other
+// person waiting: right passwords cost as much time as wrong ones.
+func TestGate_FloodOfRightPasswords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(defaultMaxWaiting)
+		home := client{"bob", "192.0.2.2"}
+		if _, err := attempt(g, home, true); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var flood sync.WaitGroup
+		for i := range 150 {
+			for range 3 {
+				flood.Go(func() {
+					for ctx.Err() == nil {
+						if _, err := attempt(g, client{"eve", fmt.Sprintf("10.0.%d.7", i)}, true); err != nil {
+							time.Sleep(time.Second)
+						}
+					}
+				})
+			}
+		}
+		for _, person := range []client{home, {"ada", "198.51.100.1"}, {"ada", "10.0.3.9"}} {
+			time.Sleep(15 * time.Second)
+			if waited, err := attempt(g, person, true); err != nil || waited > time.Second {
+				t.Errorf("%v waits %v: %v", person, waited, err)
+			}
+		}
+		stop()
+		flood.Wait()
+	})
+}
+
 // Beyond its bound the line refuses, with the time after which to try again, and who gives up leaves it.
 func TestGate_RefusesBeyondItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
