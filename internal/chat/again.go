@@ -16,6 +16,9 @@ import (
 // message is canceled first; a fault Unavailable if it does not stop within goWait.
 func (s *Service) Regenerate(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
 	members, me, err := s.readWriters(ctx, actor, id)
+	if err == nil {
+		err = s.Contacts.checkDelivery(ctx, actor, members)
+	}
 	if err != nil {
 		return task.Task{}, err
 	}

@@ -139,7 +139,10 @@ func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq i
 	if err := c.Err(); err != nil {
 		return Message{}, err
 	}
-	_, me, err := s.readMembers(ctx, actor, id)
+	members, me, err := s.readMembers(ctx, actor, id)
+	if err == nil && on {
+		err = s.Contacts.checkDelivery(ctx, actor, members)
+	}
 	if err != nil {
 		return Message{}, err
 	}

@@ -139,8 +139,24 @@ func TestBlock_StopsMessagesBetweenTwo(t *testing.T) {
 	if strings.Contains(err.Error(), "block") {
 		t.Errorf("the answer betrays the block: %v", err)
 	}
-	kind(t, "an edit", second(w.Edit(ctx, w.ada, two, said.Message.Seq, text("changed"))), fault.Forbidden)
+	title := "words of a title"
+	for what, err := range map[string]error{
+		"an edit":      second(w.Edit(ctx, w.ada, two, said.Message.Seq, text("changed"))),
+		"a title":      second(w.Set(ctx, w.ada, two, chat.Change{Title: &title})),
+		"a reaction":   second(w.React(ctx, w.ada, two, said.Message.Seq, "👍", true)),
+		"a third":      second(w.Invite(ctx, w.ada, two, "eve")), // else the conversation would be a larger one
+		"a join link":  third(w.NewLink(ctx, w.ada, two, chat.LinkDraft{Kind: chat.JoinLink})),
+		"an agent":     second(w.Invite(ctx, w.ada, two, "guide")),
+		"a new answer": second(w.Regenerate(ctx, w.ada, two, said.Message.Seq, "test")),
+	} {
+		kind(t, what, err, fault.Forbidden)
+	}
+	pinned := true
+	if _, err := w.Set(ctx, w.ada, two, chat.Change{Pinned: &pinned}); err != nil {
+		t.Errorf("a setting of one's own: %v", err)
+	}
 	w.say(w.bob, two, "bob may write")
+	w.say(w.bob, three, "of bob")
 	w.say(w.ada, three, "among three")
 	unread := func() int {
 		t.Helper()
@@ -153,6 +169,12 @@ func TestBlock_StopsMessagesBetweenTwo(t *testing.T) {
 	}
 	if n := unread(); n != 0 {
 		t.Errorf("%d unread from a blocked person", n)
+	}
+	all, err := w.List(ctx, w.bob, chat.RoomFilter{Limit: 10})
+	for _, c := range all {
+		if err != nil || strings.Contains(c.Snippet, "among three") {
+			t.Errorf("the list shows %q of a blocked person: %v", c.Snippet, err)
+		}
 	}
 	list, err := w.Contacts.Blocks(ctx, w.bob)
 	if err != nil || len(list) != 1 || list[0].Handle != "ada" {

@@ -58,6 +58,9 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 		if err := checkOwner(me); err != nil {
 			return Link{}, "", err
 		}
+		if err := s.Contacts.checkDelivery(ctx, actor, room.Members); err != nil {
+			return Link{}, "", err
+		}
 	}
 	list, err := s.store.LinksOf(ctx, id)
 	if err != nil {

@@ -32,6 +32,9 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 	if err := checkWriter(me); err != nil {
 		return Member{}, err
 	}
+	if err := s.Contacts.checkDelivery(ctx, actor, room.Members); err != nil {
+		return Member{}, err
+	}
 	m, err := s.findMember(ctx, actor, handle)
 	if err != nil {
 		return Member{}, asField(err, "handle")

@@ -50,6 +50,9 @@ func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Chang
 		if err := checkWriter(me); err != nil {
 			return Conversation{}, err
 		}
+		if err := s.Contacts.checkDelivery(ctx, actor, room.Members); err != nil {
+			return Conversation{}, err
+		}
 	}
 	if c.ofRoom() {
 		if err := checkOwner(me); err != nil {

@@ -134,6 +134,7 @@ const roomsQuery = `SELECT r.*, COALESCE(e.body, s.body, '') AS body,
 		ORDER BY c.updated_at DESC, c.id DESC LIMIT ?5) r
 	LEFT JOIN messages s ON s.conversation_id = r.id AND s.seq = (SELECT x.seq FROM messages x
 		WHERE x.conversation_id = r.id AND x.seq > MAX(r.from_seq, r.last_seq - ?6) AND x.kind = 'text' AND x.gone_seq = 0 AND x.newer_seq = 0
+			AND x.sender_id NOT IN (SELECT blocked_id FROM blocks WHERE person_id = ?1)
 		ORDER BY x.seq DESC LIMIT 1)
 	LEFT JOIN messages e ON s.edit_seq > 0 AND e.conversation_id = r.id AND e.seq = s.edit_seq
 	ORDER BY r.updated_at DESC, r.id DESC`
