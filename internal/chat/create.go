@@ -45,6 +45,11 @@ func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, h
 		return room, s.store.CreateConversation(ctx, room, nil, nil)
 	}
 	room, err := s.store.CreateInviting(ctx, room, Invitees{By: senderOf(actor), People: people, Limits: s.cfg.Rooms})
+	for _, m := range room.Members {
+		if err == nil && m.Kind == "person" && m.ID != actor.ID {
+			s.rooms.change(m.ID, 1)
+		}
+	}
 	return room, asConflictField(err, "members")
 }
 

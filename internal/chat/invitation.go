@@ -19,6 +19,14 @@ type RoomLimits struct {
 	Pending, PerDay int
 }
 
+// pendingShare is the part of the pending invitations of a person that one inviter may send, so that one
+// account does not keep those of others out.
+const pendingShare = 10
+
+// FreelyAdded is the number of conversations up to which others add a person without asking, 0 for no
+// bound. The other half stays for those that the person opens.
+func (l RoomLimits) FreelyAdded() int { return (l.PerAccount + 1) / 2 }
+
 // Invitees are people whom a member adds to a conversation. Each becomes a member at once or gets an
 // invitation, as Standing.Admit decides in the transaction.
 type Invitees struct {
@@ -34,7 +42,10 @@ type Standing struct {
 	Left     bool // the person left the conversation by their own will
 	Declined bool // the person declined an invitation of the inviter to the conversation
 	Pending  int  // invitations that the person has not answered
-	Sent     int  // invitations that the inviter sent today
+	// PendingBy counts those of the inviter among them.
+	PendingBy int
+	Sent      int // invitations that the inviter sent today
+	Rooms     int // conversations that the person is in, counted up to RoomLimits.FreelyAdded
 }
 
 // Admit reports whether the person becomes a member at once (true) or gets an invitation. The fault is
@@ -43,9 +54,9 @@ func (s Standing) Admit(handle string, l RoomLimits, now time.Time) (direct bool
 	switch {
 	case s.Blocked, s.Declined && !s.Accepted:
 		return false, errNotInvitable(handle)
-	case s.Accepted && !s.Left:
+	case s.Accepted && !s.Left && (l.PerAccount <= 0 || s.Rooms < l.FreelyAdded()):
 		return true, nil
-	case s.Declined, l.Pending > 0 && s.Pending >= l.Pending:
+	case s.Declined, l.Pending > 0 && (s.Pending >= l.Pending || s.PendingBy >= max(l.Pending/pendingShare, 1)):
 		return false, errNotInvitable(handle)
 	case l.PerDay > 0 && s.Sent >= l.PerDay:
 		day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +110,16 @@ func TestDecline_EndsTheInvitationForGood(t *testing.T) {
 	kind(t, "an owner withdraws", w.Remove(ctx, w.ada, room, "cleo"), "")
 	if list, err := w.Contacts.List(ctx, cleo); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
+	}
+	// To invite a person whom somebody else has invited already betrays nothing.
+	if _, err := w.Invite(ctx, w.bob, room, "cleo"); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := w.Invite(ctx, w.ada, room, "cleo"); err != nil || m.InviterID != w.bob.ID {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := w.Contacts.Decline(ctx, cleo, room); err != nil {
+		t.Fatal(err)
 	}
 	// A block gives the same answer, and ends what was pending.
 	other := w.room(w.eve, "cleo")
@@ -225,6 +236,73 @@ func TestInvite_Bounds(t *testing.T) {
 	storetest.Sound(t, w.db)
 }
 
+// The bound holds against an accomplice who adds the account to conversations that it leaves, and against
+// many deletions of one conversation at the same time.
+func TestCreate_RoomsAreNotUndercounted(t *testing.T) {
+	for what, trick := range map[string]func(w *world){
+		"added and left": func(w *world) {
+			if err := w.DeleteConversation(w.t.Context(), w.ada, w.room(w.bob, "ada")); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"deleted twice": func(w *world) {
+			id := w.room(w.ada)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() { _ = w.DeleteConversation(w.t.Context(), w.ada, id) })
+			}
+			all.Wait()
+		},
+	} {
+		w := open(t)
+		w.bound(chat.RoomLimits{PerAccount: 8})
+		for range 3 {
+			w.room(w.ada)
+		}
+		for range 6 {
+			trick(w)
+		}
+		for range 5 {
+			w.room(w.ada)
+		}
+		kind(t, what, second(w.Create(t.Context(), w.ada, "", nil)), fault.Conflict)
+	}
+}
+
+// One inviter leaves room for the invitations of others.
+func TestInvite_OneInviterDoesNotFillTheList(t *testing.T) {
+	w := open(t)
+	w.bound(chat.RoomLimits{Pending: 20})
+	w.stranger("cleo")
+	w.room(w.ada, "cleo")
+	w.room(w.ada, "cleo")
+	_, err := w.Create(t.Context(), w.ada, "", []string{"cleo"})
+	kind(t, "a third of one inviter", err, fault.Conflict)
+	w.room(w.bob, "cleo")
+}
+
+// A person whom another adds without asking can still open conversations: from half of the bound on they
+// are asked.
+func TestInvite_AdditionsLeaveRoomForOwn(t *testing.T) {
+	w := open(t)
+	w.bound(chat.RoomLimits{PerAccount: 6})
+	ctx := t.Context()
+	for range 6 {
+		id := w.room(w.ada, "bob")
+		if err := w.DeleteConversation(ctx, w.ada, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := w.db.CountRooms(ctx, w.bob.ID, 100); err != nil || n != 3 {
+		t.Errorf("bob was added to %d conversations: %v", n, err)
+	}
+	m, err := w.Invite(ctx, w.ada, w.room(w.ada), "bob")
+	if err != nil || m.InviterID == "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	w.room(w.bob)
+}
+
 func TestCreate_RoomsPerAccount(t *testing.T) {
 	w := open(t)
 	w.bound(chat.RoomLimits{PerAccount: 3})
@@ -252,7 +330,7 @@ func TestCreate_RoomsPerAccount(t *testing.T) {
 
 // The fault of a block is the same as those of the other reasons that the invited person decides.
 func TestStanding_Admit(t *testing.T) {
-	l := chat.RoomLimits{Pending: 5, PerDay: 5}
+	l := chat.RoomLimits{PerAccount: 10, Pending: 20, PerDay: 5}
 	for _, c := range []struct {
 		name   string
 		s      chat.Standing
@@ -261,12 +339,14 @@ func TestStanding_Admit(t *testing.T) {
 	}{
 		{"a stranger", chat.Standing{}, false, ""},
 		{"accepted before", chat.Standing{Accepted: true}, true, ""},
-		{"accepted before, at the bounds", chat.Standing{Accepted: true, Pending: 5, Sent: 5}, true, ""},
-		{"accepted, then left this one", chat.Standing{Accepted: true, Left: true}, false, ""},
+		{"accepted before, at the bounds", chat.Standing{Accepted: true, Pending: 20, PendingBy: 2, Sent: 5, Rooms: 4}, true, ""},
+		{"accepted, in many", chat.Standing{Accepted: true, Rooms: 5}, false, ""},
+		{"accepted, left this one", chat.Standing{Accepted: true, Left: true}, false, ""},
 		{"blocked", chat.Standing{Accepted: true, Blocked: true}, false, fault.Conflict},
 		{"declined", chat.Standing{Declined: true}, false, fault.Conflict},
 		{"declined after leaving", chat.Standing{Accepted: true, Left: true, Declined: true}, false, fault.Conflict},
-		{"too many pending", chat.Standing{Pending: 5}, false, fault.Conflict},
+		{"too many pending", chat.Standing{Pending: 20}, false, fault.Conflict},
+		{"too many pending of one inviter", chat.Standing{Pending: 2, PendingBy: 2}, false, fault.Conflict},
 		{"too many sent", chat.Standing{Sent: 5}, false, fault.RateLimited},
 	} {
 		direct, err := c.s.Admit("cleo", l, time.Now())

@@ -226,11 +226,17 @@ func (d *Chats) DeleteRoom(ctx context.Context, id string) error {
 			`DELETE FROM said WHERE conversation_id = ?`,
 			`DELETE FROM messages WHERE conversation_id = ?`,
 			`DELETE FROM members WHERE conversation_id = ?`,
-			`DELETE FROM conversations WHERE id = ?`,
 		} {
 			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
+		}
+		res, err := t.Exec(`DELETE FROM conversations WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return fault.New(fault.NotFound, "There is no such conversation.")
 		}
 		return nil
 	})

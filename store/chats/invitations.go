@@ -82,12 +82,14 @@ func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invi
 	at time.Time) (chat.Member, error) {
 	now := clock.Milli(at)
 	var s struct {
-		Accepted bool `db:"accepted"`
-		Blocked  bool `db:"blocked"`
-		Left     bool `db:"left_self"`
-		Declined bool `db:"declined"`
-		Pending  int  `db:"pending"`
-		Sent     int  `db:"sent"`
+		Accepted  bool `db:"accepted"`
+		Blocked   bool `db:"blocked"`
+		Left      bool `db:"left_self"`
+		Declined  bool `db:"declined"`
+		Pending   int  `db:"pending"`
+		PendingBy int  `db:"pending_by"`
+		Sent      int  `db:"sent"`
+		Rooms     int  `db:"rooms"`
 	}
 	if err := t.Get(&s, `SELECT
 			EXISTS (SELECT 1 FROM accepted_inviters WHERE person_id = ?1 AND inviter_id = ?2) AS accepted,
@@ -95,15 +97,21 @@ func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invi
 			EXISTS (SELECT 1 FROM members WHERE conversation_id = ?3 AND kind = 'person' AND member_id = ?1 AND left_at > 0) AS left_self,
 			EXISTS (SELECT 1 FROM room_invitations WHERE conversation_id = ?3 AND person_id = ?1 AND inviter_id = ?2 AND declined_at > 0) AS declined,
 			(SELECT COUNT(*) FROM room_invitations WHERE person_id = ?1 AND declined_at = 0) AS pending,
+			(SELECT COUNT(*) FROM room_invitations WHERE person_id = ?1 AND inviter_id = ?2 AND declined_at = 0) AS pending_by,
+			(SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE member_id = ?1 AND kind = 'person' AND left_at = 0 LIMIT ?5)) AS rooms,
 			COALESCE((SELECT sent FROM invitation_days WHERE inviter_id = ?2 AND day = ?4), 0) AS sent`,
-		m.ID, in.By.ID, id, now/dayMilli); err != nil {
+		m.ID, in.By.ID, id, now/dayMilli, in.Limits.FreelyAdded()); err != nil {
 		return m, err
+	}
+	if m.InviterID = pending; pending != "" && !s.Accepted {
+		return m, nil // Another answer would tell the inviter of a block.
 	}
 	direct, err := chat.Standing(s).Admit(m.Handle, in.Limits, at)
 	if err != nil {
 		return m, err
 	}
 	if direct {
+		m.InviterID = ""
 		if _, err := t.Exec(`DELETE FROM room_invitations WHERE conversation_id = ? AND person_id = ? AND declined_at = 0`,
 			id, m.ID); err != nil {
 			return m, err
