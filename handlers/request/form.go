@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,8 +15,13 @@ import (
 // MaxForm bounds the body of a form without files in bytes.
 const MaxForm = 1 << 20
 
-// Form returns the values of a posted form. A form that is larger than MaxForm is an error.
+// Form returns the values of a posted form. A form that is larger than MaxForm is an error, and so is a
+// body of another type, because its fields would be lost.
 func Form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.PostForm == nil && r.ContentLength != 0 &&
+		t != "application/x-www-form-urlencoded" {
+		return nil, fault.New(fault.Invalid, "Send the form with Content-Type: application/x-www-form-urlencoded.")
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {
 		if strings.Contains(err.Error(), "too large") {
