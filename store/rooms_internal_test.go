@@ -74,7 +74,7 @@ func seedRooms(t *testing.T, d *testDB) (file string) {
 	must(err)
 	k.ID, k.Replaces = "t10", 0
 	answer(again, "ten", k)
-	must(d.PutLink(ctx, chat.Link{ID: "l1", ConversationID: "c8", Kind: chat.JoinLink, Role: chat.RoleMember, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, "hash"))
+	must(d.PutLink(ctx, chat.Link{ID: "l1", ConversationID: "c8", Kind: chat.JoinLink, Role: chat.RoleMember, Creator: chat.Sender{Kind: "person", ID: "p1"}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, "hash"))
 	must(d.Disclose(ctx, "person", "p1", chat.Disclosure{AgentID: "g1", Host: "agent.example", Share: chat.ShareOwn, ToldAt: now}))
 	must(d.SetPrefs(ctx, "p1", chat.Prefs{Notify: chat.NotifyMentions, QuietFrom: 60, QuietTo: 120, Zone: "Europe/Berlin"}))
 	for more := true; more; {

@@ -23,6 +23,11 @@ func errNoLink() error {
 	return fault.New(fault.NotFound, "This link does not work: it has ended, or there never was one. Ask whoever gave it to you for another.")
 }
 
+// ErrManyLinks is the fault of a link beyond MaxLinks.
+func ErrManyLinks() error {
+	return fault.New(fault.Conflict, "A conversation has at most %d links. End one first.", MaxLinks)
+}
+
 // NewLink creates a link to a conversation and returns its secret, of which only a hash is stored.
 // Owners may create join links, every member read links.
 func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d LinkDraft) (l Link, secret string, err error) {
@@ -61,13 +66,6 @@ func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d L
 		if err := s.Contacts.checkDelivery(ctx, actor, room.Members); err != nil {
 			return Link{}, "", err
 		}
-	}
-	list, err := s.store.LinksOf(ctx, id)
-	if err != nil {
-		return Link{}, "", err
-	}
-	if len(list) >= MaxLinks {
-		return Link{}, "", fault.New(fault.Conflict, "A conversation has at most %d links. End one first.", MaxLinks)
 	}
 	if err := s.limits.limitRate(actor); err != nil {
 		return Link{}, "", err

@@ -1,8 +1,10 @@
 package chat_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -185,6 +187,63 @@ func TestShared_ShowsWhatItsMakerSawThen(t *testing.T) {
 	kind(t, "no secret", err, fault.NotFound)
 }
 
+// removing removes bob before each invitation and link is stored, after the service has seen him as a member.
+type removing struct {
+	*storetest.DB
+	remove func()
+}
+
+func (r *removing) InvitePerson(ctx context.Context, id string, in chat.Invitees, joined, invited chat.Message) (chat.Member, chat.Message, error) {
+	r.remove()
+	return r.DB.InvitePerson(ctx, id, in, joined, invited)
+}
+
+func (r *removing) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
+	r.remove()
+	return r.DB.PutLink(ctx, l, secretHash)
+}
+
+// A member who is removed at the same moment leaves neither an invitation nor a link behind.
+func TestRemove_WinsAgainstInvitationsAndLinks(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.stranger("cleo")
+	for _, person := range []string{"cleo", "eve"} { // one is invited, the other would be added
+		room := w.room(w.ada, "bob")
+		late := &removing{w.db, func() {
+			if err := w.Remove(t.Context(), w.ada, room, "bob"); err != nil {
+				t.Error(err)
+			}
+		}}
+		_, err := chat.New(late, w.book, w.hands, chat.Config{Portal: "home.example"}).Invite(t.Context(), w.bob, room, person)
+		kind(t, person, err, fault.NotFound)
+		if c, err := w.Get(t.Context(), w.ada, room); err != nil || len(c.Members) != 1 || len(c.Invited) != 0 {
+			t.Errorf("%+v %v", c, err)
+		}
+	}
+	room := w.room(w.ada, "bob")
+	late := &removing{w.db, func() { _ = w.Remove(t.Context(), w.ada, room, "bob") }}
+	kind(t, "a link", third(chat.New(late, w.book, w.hands, chat.Config{Portal: "home.example"}).
+		NewLink(t.Context(), w.bob, room, chat.LinkDraft{Kind: chat.ReadLink})), fault.NotFound)
+	if list, err := w.Links(t.Context(), w.ada, room); err != nil || len(list) != 0 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+func TestNewLink_RacesKeepTheBound(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	room := w.room(w.ada)
+	var all sync.WaitGroup
+	for range 3 * chat.MaxLinks {
+		all.Go(func() { _, _, _ = w.NewLink(t.Context(), w.ada, room, chat.LinkDraft{Kind: chat.ReadLink}) })
+	}
+	all.Wait()
+	if list, err := w.Links(t.Context(), w.ada, room); err != nil || len(list) != chat.MaxLinks {
+		t.Errorf("%d links, %v", len(list), err)
+	}
+}
+
 // A link lets nobody undo what an owner decided about them.
 func TestJoinByLink_IsNoWayBack(t *testing.T) {
 	t.Parallel()
@@ -199,6 +258,16 @@ func TestJoinByLink_IsNoWayBack(t *testing.T) {
 	}
 	if c, err := w.JoinByLink(t.Context(), w.bob, secret); err != nil || c.Mine.Role != chat.RoleReader {
 		t.Errorf("a reader comes back as %q, %v", c.Mine.Role, err)
+	}
+	// Nor does an invitation of another member.
+	if err := w.DeleteConversation(t.Context(), w.bob, room); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Invite(t.Context(), w.eve, room, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := w.Contacts.Accept(t.Context(), w.bob, room); err != nil || c.Mine.Role != chat.RoleReader {
+		t.Errorf("an invited reader comes back as %q, %v", c.Mine.Role, err)
 	}
 	if err := w.Remove(t.Context(), w.ada, room, "eve"); err != nil {
 		t.Fatal(err)

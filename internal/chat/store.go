@@ -179,6 +179,7 @@ type Transcripts interface {
 
 // Links stores links to conversations by the hash of their secret.
 type Links interface {
+	// PutLink is a NotFound fault if the creator is no member, and ErrManyLinks beyond MaxLinks.
 	PutLink(ctx context.Context, l Link, secretHash string) error
 	// LinkByHash returns a link that is not expired or revoked; else a NotFound fault.
 	LinkByHash(ctx context.Context, secretHash string) (Link, error)

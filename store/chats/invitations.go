@@ -44,11 +44,17 @@ func (d *Chats) InvitePerson(ctx context.Context, id string, in chat.Invitees, j
 		var now struct {
 			Inviter string `db:"inviter"`
 			Here    bool   `db:"here"`
+			Member  bool   `db:"member"`
 		}
 		if err := t.Get(&now, `SELECT EXISTS (SELECT 1 FROM members m WHERE m.conversation_id = c.id AND m.kind = 'person' AND m.member_id = ?2 AND m.left_at = 0) AS here,
+				EXISTS (SELECT 1 FROM members m
+					WHERE m.conversation_id = c.id AND m.kind = 'person' AND m.member_id = ?3 AND m.left_at = 0) AS member,
 				COALESCE((SELECT i.inviter_id FROM room_invitations i WHERE i.conversation_id = c.id AND i.person_id = ?2 AND i.declined_at = 0 LIMIT 1), '') AS inviter
-			FROM conversations c WHERE c.id = ?1`, id, m.ID); err != nil {
+			FROM conversations c WHERE c.id = ?1`, id, m.ID, in.By.ID); err != nil {
 			return err
+		}
+		if !now.Member { // The inviter was removed at this moment.
+			return fault.New(fault.NotFound, "There is no such conversation.")
 		}
 		if now.Here {
 			return nil
@@ -97,8 +103,10 @@ func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invi
 			EXISTS (SELECT 1 FROM members WHERE conversation_id = ?3 AND kind = 'person' AND member_id = ?1 AND left_at > 0) AS left_self,
 			EXISTS (SELECT 1 FROM room_invitations WHERE conversation_id = ?3 AND person_id = ?1 AND inviter_id = ?2 AND declined_at > 0) AS declined,
 			(SELECT COUNT(*) FROM room_invitations WHERE person_id = ?1 AND declined_at = 0) AS pending,
-			(SELECT COUNT(*) FROM room_invitations WHERE person_id = ?1 AND inviter_id = ?2 AND declined_at = 0) AS pending_by,
-			(SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE member_id = ?1 AND kind = 'person' AND left_at = 0 LIMIT ?5)) AS rooms,
+			(SELECT COUNT(*) FROM room_invitations
+				WHERE person_id = ?1 AND inviter_id = ?2 AND declined_at = 0) AS pending_by,
+			(SELECT COUNT(*) FROM (SELECT 1 FROM members
+				WHERE member_id = ?1 AND kind = 'person' AND left_at = 0 LIMIT ?5)) AS rooms,
 			COALESCE((SELECT sent FROM invitation_days WHERE inviter_id = ?2 AND day = ?4), 0) AS sent`,
 		m.ID, in.By.ID, id, now/dayMilli, in.Limits.FreelyAdded()); err != nil {
 		return m, err

@@ -39,12 +39,30 @@ const (
 	openLink    = ` AND expires_at > ? AND (max_uses = 0 OR uses < max_uses)`
 )
 
-// PutLink implements chat.Links. It also deletes links that expired more than a day ago.
+// PutLink implements chat.Links. Membership and number are checked in the transaction, so that they hold
+// against a removal, and other links, at the same moment. It also deletes links that expired more than a day ago.
 func (d *Chats) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-24*60*60*1000); err != nil {
 			return err
+		}
+		var now struct {
+			Member bool `db:"member"`
+			Links  int  `db:"links"`
+		}
+		if err := t.Get(&now, `SELECT EXISTS (SELECT 1 FROM members
+				WHERE conversation_id = ?1 AND kind = ?2 AND member_id = ?3 AND left_at = 0) AS member,
+			(SELECT COUNT(*) FROM room_links
+				WHERE conversation_id = ?1 AND expires_at > ?4 AND (max_uses = 0 OR uses < max_uses)) AS links`,
+			l.ConversationID, l.Creator.Kind, l.Creator.ID, clock.Milli(l.CreatedAt)); err != nil {
+			return err
+		}
+		switch {
+		case !now.Member:
+			return fault.New(fault.NotFound, "There is no such conversation.")
+		case now.Links >= chat.MaxLinks:
+			return chat.ErrManyLinks()
 		}
 		if err := d.quotas.CheckRoom(t, l.Creator.Kind, l.Creator.ID, quotas.RowBytes); err != nil {
 			return err

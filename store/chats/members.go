@@ -65,15 +65,15 @@ func (d *Chats) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	return list, nil
 }
 
-// insertMember adds a member, or restores a former one with the new role. A present member keeps role
-// and visible messages.
+// insertMember adds a member, or restores a former one with the new role; a reader stays one, because an
+// owner decided so. A present member keeps role and visible messages.
 func (d *Chats) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
 	d.members.Invalidate(t)
 	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
 		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
 			joined_at = CASE left_at WHEN 0 THEN joined_at ELSE excluded.joined_at END,
-			role = CASE left_at WHEN 0 THEN role ELSE excluded.role END,
+			role = CASE WHEN left_at = 0 OR role = 'reader' THEN role ELSE excluded.role END,
 			from_seq = CASE left_at WHEN 0 THEN from_seq ELSE excluded.from_seq END,
 			archived_at = CASE left_at WHEN 0 THEN archived_at ELSE 0 END`,
 		id, m.Kind, m.ID, m.Handle, m.Role, at, m.FromSeq)
