@@ -76,8 +76,9 @@ func (h *hosts) addAgent(ctx context.Context, j scheduler.Job, agentID string) s
 // maxQueuedRead bounds the rows of one read of the queue.
 const maxQueuedRead = 1000
 
-// loadQueue adds the tasks to the plan that were queued since the last call, and returns their number.
-func (w *Worker) loadQueue(ctx context.Context) (int, error) {
+// loadQueue adds the tasks to the plan that were queued since the last call, and returns their number. With
+// left they may be tasks that the last run of the portal left, which readers then see waiting.
+func (w *Worker) loadQueue(ctx context.Context, left bool) (int, error) {
 	total := 0
 	for {
 		list, err := w.store.Queued(ctx, w.position, maxQueuedRead)
@@ -90,6 +91,8 @@ func (w *Worker) loadQueue(ctx context.Context) (int, error) {
 			j.ID, j.Conversation, j.Background = one.ID, one.ConversationID, one.Pushed
 			if j.Conversation == "" { // The task was deleted.
 				j.Conversation = one.ID
+			} else if left {
+				w.chat.ShowQueued(one)
 			}
 			if !w.queue.addJob(j) {
 				// An earlier run of the task has not returned yet, for example the question that this is the
@@ -100,6 +103,23 @@ func (w *Worker) loadQueue(ctx context.Context) (int, error) {
 		}
 		if total += len(list); len(list) < maxQueuedRead {
 			return total, nil
+		}
+	}
+}
+
+// waitInterval is the time between two updates of when waiting tasks are about to start.
+const waitInterval = 2 * time.Second
+
+// updateWaits keeps live readers informed about waiting tasks until ctx ends.
+func (w *Worker) updateWaits(ctx context.Context) {
+	tick := time.NewTicker(waitInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.chat.UpdateWaits()
+		case <-ctx.Done():
+			return
 		}
 	}
 }

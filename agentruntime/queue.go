@@ -121,6 +121,14 @@ func (q *Queue) Stop(taskID string) bool {
 	return true
 }
 
+// WaitOf implements task.Runner.
+func (q *Queue) WaitOf(taskID string) (task.Wait, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, wait, ok := q.plan.Turn(taskID)
+	return task.Wait{Before: before, Left: wait}, ok
+}
+
 // Ended implements task.Runner. It never blocks: beyond maxEnded waiting tasks the notification is
 // dropped.
 func (q *Queue) Ended(t task.Task) {

@@ -81,6 +81,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { w.notifyEnded(ctx) })
+	wg.Go(func() { w.updateWaits(ctx) })
+	left := true // the tasks that the last run of the portal left are not read yet
 	w.queue.Wake()
 	var retry <-chan time.Time
 	for {
@@ -93,7 +95,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		retry = nil
 		if w.queue.takeSubmitted() {
-			n, err := w.loadQueue(ctx)
+			n, err := w.loadQueue(ctx, left)
 			switch {
 			case ctx.Err() != nil:
 				return nil
@@ -101,6 +103,7 @@ func (w *Worker) Run(ctx context.Context) error {
 				w.log.Error("read the queue of tasks", "error", err)
 				retry = time.After(time.Second)
 			default:
+				left = false
 				w.log.Debug("tasks queued", "tasks", n)
 			}
 		}

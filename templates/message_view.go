@@ -154,6 +154,7 @@ type TaskView struct {
 	ID, Agent string // Agent is the agent's ref, as in AgentCard
 	Title     string
 	State     string // submitted, working, input_required
+	Turn      string // when a submitted one is about to start, "" if that is not known
 	Status    string // the agent's description of its current step
 	Text      string // answer so far
 }
@@ -257,9 +258,12 @@ func markIcon(mark string) string {
 	}
 }
 
-func taskLabel(state string) string {
+func taskLabel(state, turn string) string {
 	switch state {
 	case "submitted":
+		if turn != "" {
+			return "waiting for its turn, " + turn
+		}
 		return "waiting for its turn"
 	case "input_required":
 		return "waits for you"

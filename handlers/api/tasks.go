@@ -29,7 +29,25 @@ type taskJSON struct {
 	CreatedAt      string `json:"created_at"`
 	UpdatedAt      string `json:"updated_at"`
 
+	*WaitJSON
+
 	Push []pushJSON `json:"push,omitempty"`
+}
+
+// WaitJSON tells when a waiting task is about to start. Wait is in seconds, Position counts the tasks of the
+// same account that wait for the same agent, from 1.
+type WaitJSON struct {
+	Position int    `json:"position"`
+	Wait     int64  `json:"waits_s"`
+	Text     string `json:"turn"`
+}
+
+// NewWaitJSON returns the wait of a task, nil if it is not known.
+func NewWaitJSON(t task.Wait) *WaitJSON {
+	if t.Left <= 0 {
+		return nil
+	}
+	return &WaitJSON{t.Before + 1, task.WaitSeconds(t.Left), t.String()}
 }
 
 // pushJSON is an address that receives A2A push notifications of a task.
@@ -55,8 +73,9 @@ type a2aMessage struct {
 	Parts     []task.Part `json:"parts"`
 }
 
-func newTaskJSON(t task.Task) taskJSON {
-	return taskJSON{ID: t.ID, ContextID: t.ConversationID, Artifacts: t.Artifacts,
+func (d *chatAPI) newTaskJSON(t task.Task) taskJSON {
+	wait, _ := d.tasks.WaitOf(t)
+	return taskJSON{WaitJSON: NewWaitJSON(wait), ID: t.ID, ContextID: t.ConversationID, Artifacts: t.Artifacts,
 		Status: taskStatusJSON{State: t.State.A2A(), Timestamp: respond.FormatTime(t.UpdatedAt)},
 		Agent:  t.AgentHandle, ConversationID: t.ConversationID, State: string(t.State), Reason: t.Reason,
 		CreatedAt: respond.FormatTime(t.CreatedAt), UpdatedAt: respond.FormatTime(t.UpdatedAt)}
@@ -64,7 +83,7 @@ func newTaskJSON(t task.Task) taskJSON {
 
 // taskJSON returns a task with its request and answer, as far as the actor may read them.
 func (d *chatAPI) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
-	j := newTaskJSON(t)
+	j := d.newTaskJSON(t)
 	read := func(seq int64, role string) *a2aMessage {
 		m, err := d.chat.Message(r.Context(), actor, t.ConversationID, seq)
 		if err != nil {
@@ -104,7 +123,7 @@ func (d *chatAPI) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	out := make([]taskJSON, len(list))
 	for i, t := range list {
-		out[i] = newTaskJSON(t)
+		out[i] = d.newTaskJSON(t)
 	}
 	respond.JSON(w, http.StatusOK, map[string]any{"tasks": out, "next_cursor": next})
 	return nil

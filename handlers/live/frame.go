@@ -101,6 +101,7 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 		State  string `json:"state"`
 		Status string `json:"status,omitempty"`
 		Reason string `json:"reason,omitempty"`
+		*api.WaitJSON
 	}
 	var v any
 	switch {
@@ -152,7 +153,8 @@ func (d *Streams) updateJSON(u chat.Update, html bool) (name string, b []byte, e
 		v = struct {
 			Type string   `json:"type"`
 			Task taskJSON `json:"task"`
-		}{name, taskJSON{u.Task.ID, u.Task.Agent, string(u.Task.State), u.Task.Status, u.Task.Reason}}
+		}{name, taskJSON{u.Task.ID, u.Task.Agent, string(u.Task.State), u.Task.Status, u.Task.Reason,
+			api.NewWaitJSON(u.Task.Wait)}}
 	}
 	b, err = json.Marshal(v)
 	return name, b, err

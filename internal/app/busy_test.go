@@ -146,3 +146,47 @@ func TestBusy_HostOfOthers(t *testing.T) {
 	default:
 	}
 }
+
+// A task that waits shows when it is about to start: in the API, on the page and live, and as a waiting one
+// after a restart too.
+func TestBusy_WaitingTasksShowTheirTurn(t *testing.T) {
+	t.Parallel()
+	model := agenttest.NewOpenAIServer(t)
+	edit := func(c *app.Config) { c.Limits = "running-per-agent=2,disk-free=0,disk-reserve=0" }
+	p := apptest.Start(t, edit)
+	bob := p.User(t, "bob")
+	bob.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "slow", "description": "Never answers.", "visibility": "public",
+		"kind": "openai", "endpoint": model.Base(agenttest.Wait), "config": map[string]any{"model": "echo-1"}}, http.StatusCreated)
+	bob.Say(bob.Conversation("slow"), "one")
+	<-model.Started
+	bob.Say(bob.Conversation("slow"), "two")
+	room := bob.Conversation("slow")
+	s := bob.Events(room)
+	id := bob.Say(room, "three").Tasks[0].ID
+	const turn = "; 1 before it"
+	s.Wait("its turn", func(e apptest.Event) bool {
+		return strings.Contains(e.Raw, turn) && strings.Contains(e.Raw, `"position":2`)
+	})
+	s.Close()
+	shown := func(p *apptest.Portal, bob *apptest.Client) {
+		t.Helper()
+		var k struct {
+			State    string
+			Position int
+			Wait     int64 `json:"waits_s"`
+			Turn     string
+		}
+		bob.Get(http.MethodGet, "/api/v1/tasks/"+id, nil, http.StatusOK, &k)
+		if k.State != "submitted" || k.Position != 2 || k.Wait < 1 || !strings.HasSuffix(k.Turn, turn) {
+			t.Errorf("the API says %+v", k)
+		}
+		if a := bob.Must(http.MethodGet, "/chat/"+room, nil, http.StatusOK); !strings.Contains(a.Body, "waiting for its turn, "+k.Turn) {
+			t.Errorf("the page does not say %q", k.Turn)
+		}
+	}
+	shown(p, bob)
+	p.Stop()
+	p = apptest.Start(t, edit, func(c *app.Config) { c.Data = p.Dir })
+	<-model.Started
+	shown(p, p.LogIn(t, "bob"))
+}

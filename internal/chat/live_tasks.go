@@ -22,6 +22,8 @@ type TaskState struct {
 	State  task.State
 	Status string
 	Reason string
+	// Wait is set while the task waits and the runtime can estimate its start.
+	Wait task.Wait
 }
 
 // Running is the part of an answer that has been streamed so far.
@@ -59,6 +61,54 @@ func (s *Service) showWaiting(t task.Task) {
 		state := st.state
 		r.addUpdate(Update{Task: &state})
 	})
+}
+
+// ShowQueued shows live readers a task that waited already when the portal started.
+func (s *Service) ShowQueued(q task.Queued) {
+	s.showWaiting(task.Task{ID: q.ID, ConversationID: q.ConversationID, AgentHandle: q.AgentHandle,
+		MessageSeq: q.MessageSeq, State: task.Submitted})
+}
+
+// UpdateWaits shows live readers when their waiting tasks are about to start, as far as that has changed.
+// The runtime calls it every few seconds.
+func (s *Service) UpdateWaits() {
+	for id, tasks := range s.live.listWaiting() {
+		for _, t := range tasks {
+			wait, ok := s.runner.WaitOf(t.ID)
+			if !ok || wait.String() == t.Wait.String() {
+				continue
+			}
+			s.live.withRoom(id, false, func(r *room) {
+				if st := r.streams[t.ID]; st != nil && st.state.State == task.Submitted {
+					st.state.Wait = wait
+					state := st.state
+					r.addUpdate(Update{Task: &state})
+				}
+			})
+		}
+	}
+}
+
+// listWaiting returns the waiting tasks of the conversations that have live readers.
+func (l *live) listWaiting() map[string][]TaskState {
+	out := make(map[string][]TaskState)
+	for i := range l.shards {
+		sh := &l.shards[i]
+		sh.mu.Lock()
+		for id, r := range sh.rooms {
+			r.mu.Lock()
+			if len(r.subs) > 0 {
+				for _, st := range r.streams {
+					if st.state.State == task.Submitted {
+						out[id] = append(out[id], st.state)
+					}
+				}
+			}
+			r.mu.Unlock()
+		}
+		sh.mu.Unlock()
+	}
+	return out
 }
 
 // lately remembers the maxLately tasks that ended last, each with its last message, so that a late
@@ -163,5 +213,10 @@ func (s *Service) Running(conversationID string) []Running {
 			out = append(out, Running{TaskState: st.state, Text: string(st.text)})
 		}
 	})
+	for i := range out {
+		if out[i].State == task.Submitted {
+			out[i].Wait, _ = s.runner.WaitOf(out[i].ID)
+		}
+	}
 	return out
 }

@@ -78,6 +78,8 @@ type hands struct {
 
 func (h *hands) Wake() {}
 
+func (h *hands) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+
 func (h *hands) Ended(k task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -96,6 +96,8 @@ type Queued struct {
 	CallerKind     string
 	CallerID       string
 	CallerGroup    string
+	AgentHandle    string
+	MessageSeq     int64
 	// Pushed is true if the caller has a push hook for the task, and so need not wait for it.
 	Pushed bool
 }
@@ -110,6 +112,8 @@ type Runner interface {
 	// Ended notifies the runtime that a task which was not running has ended, so that its agent is
 	// notified if it had been asked. It never blocks.
 	Ended(t Task)
+	// WaitOf estimates when a task starts that waits for a place; false if it does not wait.
+	WaitOf(taskID string) (Wait, bool)
 }
 
 // Ender ends a task that is not running. The service that owns transcripts implements it, because every
@@ -129,6 +133,14 @@ type Service struct {
 // NewService returns a service over the given storage and runtime.
 func NewService(store Reads, runner Runner, ender Ender) *Service {
 	return &Service{store, runner, ender}
+}
+
+// WaitOf estimates when a task starts that waits for a place; false if it does not wait.
+func (s *Service) WaitOf(t Task) (Wait, bool) {
+	if !t.State.Active() {
+		return Wait{}, false
+	}
+	return s.runner.WaitOf(t.ID)
 }
 
 func checkAccess(actor ident.Actor) error {

@@ -45,6 +45,8 @@ func (h *hands) Stop(id string) bool {
 
 func (h *hands) Ended(task.Task) {}
 
+func (h *hands) WaitOf(string) (task.Wait, bool) { return task.Wait{}, false }
+
 func (h *hands) EndTask(ctx context.Context, k task.Task, r task.Result) error {
 	h.mu.Lock()
 	h.ended = append(h.ended, r)
@@ -293,6 +295,7 @@ func (s *slow) TaskByID(context.Context, string) (task.Task, error) {
 type willing struct{}
 
 func (willing) Wake()                                                 {}
+func (willing) WaitOf(string) (task.Wait, bool)                       { return task.Wait{}, false }
 func (willing) Ended(task.Task)                                       {}
 func (willing) Stop(string) bool                                      { return true }
 func (willing) EndTask(context.Context, task.Task, task.Result) error { return errors.New("not here") }

@@ -86,7 +86,8 @@
       clearTimeout(task.over); // it goes on
       task.over = 0;
       name(task.el, t.agent);
-      task.el.querySelector("[data-task-state]").textContent = labels[t.state] || "answering";
+      const turn = t.state === "submitted" && typeof t.turn === "string" && t.turn !== "" ? ", " + t.turn : "";
+      task.el.querySelector("[data-task-state]").textContent = (labels[t.state] || "answering") + turn;
       status(task, t.status || "");
       showStop();
       return;

@@ -129,7 +129,7 @@ func inTheMaking(running []chat.Running, list []chat.Message, who message.Speake
 		if !answered[t.ID] {
 			out = append(out, templates.TaskView{ID: t.ID, Agent: t.Agent,
 				Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title,
-				State: string(t.State), Status: t.Status, Text: t.Text})
+				State: string(t.State), Turn: t.Wait.String(), Status: t.Status, Text: t.Text})
 		}
 	}
 	return out
