@@ -145,7 +145,7 @@ var may = map[string][]string{
 	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
 		"peering/gossip"),
 	// The command line opens the data folder of a portal that is not running.
-	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica", "store/space"),
+	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers/api", "store", "store/replica", "store/rows", "store/space"),
 	// demo starts portals by app, so app must not import demo. The demo of a lying portal signs false
 	// records itself, so it needs guard and record.
 	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),

@@ -32,7 +32,7 @@ import (
 // exported method is a step of TestCaches_MatchTheDiskAfterEveryWrite.
 var readingMethods = strings.Fields(`
 	AccountByName AccountByID ListAccounts CountOperators CredentialByHash ListCredentials Account Operators
-	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs Versions CountAgents NameTaken SealedSecret
+	AllAgents AgentsAfter AgentsOfKind AgentByName AgentByID AgentsOf AgentsByIDs ListRooms Versions CountAgents NameTaken SealedSecret
 	Due Checkup History CoOwners OfferOf Offers Domains StaleDomains Days Calls CallsSince Traces ElsewhereBy
 	Unpublished Publishing Server CountServers Releases Reports Notices Unread Icon SavedSearches
 	Queued Said Messages Message Edits Members Room RoomByLink SettingsOf RoomsOf LinkByHash LinksOf FileFor SharedFile
@@ -250,6 +250,15 @@ func (w *cacheWorld) accountSteps() []cacheStep {
 		{"CreateAccount", func() error {
 			a := account.Account{ID: ident.NewID(), Name: "eve", PasswordHash: "x", CreatedAt: clock.Now()}
 			return w.db.CreateAccount(w.ctx, a, invite.Hash, account.InviteCredential)
+		}},
+		{"EraseAccount", func() error {
+			zoe := storetest.Account(w.t, w.db, "zoe")
+			w.credential(zoe)
+			if err := w.db.Block(w.ctx, zoe.ID, chat.Block{ID: w.bob.ID, Handle: "bob", CreatedAt: clock.Now()}); err != nil {
+				return err
+			}
+			w.read(w.db)
+			return w.db.EraseAccount(w.ctx, zoe.ID, ident.Actor{Kind: ident.System})
 		}},
 		{"AddCredential", func() error { w.credential(w.ann); return nil }},
 		{"AddToken", func() error {

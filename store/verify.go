@@ -192,7 +192,7 @@ func (v *verifier) checkReferences(ctx context.Context) error {
 
 func (v *verifier) countRows(ctx context.Context) error {
 	return errors.Join(
-		v.c.GetContext(ctx, &v.r.Accounts, `SELECT COUNT(*) FROM accounts`),
+		v.c.GetContext(ctx, &v.r.Accounts, `SELECT COUNT(*) FROM accounts WHERE password_hash <> ''`),
 		v.c.GetContext(ctx, &v.r.Agents, `SELECT COUNT(*) FROM agents WHERE deleted_at = 0 AND kind <> 'peer'`),
 	)
 }

@@ -34,7 +34,7 @@ type taskJSON struct {
 	Push []pushJSON `json:"push,omitempty"`
 }
 
-// WaitJSON tells when a waiting task is about to start. Wait is in seconds, Position counts the tasks of the
+// WaitJSON is the estimate of when a waiting task starts. Wait is in seconds, Position counts the tasks of the
 // same account that wait for the same agent, from 1.
 type WaitJSON struct {
 	Position int    `json:"position"`

@@ -49,6 +49,44 @@ func (s *Service) Disable(ctx context.Context, actor ident.Actor, name string) e
 	return s.setDisabled(ctx, actor, name, clock.Now())
 }
 
+// BeginRemoval disables an account that is about to be erased and returns it. It may be called again after
+// an interrupted removal. Only operators may call it. The last operator is a Conflict fault.
+func (s *Service) BeginRemoval(ctx context.Context, actor ident.Actor, name string) (Account, error) {
+	if err := requireOperator(actor); err != nil {
+		return Account{}, err
+	}
+	a, err := s.findByName(ctx, name)
+	if err != nil {
+		return Account{}, err
+	}
+	if a.Operator {
+		others, err := s.store.CountOperators(ctx)
+		if err != nil {
+			return Account{}, err
+		}
+		if !a.Disabled() {
+			others--
+		}
+		if others <= 0 {
+			return Account{}, fault.New(fault.Conflict, "%s is the last operator of this portal. Make another one first, with "+
+				"`agentsite user add NAME --admin`.", a.Name)
+		}
+	}
+	if a.Disabled() {
+		return a, nil
+	}
+	return a, s.setDisabled(ctx, actor, a.Name, clock.Now())
+}
+
+// findByName returns the account of a name; a NotFound fault if there is none.
+func (s *Service) findByName(ctx context.Context, name string) (Account, error) {
+	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if fault.Is(err, fault.NotFound) {
+		return Account{}, fault.New(fault.NotFound, "There is no account %.80q.", name)
+	}
+	return a, err
+}
+
 // Enable lets a disabled account sign in again. Its deleted tokens are not restored.
 func (s *Service) Enable(ctx context.Context, actor ident.Actor, name string) error {
 	return s.setDisabled(ctx, actor, name, time.Time{})
@@ -58,10 +96,7 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	if err := requireOperator(actor); err != nil {
 		return err
 	}
-	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
-	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.NotFound, "There is no account %.80q.", name)
-	}
+	a, err := s.findByName(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -99,10 +134,7 @@ func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string)
 	if err := requireOperator(actor); err != nil {
 		return "", err
 	}
-	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
-	if fault.Is(err, fault.NotFound) {
-		return "", fault.New(fault.NotFound, "There is no account %.80q.", name)
-	}
+	a, err := s.findByName(ctx, name)
 	if err != nil {
 		return "", err
 	}

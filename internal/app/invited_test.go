@@ -19,7 +19,6 @@ func TestPolicy_InvitedAndFormerMembersAreStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	owner := w.as["owner"].With(t)
-	owner.Meets(w.as["reader"], w.as["member"], w.p.User(t, people["other"]+"x"))
 	id := w.stillRoom(t).id
 	members := "/api/v1/conversations/" + id + "/members"
 	strangers := make(map[string]*apptest.Client)

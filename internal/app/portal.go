@@ -242,7 +242,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	byKind := p.drivers.byKind()
 	p.openDirectory(keys, rt, byKind, words, queue)
 	instant := agentruntime.NewInstant(queue, p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log, Rooms: roomLimits(p.set.Bounds.Rooms)})
+	chats := chat.New(p.db.Chat, directory{p.hub, p.db, instant}, queue, chat.Config{
+		Portal: host, Instant: instant, Admission: admission{queue, p.hub}, Hops: p, URL: p.url.String(), Log: p.log,
+		FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Rooms: roomLimits(p.set.Bounds.Rooms)})
 	p.chats = chats
 	p.tasks = task.NewService(p.db.Tasks, queue, chats)
 	p.callers = p.newCallers()
@@ -336,7 +338,9 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Log: p.log}); err != nil {
+	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db,
+		Replica: p.replica, Peers: p.peers, Keyring: p.newKeyring(), Examiner: p, Rooms: p.chats, Agents: p.hub,
+		Log: p.log}); err != nil {
 		return err
 	}
 	// The workers stop after the server, so that requests under way are served.

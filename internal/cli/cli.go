@@ -62,6 +62,7 @@ func commands() []command {
 		{"user disable", "NAME", "disable an account and end its sessions, tokens and tasks", runUserDisable,
 			dataFlags},
 		{"user enable", "NAME", "let a disabled account sign in again", runUserEnable, dataFlags},
+		{"user remove", "NAME", "erase an account, its data and its agents for good", runUserRemove, removeFlags},
 		{"user reset", "NAME", "print a link that sets a new password", runUserReset, resetFlags},
 		{"token add", "", "make an API token and print it once", runTokenAdd, tokenFlags},
 		{"agent run", "-- CMD [ARG…]", "connect a program to a portal as an agent", runAgentRun, agentRunFlags},

@@ -173,6 +173,25 @@ func TestRun_AccountsOnAFolder(t *testing.T) {
 	if out := ok("", "verify"); !strings.Contains(out, "is whole: 1 accounts") {
 		t.Error(out)
 	}
+	if status, _, errs := run(t, vars, "", "user", "remove", "ada", "--yes"); status != 1 || !strings.Contains(errs, "last operator") {
+		t.Error(status, errs)
+	}
+	ok("correct horse battery\n", "user", "add", "carl")
+	if status, _, errs := run(t, vars, "karl\n", "user", "remove", "carl"); status != 2 || !strings.Contains(errs, "nothing was removed") {
+		t.Error(status, errs)
+	}
+	if status, out, errs := run(t, vars, "carl\n", "user", "remove", "carl"); status != 0 || out != "removed carl, 0 conversations, 0 agents\n" {
+		t.Error(status, out, errs)
+	}
+	if status, _, errs := run(t, vars, "correct horse battery\n", "user", "add", "carl"); status != 1 || !strings.Contains(errs, "taken") {
+		t.Error(status, errs)
+	}
+	if status, _, errs := run(t, vars, "", "user", "enable", "carl"); status != 1 || !strings.Contains(errs, "no account") {
+		t.Error(status, errs)
+	}
+	if out := ok("", "verify"); !strings.Contains(out, "is whole: 1 accounts") {
+		t.Error(out)
+	}
 }
 
 func TestScopes_RepeatedSpacedOrWithCommas(t *testing.T) {

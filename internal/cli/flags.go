@@ -28,6 +28,7 @@ type flags struct {
 	scopes        list
 	expires       days
 	admin, stdin  bool
+	yes           bool
 	passphrase    string
 	root          string // path of a file with a root key
 	agentName     string
@@ -190,6 +191,11 @@ func userAddFlags(fs *flags) {
 	dataFlags(fs)
 	fs.BoolVar(&fs.admin, "admin", false, "make it an operator's account")
 	fs.BoolVar(&fs.stdin, "password-stdin", false, "read the password from stdin, one line")
+}
+
+func removeFlags(fs *flags) {
+	dataFlags(fs)
+	fs.BoolVar(&fs.yes, "yes", false, "do not ask for the name once more")
 }
 
 func resetFlags(fs *flags) {

@@ -16,6 +16,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/control"
+	"agentsite/internal/record"
 )
 
 // runServe runs the portal. The first SIGINT or SIGTERM finishes requests under way and stops; the
@@ -140,6 +141,28 @@ func setDisabled(ctx context.Context, e env, fs *flags, name string, args []stri
 		if disabled && !slices.ContainsFunc(users, func(u control.User) bool { return u.Operator && !u.Disabled }) {
 			fmt.Fprintln(e.stderr, "agentsite: no operator is left; the next start prints a link that makes one")
 		}
+		return nil
+	})
+}
+
+// runUserRemove erases an account. Without --yes the name must be given once more, on stdin.
+func runUserRemove(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := checkArgs("user remove", args, 1, 1); err != nil {
+		return err
+	}
+	if !fs.yes {
+		fmt.Fprintf(e.stderr, "This erases %s with all its data and agents, for good. Type the name to go on: ",
+			record.CleanLine(args[0]))
+		if answer, err := readLine(e.stdin); err != nil || strings.TrimSpace(answer) != args[0] {
+			return usagef("nothing was removed; type the name, or give --yes")
+		}
+	}
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
+		r, err := c.RemoveUser(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "removed %s, %d conversations, %d agents\n", r.Name, r.Conversations, r.Agents)
 		return nil
 	})
 }

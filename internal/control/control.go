@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/internal/account"
+	"agentsite/internal/chat"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -20,6 +21,7 @@ import (
 	"agentsite/internal/settings"
 	"agentsite/store"
 	"agentsite/store/replica"
+	"agentsite/store/rows"
 	"agentsite/store/space"
 )
 
@@ -29,6 +31,8 @@ type Control interface {
 	AddUser(ctx context.Context, name, password string, operator bool) error
 	Users(ctx context.Context) ([]User, error)
 	SetUserDisabled(ctx context.Context, name string, disabled bool) error
+	// RemoveUser erases an account and its data. After an interruption it may be called again.
+	RemoveUser(ctx context.Context, name string) (Removal, error)
 	ResetLink(ctx context.Context, name string) (string, error)
 	AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error)
 	// Backup writes a verified copy of everything to w. If it fails, the bytes written to w are useless.
@@ -77,6 +81,9 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 				CheapHashes: cfg.CheapHashes}),
 			db:       o.db,
 			examiner: o,
+			rooms: chat.New(o.db.Chat, nil, stoppedRuntime{}, chat.Config{Portal: rows.HostOf(o.url), URL: o.url,
+				Log: o.log}),
+			agents: stoppedIndex{},
 		},
 		folder: o, keys: keys}, nil
 }
@@ -270,6 +277,8 @@ type localControl struct {
 	db       *store.DB
 	replica  *replica.Replica // nil without a network, and for a stopped portal
 	examiner Examiner
+	rooms    RoomLeaver
+	agents   AgentIndex
 }
 
 var system = ident.Actor{Kind: ident.System}

@@ -79,6 +79,13 @@ func told(t *testing.T, c control.Control, passphrases ...string) []string {
 	say("reset", got, err)
 	got, err = c.ResetLink(ctx, "nobody")
 	say("reset nobody", got, err)
+	say("add eve", "", c.AddUser(ctx, "eve", apptest.Password, false))
+	for _, name := range []string{"Eve", "eve", "nobody", "boss"} {
+		r, err := c.RemoveUser(ctx, name)
+		say("remove "+name, r.Name, err)
+	}
+	say("add eve again", "", c.AddUser(ctx, "eve", apptest.Password, false))
+	say("enable eve", "", c.SetUserDisabled(ctx, "eve", false))
 	got, err = users()
 	say("list", got, err)
 	r, err := c.Verify(ctx)

@@ -97,6 +97,8 @@ type ServerConfig struct {
 	Peers    *federation.Peers
 	Keyring  *Keyring // nil without a network
 	Examiner Examiner
+	Rooms    RoomLeaver
+	Agents   AgentIndex
 	Log      *slog.Logger
 }
 
@@ -126,7 +128,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
 	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica,
-		examiner: cfg.Examiner}
+		examiner: cfg.Examiner, rooms: cfg.Rooms, agents: cfg.Agents}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -156,6 +158,9 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	op("user.list", func(ctx context.Context, in controlRequest) (any, error) { return local.Users(ctx) })
 	op("user.disable", func(ctx context.Context, in controlRequest) (any, error) {
 		return nil, local.SetUserDisabled(ctx, in.Name, in.Disabled)
+	})
+	op("user.remove", func(ctx context.Context, in controlRequest) (any, error) {
+		return local.RemoveUser(ctx, in.Name)
 	})
 	op("user.reset", func(ctx context.Context, in controlRequest) (any, error) { return local.ResetLink(ctx, in.Name) })
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
@@ -303,6 +308,11 @@ func (c *remoteControl) Users(ctx context.Context) (out []User, err error) {
 
 func (c *remoteControl) SetUserDisabled(ctx context.Context, name string, disabled bool) error {
 	return c.callOp(ctx, "user.disable", controlRequest{Name: name, Disabled: disabled}, nil)
+}
+
+func (c *remoteControl) RemoveUser(ctx context.Context, name string) (r Removal, err error) {
+	err = c.callOp(ctx, "user.remove", controlRequest{Name: name}, &r)
+	return r, err
 }
 
 func (c *remoteControl) ResetLink(ctx context.Context, name string) (link string, err error) {

@@ -87,10 +87,14 @@ func (d *Accounts) spendCredential(t *sqlite.Tx, hash, accountID string, kinds .
 	return err
 }
 
-// AccountByName implements account.Accounts. It also finds disabled accounts.
+// InvalidateCredentials drops the cached credentials, for a transaction that deletes some.
+func (d *Accounts) InvalidateCredentials(t *sqlite.Tx) { d.credentials.Invalidate(t) }
+
+// AccountByName implements account.Accounts. It also finds disabled accounts, but none that was removed:
+// those have no password hash.
 func (d *Accounts) AccountByName(ctx context.Context, name string) (account.Account, error) {
 	var r accountRow
-	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
+	err := d.db.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ? AND password_hash <> ''`, name)
 	return r.account(), sqlite.MapError(err)
 }
 
@@ -101,11 +105,11 @@ func (d *Accounts) AccountByID(ctx context.Context, id string) (account.Account,
 	return r.account(), sqlite.MapError(err)
 }
 
-// ListAccounts implements account.Accounts. Disabled accounts are included.
+// ListAccounts implements account.Accounts. Disabled accounts are included, removed ones are not.
 func (d *Accounts) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	var rows []accountRow
-	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after,
-		limit)
+	err := d.db.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? AND password_hash <> ''
+		ORDER BY name LIMIT ?`, after, limit)
 	out := make([]account.Account, len(rows))
 	for i, r := range rows {
 		out[i] = r.account()

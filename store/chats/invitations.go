@@ -324,6 +324,9 @@ func (d *Chats) Unblock(ctx context.Context, personID, blockedID string) error {
 	})
 }
 
+// InvalidateBlocks drops the cached blocks, for a transaction that deletes some.
+func (d *Chats) InvalidateBlocks(t *sqlite.Tx) { d.blockers.Invalidate(t) }
+
 // BlockersOf implements chat.Invitations. The list is cached, because messages between two people need it.
 func (d *Chats) BlockersOf(ctx context.Context, personID string) ([]string, error) {
 	list, generation, ok := d.blockers.Get(personID)

@@ -162,6 +162,9 @@ func deleteEvents(t *sqlite.Tx, hookID string) error {
 	return err
 }
 
+// InvalidateListeners drops the cached webhooks, for a transaction that deletes some.
+func (d *Hooks) InvalidateListeners(t *sqlite.Tx) { d.listeners.Invalidate(t) }
+
 // DropWebhook implements notify.Hooks. It also deletes the waiting events and attempts.
 func (d *Hooks) DropWebhook(ctx context.Context, accountID, id string) error {
 	return d.db.Write(ctx, func(t *sqlite.Tx) error {

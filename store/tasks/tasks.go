@@ -225,8 +225,8 @@ func (d *Tasks) NextFence(ctx context.Context) (int64, error) {
 
 // queuedQuery also returns work whose task was deleted, so that Begin removes it.
 const queuedQuery = `SELECT o.id AS position, o.ref AS id, COALESCE(t.conversation_id, '') AS conversation_id, COALESCE(t.agent_id, '') AS agent_id,
-	COALESCE(t.caller_kind, '') AS caller_kind, COALESCE(t.caller_id, '') AS caller_id, COALESCE(t.caller_group, '') AS caller_group, COALESCE(t.agent_handle, '') AS agent_handle,
-	COALESCE(t.message_seq, 0) AS message_seq, COALESCE(t.pushed, 0) AS pushed
+	COALESCE(t.caller_kind, '') AS caller_kind, COALESCE(t.caller_id, '') AS caller_id, COALESCE(t.caller_group, '') AS caller_group,
+	COALESCE(t.agent_handle, '') AS agent_handle, COALESCE(t.message_seq, 0) AS message_seq, COALESCE(t.pushed, 0) AS pushed
 	FROM outbox o LEFT JOIN tasks t ON t.id = o.ref WHERE o.topic = 'task' AND o.id > ? ORDER BY o.id LIMIT ?`
 
 // Queued implements task.Queue.
