@@ -147,6 +147,9 @@ func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 		f.Code, f.Status, f.Reason = a2a.CodeServer, http.StatusTooManyRequests, "RATE_LIMITED"
 	case fault.Unavailable:
 		f.Code = a2a.CodeServer
+		if e.Full {
+			f.Status = http.StatusInsufficientStorage
+		}
 	default:
 		f.Code = a2a.CodeInternal
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id",

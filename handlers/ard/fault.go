@@ -21,10 +21,10 @@ type errorJSON struct {
 	Message string `json:"message"`
 }
 
-// codeOf returns the HTTP status and ARD code for a kind of error. PERMISSION_DENIED (a token without the
+// codeOf returns the HTTP status and ARD code for an error. PERMISSION_DENIED (a token without the
 // scope) and UNAVAILABLE are additions, because Appendix B has no code for them.
-func codeOf(k fault.Kind) (int, string) {
-	switch k {
+func codeOf(f *fault.Error) (int, string) {
+	switch f.Kind {
 	case fault.Invalid, fault.Conflict:
 		return http.StatusBadRequest, "INVALID_ARGUMENT"
 	case fault.Unauthenticated:
@@ -36,7 +36,7 @@ func codeOf(k fault.Kind) (int, string) {
 	case fault.RateLimited:
 		return http.StatusTooManyRequests, "RATE_LIMIT_EXCEEDED"
 	case fault.Unavailable:
-		return http.StatusServiceUnavailable, "UNAVAILABLE"
+		return respond.StatusOf(f), "UNAVAILABLE"
 	}
 	return http.StatusInternalServerError, "INTERNAL_ERROR"
 }
@@ -69,7 +69,7 @@ func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 		err = fault.New(fault.Unavailable, "The request was canceled.")
 	}
 	f := fault.As(err)
-	status, name := codeOf(f.Kind)
+	status, name := codeOf(f)
 	body := errorJSON{name, errorText(f)}
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status, body = http.StatusRequestEntityTooLarge,
