@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -25,6 +26,13 @@ type ConnectionLimits struct {
 	PerAddress int
 	Exempt     []netip.Prefix
 }
+
+// ConnectionCount is the number of a server's open connections. The zero value is ready for use, by one
+// server. It is safe for concurrent use.
+type ConnectionCount struct{ open atomic.Int64 }
+
+// Open returns the number.
+func (c *ConnectionCount) Open() int64 { return c.open.Load() }
 
 // Operators recognizes requests of operators, which are answered when all connections are in use.
 type Operators interface {
@@ -44,6 +52,7 @@ const (
 // connections counts the open connections of a server and knows which are idle.
 type connections struct {
 	limits ConnectionLimits
+	count  *ConnectionCount
 	log    *slog.Logger
 
 	mu        sync.Mutex // guards the fields below, and those of countedConn except Conn and address
@@ -54,8 +63,8 @@ type connections struct {
 	logged    time.Time            // of the last entry about full limits
 }
 
-func newConnections(l ConnectionLimits, log *slog.Logger) *connections {
-	return &connections{limits: l, log: log, byAddress: make(map[netip.Prefix]int),
+func newConnections(l ConnectionLimits, count *ConnectionCount, log *slog.Logger) *connections {
+	return &connections{limits: l, count: count, log: log, byAddress: make(map[netip.Prefix]int),
 		byNetwork: make(map[netip.Prefix]int), idle: list.New()}
 }
 
@@ -125,6 +134,7 @@ func (t *connections) admit(c net.Conn) (*countedConn, bool) {
 	}
 	cc.reserved = t.open >= t.limits.All
 	t.open++
+	t.count.open.Store(int64(t.open))
 	if limited {
 		t.byAddress[cc.address]++
 		t.byNetwork[networkOf(cc.address)]++
@@ -144,6 +154,7 @@ func (t *connections) remove(c *countedConn) {
 	c.gone = true
 	t.setBusy(c)
 	t.open--
+	t.count.open.Store(int64(t.open))
 	if !c.address.IsValid() {
 		return
 	}

@@ -232,7 +232,7 @@ func TestConnections_CountWhatIsOpen(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		limits := ConnectionLimits{All: 5, PerAddress: 3, Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-		table := newConnections(limits, slog.New(slog.DiscardHandler))
+		table := newConnections(limits, new(ConnectionCount), slog.New(slog.DiscardHandler))
 		addrs := []string{"192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "127.0.0.1"}
 		states := []http.ConnState{http.StateNew, http.StateActive, http.StateIdle, http.StateHijacked, http.StateClosed}
 		var admitted []*countedConn

@@ -4,6 +4,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,11 +226,12 @@ func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 	}
 }
 
-// ServerConfig holds the settings of Serve. All except Operators are required.
+// ServerConfig holds the settings of Serve. All except Operators and Count are required.
 type ServerConfig struct {
 	Penalized   PenaltyBox
 	Connections ConnectionLimits
-	Operators   Operators // nil: nobody has reserved connections
+	Operators   Operators        // nil: nobody has reserved connections
+	Count       *ConnectionCount // nil: the number is not needed
 	Log         *slog.Logger
 }
 
@@ -240,7 +242,8 @@ type ServerConfig struct {
 func Serve(ctx context.Context, l net.Listener, h http.Handler, cfg ServerConfig) error {
 	base, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
-	table, logger := newConnections(cfg.Connections, cfg.Log), cfg.Log
+	count := cmp.Or(cfg.Count, new(ConnectionCount))
+	table, logger := newConnections(cfg.Connections, count, cfg.Log), cfg.Log
 	srv := &http.Server{
 		Handler:           cutPenalized(cfg.Penalized, table.refuseReserved(cfg.Operators, h)),
 		ReadHeaderTimeout: readHeaderTimeout,

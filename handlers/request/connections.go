@@ -49,6 +49,12 @@ const (
 	portalCallsOf  = "portal "
 )
 
+// CountOpen returns how many sockets, event streams and waiting calls are open, by these names.
+func (c *Connections) CountOpen() map[string]int64 {
+	return map[string]int64{"sockets": int64(c.held.Sum(socketsOf)), "streams": int64(c.held.Sum(streamsOf)),
+		"calls": int64(c.held.Sum(callsOf))}
+}
+
 // OpenSocket counts a socket of the actor. The caller must call release when the socket has ended. The
 // error is RateLimited or Unavailable.
 func (c *Connections) OpenSocket(actor ident.Actor) (release func(), err error) {

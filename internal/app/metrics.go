@@ -90,6 +90,9 @@ func (p *Portal) portalSamples() samples {
 	}
 	s.addGauge("agentsite_data_checked_time_seconds", "When the data was last checked whole, in seconds since 1970; 0 before.",
 		checked)
+	s.addGauge("agentsite_connections_open", "Open connections of clients.", float64(p.open.Open()))
+	s.addGauges("agentsite_connections_held", "Sockets, event streams and calls that wait for an answer.", "kind",
+		p.connections.CountOpen())
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.addGauge("go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))

@@ -44,7 +44,7 @@ func TestMetrics_TellOfTheFederation(t *testing.T) {
 	for _, text := range []string{own, scraped} {
 		for _, want := range []string{
 			`agentsite_peers{state="active"} 1`, `agentsite_peers{state="quarantined"} 0`, `agentsite_peer_heads{state="current"} 1`, `agentsite_records_total{outcome="admitted"} `,
-			`agentsite_peer_asked_total{outcome="ok"} `, `agentsite_peer_rtt_seconds{portal="` + b.Host + `"} 0.`, "agentsite_nonces_max 1", `agentsite_clock_wrong 0`, "go_goroutines ", `agentsite_calls_out_total{outcome="reached"} 0`,
+			`agentsite_peer_asked_total{outcome="ok"} `, `agentsite_peer_rtt_seconds{portal="` + b.Host + `"} 0.`, "agentsite_nonces_max 1", `agentsite_connections_held{kind="sockets"} 0`, "agentsite_connections_open ", `agentsite_clock_wrong 0`, "go_goroutines ", `agentsite_calls_out_total{outcome="reached"} 0`,
 		} {
 			if !strings.Contains(text, "\n"+want) {
 				t.Errorf("it lacks %q", want)

@@ -105,6 +105,7 @@ type services struct {
 	peers    *federation.Peers
 	tasks    *task.Service
 	chats    *chat.Service
+	open     web.ConnectionCount
 	hooks    *notify.Service
 	queue    *agentruntime.Queue
 	worker   *agentruntime.Worker
@@ -379,7 +380,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
 		return web.Serve(serving, p.listener, p.newRouter(), web.ServerConfig{Penalized: p.shun,
-			Connections: p.limits.clients, Operators: p.routes, Log: p.log})
+			Connections: p.limits.clients, Operators: p.routes, Count: &p.open, Log: p.log})
 	})
 	group.Go(func() error { return p.serveMetrics(serving) })
 	group.Go(func() error { return p.watchPlaces(serving) })

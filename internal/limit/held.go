@@ -1,6 +1,9 @@
 package limit
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Held counts things that their owners hold open, such as sockets, per key. Its memory is bounded by the
 // largest Most of a key that every call names. The zero value is ready for use. It is safe for
@@ -54,6 +57,18 @@ func (o *Hold) Release() {
 		}
 	}
 	o.shares = nil
+}
+
+// Sum returns the number of things that are open under all keys with the prefix.
+func (h *Held) Sum(prefix string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, open := range h.open {
+		if strings.HasPrefix(key, prefix) {
+			n += open
+		}
+	}
+	return n
 }
 
 // Open returns the number of things that are open under a key.
