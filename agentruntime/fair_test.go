@@ -260,6 +260,7 @@ func TestCallerJob_GroupsGuestsAndPortals(t *testing.T) {
 		{ident.Actor{Kind: ident.Person, ID: "p1", Addr: "192.0.2.7"}, scheduler.Job{Class: scheduler.Accounts, Account: "p1"}},
 		{ident.Actor{Kind: ident.Guest, ID: "g1", Addr: "192.0.2.7"}, scheduler.Job{Class: scheduler.Guests, Account: "192.0.2.0/24"}},
 		{ident.Actor{Kind: ident.Guest, ID: "g2", Addr: "2001:db8:1:2::"}, scheduler.Job{Class: scheduler.Guests, Account: "2001:db8:1:2::/64"}},
+		{ident.Actor{Kind: ident.Guest, ID: "g4", Addr: "2001:db8:1:2::/64"}, scheduler.Job{Class: scheduler.Guests, Account: "2001:db8:1:2::/64"}},
 		{ident.Actor{Kind: ident.Guest, ID: "g3"}, scheduler.Job{Class: scheduler.Guests, Account: "g3"}},
 		{ident.Actor{Kind: ident.Portal, ID: "far.example/ann"}, scheduler.Job{Class: scheduler.Portals, Account: "far.example"}},
 	} {

@@ -3,6 +3,7 @@ package ident
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -87,7 +88,8 @@ func (a Actor) IsOperator() bool { return a.Kind == Operator }
 // AddrGroup returns the network of a guest's address, a /24 of IPv4 or a /64 of IPv6, because one person
 // easily has all addresses of it. It is "" for other actors and without an address.
 func (a Actor) AddrGroup() string {
-	addr, err := netip.ParseAddr(a.Addr)
+	// An IPv6 client is known by its /64 already, see request.ClientAddr.
+	addr, err := netip.ParseAddr(strings.TrimSuffix(a.Addr, "/64"))
 	if a.Kind != Guest || err != nil {
 		return ""
 	}
