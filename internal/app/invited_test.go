@@ -10,11 +10,11 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// ofInvited are the rows about conversations that are for those who are only invited.
+// ofInvited are the routes for invited people.
 var ofInvited = []string{"/api/v1/conversations/{id}/accept", "/api/v1/conversations/{id}/decline", "/chat/{id}/accept", "/chat/{id}/decline"}
 
-// People who are invited to a conversation and have not accepted, declined the invitation, left the conversation or
-// were removed from it get the answer of a stranger from each route about conversations and their files.
+// Invited people before they accept, people after a decline, and former members get the answer of a stranger from
+// each route about conversations and their files.
 func TestPolicy_InvitedAndFormerMembersAreStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

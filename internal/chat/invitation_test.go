@@ -111,7 +111,7 @@ func TestDecline_EndsTheInvitationForGood(t *testing.T) {
 	if list, err := w.Contacts.List(ctx, cleo); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	// To invite a person whom somebody else has invited already betrays nothing.
+	// To repeat the invitation of another member betrays nothing.
 	if _, err := w.Invite(ctx, w.bob, room, "cleo"); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestInvite_OneInviterDoesNotFillTheList(t *testing.T) {
 	w.room(w.bob, "cleo")
 }
 
-// A person whom another adds without asking can still open conversations: from half of the bound on they
+// A person added by others without asking can still open conversations: from half of the bound on they
 // are asked.
 func TestInvite_AdditionsLeaveRoomForOwn(t *testing.T) {
 	w := open(t)

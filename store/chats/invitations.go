@@ -112,7 +112,7 @@ func (d *Chats) admitPerson(t *sqlite.Tx, id string, m chat.Member, in chat.Invi
 		return m, err
 	}
 	if m.InviterID = pending; pending != "" && !s.Accepted {
-		return m, nil // Another answer would tell the inviter of a block.
+		return m, nil // Another answer would betray a block.
 	}
 	direct, err := chat.Standing(s).Admit(m.Handle, in.Limits, at)
 	if err != nil {
