@@ -28,7 +28,7 @@ func (c client) keys() (address, prefix, name string) {
 }
 
 // gate lets hashesAtOnce hash computations run. The others wait in a bounded line: names and addresses
-// with recent failures behind those without. Failures only order the line, they refuse nobody. It is safe
+// with recent failures behind those without. Failures only order the line and refuse none. It is safe
 // for concurrent use.
 type gate struct {
 	mu     sync.Mutex // guards the fields below
@@ -168,7 +168,7 @@ const (
 	warnEvery = 24 * time.Hour
 )
 
-// fail counts a computation that let nobody in: a wrong password, or a new account, which many
+// fail counts a computation without a sign-in: a wrong password, or a new account, which many
 // computations from one address should not make either. warn is true if the person of the name should be
 // warned now.
 func (g *gate) fail(c client) (warn bool) {

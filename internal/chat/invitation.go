@@ -81,7 +81,7 @@ type PendingInvitation struct {
 	CreatedAt      time.Time
 }
 
-// MaxBlocks is the number of people that one account can block. It bounds the rows of an account; nobody
+// MaxBlocks is the number of people that one account can block. It bounds the rows of an account; no person
 // meets it by hand.
 const MaxBlocks = 1000
 
