@@ -45,7 +45,7 @@ var shares = map[string]float64{
 var (
 	largePackages = map[string]int{
 		"handlers/api":        4460,
-		"internal/chat":       7075,
+		"internal/chat":       7130,
 		"internal/federation": 4827,
 		"internal/hub":        5722,
 		"internal/index/bm25": 4365,
