@@ -114,7 +114,9 @@ func refuseRemains(dir string) error {
 	}
 	for _, name := range []string{replica.FileName, chats.BlobsDir} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return fault.New(fault.Conflict, "The database %s is missing in %s, but %s of a portal is there. Put the database back, or restore a backup into a new folder with `agentsite restore FILE`. To start afresh, use an empty folder.", sqlite.FileName, dir, name)
+			return fault.New(fault.Conflict, "The database %s is missing in %s, but %s of a portal is there. "+
+				"Put the database back, or restore a backup into a new folder with `agentsite restore FILE`. "+
+				"To start afresh, use an empty folder.", sqlite.FileName, dir, name)
 		}
 	}
 	return nil

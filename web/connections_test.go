@@ -119,7 +119,7 @@ func TestServe_BoundsTheConnectionsOfAnAddress(t *testing.T) {
 		})
 }
 
-// Whoever holds a network of addresses cannot take the connections of others.
+// A holder of a network of addresses cannot take the connections of others.
 func TestServe_BoundsTheConnectionsOfANetwork(t *testing.T) {
 	t.Parallel()
 	limited(t, ConnectionLimits{All: 40, PerAddress: 5}, func(t *testing.T, dial func(string) net.Conn, _ chan<- bool) {

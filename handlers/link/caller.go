@@ -29,7 +29,7 @@ type caller struct {
 }
 
 // allLinks is the key of all connections, allStrangers of those without a proved token. These may be half
-// of all at most, so that whoever has many addresses does not keep out programs that send a token at once.
+// of all at most, so that a holder of many addresses does not keep out programs that send a token at once.
 const (
 	allLinks     = "all"
 	allStrangers = "strangers"

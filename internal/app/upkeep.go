@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -144,8 +143,11 @@ func (p *Portal) watchPlaces(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := errors.Join(p.lock.CheckPlace(), p.db.CheckPlace()); err != nil {
+		if err := p.lock.CheckPlace(); err != nil {
 			return fmt.Errorf("%w; put it back and start the portal again", err)
+		}
+		if err := p.db.CheckPlace(); err != nil {
+			return err
 		}
 	}
 }

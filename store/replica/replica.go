@@ -92,7 +92,8 @@ func Open(ctx context.Context, dir string, own record.PortalID, network string, 
 			return nil, fmt.Errorf("open the replica: the disk is full, make room: %w", why)
 		}
 		if sqlite.IsPassing(why) {
-			return nil, fmt.Errorf("open the replica %s, which is left as it is; start again when the cause is gone: %w", path, why)
+			return nil, fmt.Errorf("open the replica %s, which is left as it is; start again when the cause is gone: %w",
+				path, why)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -60,6 +60,9 @@ type Reserve interface{ GiveUp() bool }
 type DB struct {
 	path  string
 	place os.FileInfo // of the file at path when it was opened
+	// walPlace is likewise of the write-ahead log; nil if it was not there yet.
+	walPlace os.FileInfo
+
 	kind  Kind
 	log   *slog.Logger
 	wpool *sqlx.DB
@@ -99,6 +102,9 @@ func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, erro
 	if err != nil {
 		_ = f.closeWriter() // return the first error
 		return nil, err
+	}
+	if f.walPlace, err = os.Stat(path + "-wal"); err != nil {
+		f.walPlace = nil
 	}
 	go f.runWriter()
 	return f, nil

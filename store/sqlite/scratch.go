@@ -119,12 +119,19 @@ func EscapeGlob(path string) string {
 	return string(b)
 }
 
-// CheckPlace returns an error if the database file was moved, replaced or deleted since it was opened:
-// what is written from then on is not in the file that the next start reads.
+// CheckPlace returns an error if the database file or its write-ahead log was moved, replaced or deleted
+// since it was opened: what is written from then on is not in the files that the next start reads. Close
+// saves the content of a deleted log.
 func (f *DB) CheckPlace() error {
 	now, err := os.Stat(f.path)
-	if err == nil && os.SameFile(f.place, now) {
-		return nil
+	if err != nil || !os.SameFile(f.place, now) {
+		return fmt.Errorf("the database %s was moved, replaced or deleted while the portal ran; "+
+			"put it back and start the portal again", f.path)
 	}
-	return fmt.Errorf("the database %s was moved, replaced or deleted while the portal ran", f.path)
+	// SQLite keeps one log as long as the database is open.
+	if now, err = os.Stat(f.path + "-wal"); f.walPlace != nil && (err != nil || !os.SameFile(f.walPlace, now)) {
+		return fmt.Errorf("%s-wal was moved, replaced or deleted while the portal ran; "+
+			"its content is saved in the database now, so do not put it back, and start the portal again", f.path)
+	}
+	return nil
 }

@@ -105,3 +105,39 @@ func TestCheckPlace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A deleted write-ahead log is noticed, and nothing is lost when the database is closed then.
+func TestCheckPlace_NoticesADeletedLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := openTestFile(t, dir)
+	write := func(table string) {
+		t.Helper()
+		err := f.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`CREATE TABLE ` + table + ` (id INTEGER)`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("writtena")
+	if err := f.CheckPlace(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, FileName+"-wal")); err != nil {
+		t.Fatal(err)
+	}
+	write("writtenb")
+	if err := f.CheckPlace(); err == nil {
+		t.Error("a deleted log is not noticed")
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openTestFile(t, dir)
+	var n int
+	if err := again.Get(t.Context(), &n, `SELECT COUNT(*) FROM sqlite_master WHERE name IN ('writtena', 'writtenb')`); err != nil || n != 2 {
+		t.Errorf("%d of the 2 tables are there, %v", n, err)
+	}
+}
