@@ -37,9 +37,9 @@ type taskJSON struct {
 // WaitJSON is the estimate of when a waiting task starts. Wait is in seconds, Position counts the tasks of the
 // same account that wait for the same agent, from 1.
 type WaitJSON struct {
-	Position int    `json:"position"`
-	Wait     int64  `json:"waits_s"`
-	Text     string `json:"turn"`
+	Position int    `json:"position,omitempty"`
+	Wait     int64  `json:"waits_s,omitempty"`
+	Text     string `json:"turn,omitempty"`
 }
 
 // NewWaitJSON returns the wait of a task, nil if it is not known.
