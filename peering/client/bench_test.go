@@ -37,8 +37,7 @@ func BenchmarkVerify(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		serial++
-		if err := guard.SignRequest(r, x.self, strings.Repeat("a", 14)+string(encodeSerial(serial)), clock.Now()); err != nil {
+		if err := guard.SignRequest(r, x.self, strings.Repeat("a", 14)+string(encodeSerial(int(serial.Add(1)))), clock.Now()); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,11 +30,10 @@ type request struct {
 	body   string
 }
 
-var serial int
+var serial atomic.Int64
 
 func nonce() string {
-	serial++ // tests that use it are not parallel to each other: see bubbles
-	sum := sha256.Sum256(fmt.Append(nil, serial))
+	sum := sha256.Sum256(fmt.Append(nil, serial.Add(1)))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
