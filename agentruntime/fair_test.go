@@ -75,7 +75,7 @@ func TestFair_AnotherAccountIsNextDuringAFlood(t *testing.T) {
 	}
 }
 
-// What waits takes no attempt and is shown as waiting; a restart keeps all of it, in its order.
+// Waiting tasks take no attempt and are shown as waiting; a restart keeps all of them, in their order.
 func TestFair_ARestartKeepsWhatWaits(t *testing.T) {
 	h := build(t)
 	begun := make(chan struct{}, 64)

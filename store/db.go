@@ -74,7 +74,7 @@ var (
 	_ chat.Store = (*Chat)(nil)
 )
 
-// Config holds the bounds on what is stored. The zero Config has none.
+// Config holds the bounds on stored data. The zero Config has none.
 type Config struct {
 	// Quota bounds the bytes of each account, agent, network of guests and portal.
 	Quota quota.Limits

@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/testing/storetest"
 )
 
-// Nothing holds the id of an erased account but what others still see, and the database is sound.
+// Only data that others still see holds the id of an erased account, and the database is sound.
 func TestErase_LeavesWhatOthersSee(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -24,7 +24,7 @@ import (
 const scrubRows = 64
 
 // Scrub checks the databases of a running portal in slices, round after round: the pages of every table,
-// and the chain of hashes over every conversation. Damage shows soon then, and not when somebody reads
+// and the chain of hashes over every conversation. Damage is found within a round, not only when a person reads
 // it. One goroutine calls Next; State is safe for concurrent use.
 type Scrub struct {
 	db    *sqlite.DB

@@ -13,7 +13,7 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// scrubRound runs one round of a scrub and returns what it logged and found. With slices of no time every
+// scrubRound runs one round of a scrub and returns the logged messages and the faults. With slices of no time every
 // table is read in the smallest steps.
 func scrubRound(t *testing.T, db *storetest.DB, slice time.Duration) (logged, faults []string, slices int) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 type ConversationView struct {
 	ID, Title string
 	// Blocked are the handles of the people that the reader blocked, separated by spaces: the script collapses
-	// what they write while the page is open.
+	// their messages that arrive while the page is open.
 	Blocked  string
 	Me       string // handle of the reader, as in Sender.Handle, to find the reader's own messages
 	MeKind   string // person or guest

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// boundUnsent bounds what the kernel keeps unsent for a connection. The write of an answer then returns
+// boundUnsent bounds the bytes that the kernel keeps unsent for a connection. The write of an answer then returns
 // as its reader receives it; without the bound, a slow reader frees hundreds of kilobytes at once after
 // minutes, and looks like one that stands still.
 func boundUnsent(c net.Conn) {

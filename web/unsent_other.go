@@ -4,5 +4,5 @@ package web
 
 import "net"
 
-// boundUnsent does nothing: only Linux bounds what is unsent apart from what is under way.
+// boundUnsent does nothing: only Linux has a bound for unsent bytes alone.
 func boundUnsent(net.Conn) {}

@@ -48,7 +48,7 @@ type Config struct {
 	OpenAI http.Handler
 	// Metrics serves /metrics. It checks the access itself.
 	Metrics http.HandlerFunc
-	// Readers bounds what the readers of answers hold.
+	// Readers bounds the memory, time and downloads of readers of answers.
 	Readers *respond.Readers
 	// Database decides the answer of /readyz, because the portal cannot work without its database.
 	Database Pinger

@@ -63,8 +63,8 @@ func flood(n int, request func(i int) error) (accepted int, err error) {
 	return accepted, nil
 }
 
-// answerSlack is added to each bar of an answer's time: 50 ms that nobody feels, as a built-in agent
-// answers within a few.
+// answerSlack is added to each bar of an answer's time. People do not feel 50 ms, and twice the few
+// milliseconds of a built-in agent would be noise.
 const answerSlack = 50 * time.Millisecond
 
 // judgeFlood measures the ordinary user p alone, runs the flood, measures p again while its work is

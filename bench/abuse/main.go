@@ -1,6 +1,6 @@
-// Command abuse shows what one account, guest, address or portal can do to others. Each row starts a
-// portal on an empty folder, measures an ordinary user alone, lets somebody use the portal without
-// moderation, measures the ordinary user again, and judges the difference by the bars of issue "One
+// Command abuse measures the harm that one account, guest, address or portal can do to others. Each row
+// starts a portal on an empty folder, measures an ordinary user alone, floods the portal, measures the
+// ordinary user again, and judges the difference by the bars of issue "One
 // account cannot harm another". The program prints a table, and ends with status 1 when a bar is missed.
 //
 //	go run ./bench/abuse                      all rows: about ten minutes

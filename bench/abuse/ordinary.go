@@ -94,7 +94,7 @@ func (o *ordinary) measure(n int) (times []time.Duration, err error) {
 }
 
 // compare adds the line of one kind of question: the same quantile without and with the abuse, and the
-// bar on the ratio. slack is added to the bar, because below it nobody feels a difference.
+// bar on the ratio. slack is added to the bar, because people do not feel a smaller difference.
 func (b *bench) compare(what string, idle, busy time.Duration, most float64, slack time.Duration) {
 	ratio := float64(busy) / float64(idle)
 	b.Add(report.Line{What: what, Floor: report.Millis(idle), Portal: report.Millis(busy), Ratio: fmt.Sprintf("%.2f", ratio),

@@ -19,7 +19,7 @@ import (
 	"agentsite/bench/report"
 )
 
-// notes is a conversation of p with nobody else: saying something there is a write without an answer.
+// notes opens a conversation with p as the only member, where a message is a write without an answer.
 func (s *site) notes(p *person) (*ordinary, error) {
 	room, err := s.room(p)
 	return &ordinary{p, s, "", room}, err
@@ -367,8 +367,8 @@ func (s *site) signIn(ctx context.Context, from, name, password string) bool {
 	return resp.StatusCode == http.StatusSeeOther
 }
 
-// fullDisk fills the file system of the data folder, looks at what still works, restarts the portal, frees
-// the space and looks again. It needs the right to mount.
+// fullDisk fills the file system of the data folder, tries the operations that must still work, restarts the
+// portal, frees the space and tries them again. It needs the right to mount.
 func (b *bench) fullDisk() error {
 	dir := filepath.Join(b.Dir, "small-disk")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -32,7 +32,7 @@ type site struct {
 	models *models
 }
 
-// person is somebody who makes requests: an account with a token, or a guest with a cookie. from is the
+// person makes requests: it is an account with a token, or a guest with a cookie. from is the
 // address that the portal believes the request comes from, "" for the real one.
 type person struct {
 	name, token, cookie, from string

@@ -20,16 +20,16 @@ const (
 	// uncounted is the size in bytes up to which an answer is not counted, because the buffers of its
 	// connection hold it.
 	uncounted = 64 << 10
-	// readBytes is what one answer holds while it is read, decoded and encoded: a page of a list with its
+	// readBytes is the memory of one answer while it is read, decoded and encoded: a page of a list with its
 	// copies.
 	readBytes = 2 << 20
-	// ChunkBytes bounds what an export holds of its transcript, and a download of its file.
+	// ChunkBytes bounds the part of a transcript or file that an export or download holds in memory.
 	ChunkBytes = 64 << 10
 	// tryAgain is the time after which a refused reader is asked to come back.
 	tryAgain = 5 * time.Second
 )
 
-// Readers bounds what the readers of answers hold: bytes in memory, exports and files at the same time,
+// Readers bounds the resources of readers of answers: bytes in memory, exports and files at the same time,
 // and the time in which they must receive the next part. Create it with NewReaders.
 type Readers struct {
 	memory    *limit.Memory
@@ -73,7 +73,7 @@ func guestReader(addr string) limit.Reader {
 	return limit.Reader{Key: "addr " + addr, Many: err == nil && (ip.IsLoopback() || addr == "::/64")}
 }
 
-// answer is a ResponseWriter that counts what its reader holds, and renews the deadline with each part
+// answer is a ResponseWriter that counts the memory of its reader, and renews the deadline with each part
 // that the reader receives.
 type answer struct {
 	http.ResponseWriter
@@ -186,7 +186,7 @@ func Shrink(w http.ResponseWriter, bytes int64) {
 	}
 }
 
-// Reading counts what a reader holds after its connection was taken over, as for a WebSocket. nil counts
+// Reading counts the memory of a reader after its connection was taken over, as for a WebSocket. nil counts
 // nothing.
 type Reading struct {
 	memory *limit.Memory

@@ -195,7 +195,7 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 
 // maxMailedLinks is the number of unused reset links of an account, which live for resetLife. Requests for
 // more are not mailed: the person has that many links in the mail box. Earlier links stay valid, because
-// anybody may ask for one and would make those of the person void.
+// a stranger may ask for one and would void the links of the person.
 const maxMailedLinks = 10
 
 // Run sends the mails of MailReset and warns people of guesses at their passwords, until ctx ends.

@@ -156,7 +156,7 @@ func TestGate_FloodOfGuesses(t *testing.T) {
 	}
 }
 
-// Nobody has failed yet when a flood begins: the first checks of 150 addresses are done within two
+// No address has failed yet when a flood begins: the first checks of 150 addresses are done within two
 // seconds and a half, and a person who signed in from their address before waits for none of them.
 func TestGate_BeginOfAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ type Config struct {
 	MaxTokens, MaxSessions int
 	// MaxWaiting bounds the password checks that wait; 0 means 256.
 	MaxWaiting int
-	// Notices warns people of guesses at their passwords; nil warns nobody.
+	// Notices warns people of guesses at their passwords; nil sends no warning.
 	Notices Notices
 	// CheapHashes stores new passwords so that hashes are quick to make and to guess. It is only for
 	// tests of other features that sign many people up.

@@ -447,7 +447,7 @@ func TestMailReset_SameAnswerWhoeverAsks(t *testing.T) {
 	kind(t, "no mailer", open(t).MailReset(t.Context(), from("m"), "ada"), fault.Unavailable)
 }
 
-// Anybody may ask for links of another person: that makes none of theirs void, and no more than ten mails.
+// A stranger may ask for links of a person: the earlier links stay valid, and at most ten mails are sent.
 func TestMailReset_OthersVoidNoLink(t *testing.T) {
 	t.Parallel()
 	b := &box{sent: make(chan struct{}, 64)}
@@ -679,7 +679,7 @@ func TestToken_RacingAtTheBound(t *testing.T) {
 	}
 }
 
-// A sign-in beyond the bound ends the session used least recently, so that nobody is kept out.
+// A sign-in beyond the bound ends the session used least recently, so that a right password always signs in.
 func TestStartSession_EndsTheOldestBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(c *account.Config) { c.MaxSessions = 3 })
@@ -711,7 +711,7 @@ func TestStartSession_EndsTheOldestBeyondTheBound(t *testing.T) {
 	w.actor(bob)
 }
 
-// A stream ends when the token with which it was opened expires, although nobody revokes it.
+// A stream ends when the token with which it was opened expires, without a revocation.
 func TestGuard_EndsWhenTheTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// A caller whose queue is full is told so at every door in the terms of its protocol, nothing is stored
-// there, and others are served.
+// Every door refuses a caller with a full queue in the terms of its protocol and stores nothing; other
+// callers are served.
 func TestBusy_EachDoorSaysSo(t *testing.T) {
 	t.Parallel()
 	model := agenttest.NewOpenAIServer(t)

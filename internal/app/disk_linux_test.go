@@ -48,8 +48,8 @@ func fillDisk(t *testing.T, dir, name string, rest int64) {
 	}
 }
 
-// On a full disk a portal starts and can be read, and its operator can sign in, disable and delete. Nobody
-// else stores anything until there is room again.
+// On a full disk a portal starts and can be read, and its operator can sign in, disable and delete. The
+// others store nothing until there is room again.
 func TestDisk_FullAndFreed(t *testing.T) {
 	disk := mountDisk(t, "48m")
 	data := filepath.Join(disk, "data")

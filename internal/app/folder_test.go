@@ -20,7 +20,7 @@ import (
 // ofdGetLock is fcntl's F_OFD_GETLK: it sees the locks of this process too.
 const ofdGetLock = 36
 
-// isLocked reports whether anybody holds a lock on a file. Closing f would end SQLite's locks.
+// isLocked reports whether any process holds a lock on a file. Closing f would end SQLite's locks.
 func isLocked(t *testing.T, f *os.File) bool {
 	t.Helper()
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK}

@@ -102,7 +102,7 @@ func chatCells() map[string]cell {
 		_, secret := w.link(t, w.room(t), "join")
 		return object{name: secret}
 	}
-	// A conversation of somebody else, to which the actor is invited or, of those without an account, the owner.
+	// A conversation of another person, to which the actor is invited or, of those without an account, the owner.
 	asked := func(t *testing.T, w *world, actor string) object {
 		host := w.p.User(t, apptest.Fresh("host"))
 		return object{id: host.Conversation(cmp.Or(people[actor], people["owner"]))}

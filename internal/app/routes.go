@@ -46,7 +46,7 @@ func (p *Portal) newRouter() http.Handler {
 		TrustedProxies: p.set.Proxies, Readers: p.newReaders(), Metrics: p.answerMetrics, Database: p.db, Log: p.log})
 }
 
-// newReaders returns the bounds of what the readers of answers hold.
+// newReaders returns the bounds on the memory, time and downloads of readers of answers.
 func (p *Portal) newReaders() *respond.Readers {
 	m := p.set.Bounds.Memory
 	return respond.NewReaders(

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/testing/apptest"
 )
 
-// An account that has used its storage is refused with what to do, sees it on its page and in the API,
+// An account that has used its storage is refused with a remedy, sees its usage on its page and in the API,
 // and stores again after a deletion. Operators see the greatest accounts and are not refused.
 func TestStorage_OfAnAccount(t *testing.T) {
 	t.Parallel()

@@ -132,8 +132,8 @@ func (p *Portal) warnOfFolder() {
 	}
 }
 
-// watchPlaces returns an error when the data folder or the database was moved, replaced or deleted: what
-// is written from then on is not there at the next start, and the portal must not confirm it.
+// watchPlaces returns an error when the data folder or the database was moved, replaced or deleted: later
+// writes would be missing at the next start, so the portal must not confirm them.
 func (p *Portal) watchPlaces(ctx context.Context) error {
 	tick := time.NewTicker(placesEvery)
 	defer tick.Stop()

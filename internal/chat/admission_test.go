@@ -144,7 +144,7 @@ func TestAsk_RefusesBeforeAnythingIsStored(t *testing.T) {
 	g.holds(w, "refused", room)
 }
 
-// What is not stored gives its place back, and what is stored keeps it.
+// A task that is not stored gives its place back, and a stored one keeps it.
 func TestAdmission_IsGivenBackWithoutATask(t *testing.T) {
 	t.Parallel()
 	w, g := openFull(t, instant(func(task.Task, chat.Message) (task.Result, bool) { return task.Done("4"), true }))

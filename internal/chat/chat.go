@@ -211,7 +211,7 @@ type Member struct {
 	InviterID string
 }
 
-// Private reports whether the conversation has one person only, besides agents, and nobody is invited.
+// Private reports whether the conversation has one person only, besides agents, and no invitation.
 func (c Conversation) Private() bool {
 	n := len(c.Invited)
 	for _, m := range c.Members {

@@ -121,7 +121,7 @@ func TestDecline_EndsTheInvitationForGood(t *testing.T) {
 	if err := w.Contacts.Decline(ctx, cleo, room); err != nil {
 		t.Fatal(err)
 	}
-	// A block gives the same answer, and ends what was pending.
+	// A block gives the same answer, and ends pending invitations.
 	other := w.room(w.eve, "cleo")
 	if _, err := w.Contacts.Block(ctx, cleo, "eve"); err != nil {
 		t.Fatal(err)

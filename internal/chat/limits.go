@@ -29,8 +29,8 @@ func newRateLimits() *rateLimits {
 }
 
 // The KiB of text that one account may write in a second and at once. The rate is that of 64 messages of the
-// greatest size: far more than people and busy programs write, and a small part of what the disk and the
-// index of words take, so that the messages of others stay quick.
+// greatest size: far more than people and busy programs write, and a small part of the capacity of the
+// disk and of the index of words, so that the messages of others stay quick.
 const (
 	textRate  = 4 << 10
 	textBurst = 32 << 10

@@ -138,7 +138,7 @@ type Ended struct {
 type Span struct {
 	// After and Before bound the seqs, both exclusive. Before 0 is no bound.
 	After, Before int64
-	// Limit bounds the messages, and Bytes what they take in memory: the first message beyond it is the
+	// Limit bounds the messages, and Bytes their memory: the first message beyond it is the
 	// last one returned. 0 is PageBytes.
 	Limit, Bytes int
 	// Newest selects the last messages of the span instead of the first.

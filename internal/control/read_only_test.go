@@ -105,7 +105,7 @@ func TestReadOnly_InNamespace(t *testing.T) {
 	if err != nil || d.Healthy || !strings.Contains(d.Findings[len(d.Findings)-1].Text, "a copy of it was examined") {
 		t.Errorf("%+v %v", d, err)
 	}
-	// What changes the folder is refused with the reason.
+	// A command that changes the folder is refused with the reason.
 	if _, err := control.Open(t.Context(), cfg, false, io.Discard); err == nil || !strings.Contains(err.Error(), "Nothing can be written into the data folder") {
 		t.Error(err)
 	}

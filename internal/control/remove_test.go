@@ -45,7 +45,7 @@ func TestRemoveUser_FromAPortal(t *testing.T) {
 	}
 }
 
-// removed has a person use the portal, removes the account, and checks what is left.
+// removed has a person use the portal, removes the account, and checks the remaining data.
 func removed(t *testing.T, p *apptest.Portal, name string, remove func() control.Removal) {
 	t.Helper()
 	model := agenttest.NewOpenAIServer(t)

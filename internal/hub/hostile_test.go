@@ -53,7 +53,7 @@ func stepsJPEG(n int) []byte {
 	return b.Bytes()
 }
 
-// What an account stores as icons in a day is far below its bound of stored bytes.
+// The icons that an account stores in a day are far below its bound of stored bytes.
 func TestPutIcon_FewADay(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -41,8 +41,8 @@ const (
 	maxReadersWaitingKey = 64
 )
 
-// Memory counts the bytes that answers hold until their readers have received them. What one reader
-// holds is bounded by its share, so that slow reads of one client leave the memory of others free.
+// Memory counts the bytes that answers hold until their readers have received them. The bytes of
+// one reader are bounded by its share, so that slow reads of one client leave the memory of others free.
 // It is safe for concurrent use.
 type Memory struct {
 	cfg MemoryConfig

@@ -38,7 +38,7 @@ type Limits map[Kind]Bound
 type Usage struct {
 	Kind Kind
 	ID   string
-	// Total is all that is stored, Today what was added today, deleted data included.
+	// Total counts the stored bytes, Today those added today, with the data deleted since.
 	Total, Today int64
 	Bound        Bound
 }

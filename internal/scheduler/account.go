@@ -174,7 +174,7 @@ func (s *Scheduler) removeWaiting(h *share) {
 	}
 }
 
-// startCharge is added to what a share has used whenever a task of it starts, so that accounts with
+// startCharge is added to the use of a share whenever a task of it starts, so that accounts with
 // tasks of no measurable length take turns.
 const startCharge = 1000
 
@@ -297,7 +297,7 @@ type hold struct {
 	place   *place
 }
 
-// standing is what an account's tasks at a provider mean for all its flows there.
+// standing is the state that an account's tasks at a provider give to all its flows there.
 type standing struct{ idle, full bool }
 
 func (s *Scheduler) standingOf(a *account, provider *place) standing {

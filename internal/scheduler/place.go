@@ -71,8 +71,8 @@ type lane struct {
 	atAgent, atOwner       int   // indexes in the lanes of the places
 }
 
-// laneTurn is what a class used of a lane. While the portal has free places a class waits only because
-// agents are full, and what it runs elsewhere must not cost its accounts their turn there.
+// laneTurn is the use of a lane by a class. While the portal has free places a class waits only because
+// agents are full, and its tasks elsewhere must not cost its accounts their turn there.
 type laneTurn struct {
 	meter
 	waiting int

@@ -6,7 +6,7 @@
 // accounts of a class. The unit is a second of a running place, charged while a task runs. Its rounds are
 // not walked one by one: the deficits of all are compared as virtual time, the seconds used so far, and
 // the account with the least is next. An account that begins to wait starts at the least of those that
-// wait; what it used too much before stays its debt.
+// wait; its earlier excess stays its debt.
 package scheduler
 
 import (
@@ -150,7 +150,7 @@ func (s *Scheduler) setTime(now time.Time) {
 	s.now = max(s.now, now.Sub(s.epoch).Microseconds())
 }
 
-// Add queues a task. It refuses none, because what was admitted is never dropped: ask Admit before. A
+// Add queues a task. It refuses none, because admitted tasks are never dropped: ask Admit before. A
 // task that waits or runs already is ignored, and false returned.
 func (s *Scheduler) Add(j Job) bool {
 	s.Release(j.ID)

@@ -5,7 +5,7 @@ package scheduler
 // a decision follows the first elements and a full agent or provider is one closed node, however many
 // tasks wait for it.
 
-// The groups of flows by what their account runs already. A node with one free place offers only the
+// The groups of flows by the running tasks of their account. A node with one free place offers only the
 // groups for which that place is kept.
 const (
 	idleProvider = iota // the account runs nothing at the provider

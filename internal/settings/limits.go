@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits are the bounds on what one account, guest, agent or portal may use. --limits changes single
+// Limits are the bounds on the use of resources by one account, guest, agent or portal. --limits changes single
 // ones, the others keep the values of DefaultLimits. docs/operate/limits.md lists all of them.
 type Limits struct {
 	Work        WorkLimits

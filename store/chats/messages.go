@@ -136,7 +136,7 @@ func (r MessageRow) ChainEntry() chat.ChainEntry {
 // Size implements sqlite.Sized.
 func (p packedRow) Size() int { return len(p.Head) + len(p.Body) + len(p.Hash) + rowBytes }
 
-// rowBytes is what a row takes in memory besides its texts.
+// rowBytes is the memory of a row besides its texts.
 const rowBytes = 200
 
 // Messages implements chat.Transcripts. span.Limit is at most 500.
@@ -182,10 +182,10 @@ func (d *Chats) Messages(ctx context.Context, conversationID string, span chat.S
 	return list, more, err
 }
 
-// reactionBytes is about what one reaction takes in memory, with the handle of its member.
+// reactionBytes is about the memory of one reaction, with the handle of its member.
 const reactionBytes = 200
 
-// laterBytes returns what the edits and reactions of rows take in memory, by seq, for rows with some.
+// laterBytes returns the memory of the edits and reactions of rows, by seq, for rows with some.
 func (d *Chats) laterBytes(ctx context.Context, conversationID string, rows []MessageRow) (map[int64]int, error) {
 	var edited, reacted []int64
 	of := make(map[int64]int64) // message by the seq of its edit

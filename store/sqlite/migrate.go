@@ -140,7 +140,7 @@ func runMigrations(ctx context.Context, tx *sqlx.Tx, k Kind, list []*goose.Sourc
 		if err != nil {
 			return fmt.Errorf("read migration %d: %w", s.Version, err)
 		}
-		// What follows Down is never run. Other lines of goose are comments of SQL.
+		// The statements after Down are never run. Other lines of goose are comments of SQL.
 		up, _, _ := strings.Cut(string(text), "-- +goose Down")
 		if _, err := tx.ExecContext(ctx, up); err != nil {
 			return fmt.Errorf("migration %d: %w", s.Version, err)

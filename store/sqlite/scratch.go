@@ -36,7 +36,7 @@ func CreateScratch(dir string) (*Scratch, error) {
 	})
 }
 
-// lockScratch locks what create makes. It tries again when RemoveAbandoned came between the two.
+// lockScratch locks the path that create makes. It tries again when RemoveAbandoned came between the two.
 func lockScratch(create func() (string, error)) (*Scratch, error) {
 	for range 3 {
 		path, err := create()
@@ -120,7 +120,7 @@ func EscapeGlob(path string) string {
 }
 
 // CheckPlace returns an error if the database file or its write-ahead log was moved, replaced or deleted
-// since it was opened: what is written from then on is not in the files that the next start reads. Close
+// since it was opened: later writes are not in the files that the next start reads. Close
 // saves the content of a deleted log.
 func (f *DB) CheckPlace() error {
 	now, err := os.Stat(f.path)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a killed process left is removed, and what a running one uses is not.
+// The scratch of a killed process is removed, and that of a running one stays.
 func TestRemoveAbandoned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,8 +64,8 @@ func TestScratch_Renamed(t *testing.T) {
 	}
 }
 
-// A restore unpacks beside the new folder; the next start of a portal there removes what a killed one
-// left.
+// A restore unpacks beside the new folder; the next start of a portal there removes the folder of a
+// killed one.
 func TestOpen_RemovesKilledRestore(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()

@@ -141,7 +141,7 @@ func (r taskRow) Size() int {
 	return len(r.Artifacts) + len(r.Checkpoint) + len(r.Reason) + len(r.Via) + len(r.Budget) + taskBytes
 }
 
-// taskBytes is what a task takes in memory besides its long texts.
+// taskBytes is the memory of a task besides its long texts.
 const taskBytes = 600
 
 // ListTasks implements task.Reads. It returns the newest first, at most 200.

@@ -23,7 +23,7 @@ const (
 var errDisplaced = errors.New("newer handshakes took its place")
 
 // proofs bounds the proofs that handshakes of unknown portals start. A stranger whose origin never answers
-// keeps nobody out: when all slots are taken, the proof that has been running longest is canceled.
+// does not keep others out: when all slots are taken, the proof that has been running longest is canceled.
 type proofs struct {
 	held limit.Held // by network
 

@@ -1,6 +1,6 @@
 // Package faultdisk lets tests see the changes that SQLite makes to files, one system call at a time,
-// and make them fail. A test can copy a folder before each change, which is what a kill at that moment
-// leaves, or refuse a change as a full disk does. It replaces the system calls in SQLite's table, so it
+// and make them fail. A test can copy a folder before each change, which is the state after a kill at that
+// moment, or refuse a change as a full disk does. It replaces the system calls in SQLite's table, so it
 // works with the databases that product code opens; the product's own writes are not seen.
 package faultdisk
 
@@ -232,7 +232,7 @@ func Kills(t *testing.T, dir string, limit int, run func(dir string)) (left []st
 	return left
 }
 
-// CopyFolder copies a folder with what is below it, and returns the copy, which the test removes.
+// CopyFolder copies a folder with all files and folders below it, and returns the copy, which the test removes.
 func CopyFolder(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
