@@ -227,9 +227,10 @@ func (s *site) room(p *person, agents ...string) (string, error) {
 	return c.ID, err
 }
 
-// say posts a message.
-func (s *site) say(p *person, room, text string) error {
-	return s.call(p, http.MethodPost, "/api/v1/conversations/"+room+"/messages", map[string]any{"client_id": ident.NewID(), "text": text}, nil)
+// say posts a message. told are the agents on other hosts to which a guest agrees to send it.
+func (s *site) say(p *person, room, text string, told ...string) error {
+	return s.call(p, http.MethodPost, "/api/v1/conversations/"+room+"/messages",
+		map[string]any{"client_id": ident.NewID(), "text": text, "told": told}, nil)
 }
 
 // models is a server of the OpenAI API with a slow and a quick model.
