@@ -38,7 +38,7 @@ func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq in
 	if err := s.limits.limitRate(actor); err != nil {
 		return Message{}, err
 	}
-	if err := s.limits.limitText(actor, parts); err != nil {
+	if err := s.limits.limitText(ctx, actor, parts); err != nil {
 		return Message{}, err
 	}
 	parts, err = s.editedFiles(ctx, actor, m.Parts, parts)

@@ -133,7 +133,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err := s.rooms.allow(ctx, actor); err != nil {
 		return Asked{}, err
 	}
-	if err := s.limits.limitText(actor, append(slices.Clip(d.Parts), task.TextPart(a.Before))); err != nil {
+	if err := s.limits.limitText(ctx, actor, append(slices.Clip(d.Parts), task.TextPart(a.Before))); err != nil {
 		return Asked{}, err
 	}
 	// allowRoom counts a visitor's conversation in a limit of its own, so the question is counted here.

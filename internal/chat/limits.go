@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"time"
 
 	"agentsite/internal/fault"
@@ -36,9 +37,14 @@ const (
 	textBurst = 32 << 10
 )
 
-// limitText counts the text of parts that an account writes; a RateLimited fault beyond the rate. The
-// limits of visitors are lower already.
-func (s *rateLimits) limitText(actor ident.Actor, parts []task.Part) error {
+// refusalPause delays the refusal of an account above the rate of its text, so that a client that tries again
+// at once does not take the processor from others: reading and decoding a large body costs as much as
+// storing a small one.
+const refusalPause = 500 * time.Millisecond
+
+// limitText counts the text of parts that an account writes; a RateLimited fault beyond the rate, after
+// refusalPause or the end of ctx. The limits of visitors are lower already.
+func (s *rateLimits) limitText(ctx context.Context, actor ident.Actor, parts []task.Part) error {
 	if actor.IsVisitor() {
 		return nil
 	}
@@ -47,6 +53,12 @@ func (s *rateLimits) limitText(actor ident.Actor, parts []task.Part) error {
 		size += len(p.Text) + len(p.Data)
 	}
 	if wait, ok := s.texts.AllowN(actor.ID, min((size+1<<10-1)>>10, textBurst)); !ok {
+		pause := time.NewTimer(refusalPause)
+		defer pause.Stop()
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
 		return fault.Limited(max(wait, time.Second), "You wrote very much text in a short time. Try again in %s.",
 			max(wait.Round(time.Second), time.Second))
 	}

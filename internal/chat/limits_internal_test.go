@@ -20,22 +20,26 @@ func TestLimitText_BoundsOneAccount(t *testing.T) {
 		largest := []task.Part{task.TextPart(strings.Repeat("a", 64<<10))}
 		write := func(most int) (n int, err error) {
 			for n < most && err == nil {
-				if err = limits.limitText(ada, largest); err == nil {
+				if err = limits.limitText(t.Context(), ada, largest); err == nil {
 					n++
 				}
 			}
 			return n, err
 		}
+		began := time.Now()
 		n, err := write(10_000)
 		if f := fault.As(err); n != 512 || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
 			t.Errorf("%d messages of 64 KiB, then %v", n, err)
 		}
-		if err := limits.limitText(bob, largest); err != nil {
+		if paused := time.Since(began); paused != refusalPause {
+			t.Errorf("the refusal came after %s", paused)
+		}
+		if err := limits.limitText(t.Context(), bob, largest); err != nil {
 			t.Errorf("another account: %v", err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second - refusalPause)
 		if n, _ := write(10_000); n != 64 {
-			t.Errorf("%d messages in the next second", n)
+			t.Errorf("%d messages in the second after the burst", n)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if err := s.limits.limitRate(actor); err != nil {
 		return Posted{}, err
 	}
-	if err := s.limits.limitText(actor, d.Parts); err != nil {
+	if err := s.limits.limitText(ctx, actor, d.Parts); err != nil {
 		return Posted{}, err
 	}
 	p, err := s.composePost(ctx, actor, me, members, id, d)
