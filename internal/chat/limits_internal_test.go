@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// An account writes 32 MiB of text at once and 4 MiB in each further second; that costs no other account
+// An account writes 32 MiB of text at once and 50 messages of 64 KiB in each further second; that costs no other account
 // anything, and a message that would take longer than its rate is refused with the time to wait.
 func TestLimitText_BoundsOneAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLimitText_BoundsOneAccount(t *testing.T) {
 			t.Errorf("another account: %v", err)
 		}
 		time.Sleep(time.Second - refusalPause)
-		if n, _ := write(10_000); n != 64 {
+		if n, _ := write(10_000); n != 50 {
 			t.Errorf("%d messages in the second after the burst", n)
 		}
 	})
