@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -53,12 +54,7 @@ func (s *rateLimits) limitText(ctx context.Context, actor ident.Actor, parts []t
 		size += len(p.Text) + len(p.Data)
 	}
 	if wait, ok := s.texts.AllowN(actor.ID, min((size+1<<10-1)>>10, textBurst)); !ok {
-		pause := time.NewTimer(refusalPause)
-		defer pause.Stop()
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
+		clock.Sleep(ctx, refusalPause)
 		return fault.Limited(max(wait, time.Second), "You wrote very much text in a short time. Try again in %s.",
 			max(wait.Round(time.Second), time.Second))
 	}
