@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/bench/corpus"
 	"agentsite/bench/proc"
-	"agentsite/internal/account"
-	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/store"
 )
@@ -130,15 +129,9 @@ func seed(dir string, accounts int) (people []*person, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	now := clock.Now()
 	for i := range accounts {
-		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", Operator: i == 0, CreatedAt: now}
-		if err := db.Accounts.CreateAccount(ctx, a, ""); err != nil {
-			return nil, err
-		}
-		secret := ident.NewSecret(ident.TokenPrefix)
-		if err := db.Accounts.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
-			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
+		a, secret, err := corpus.AddPerson(db, fmt.Sprintf("person-%d", i), i == 0)
+		if err != nil {
 			return nil, err
 		}
 		people = append(people, &person{name: a.Name, token: secret, client: newClient()})

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
-	"agentsite/internal/account"
-	"agentsite/internal/clock"
+	"agentsite/bench/corpus"
 	"agentsite/internal/ident"
 	"agentsite/store"
 )
@@ -28,15 +26,9 @@ func seed(dir string, people int) (tokens []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	now := clock.Now()
 	for i := range people {
-		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
-		if err := db.Accounts.CreateAccount(ctx, a, ""); err != nil {
-			return nil, err
-		}
-		secret := ident.NewSecret(ident.TokenPrefix)
-		if err := db.Accounts.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
-			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
+		_, secret, err := corpus.AddPerson(db, fmt.Sprintf("person-%d", i), false)
+		if err != nil {
 			return nil, err
 		}
 		tokens = append(tokens, secret)

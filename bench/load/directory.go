@@ -397,7 +397,7 @@ func (b *bench) importInto(portal bool, body []byte, n int, last string) (r impo
 		if err != nil {
 			return r, err
 		}
-		if err := data.with(func(db *store.DB) (err error) { _, token, err = person(db, "operator", true); return err }); err != nil {
+		if err := data.with(func(db *store.DB) (err error) { _, token, err = corpus.AddPerson(db, "operator", true); return err }); err != nil {
 			return r, err
 		}
 		s, err = b.startPortal(dir)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -47,7 +46,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 	return p, p.with(func(db *store.DB) error {
 		ctx := context.Background()
 		for i := range people {
-			a, secret, err := person(db, fmt.Sprintf("person-%d", i), false)
+			a, secret, err := corpus.AddPerson(db, fmt.Sprintf("person-%d", i), false)
 			if err != nil {
 				return err
 			}
@@ -65,7 +64,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 			p.rooms = append(p.rooms, room.ID)
 		}
 		if people > 0 {
-			secret, err := credential(db, p.people[people-1], account.SessionCredential, ident.SessionPrefix)
+			secret, err := corpus.AddCredential(db, p.people[people-1], account.SessionCredential, ident.SessionPrefix)
 			if err != nil {
 				return err
 			}
@@ -73,21 +72,6 @@ func seed(dir string, people, agents int) (*portal, error) {
 		}
 		return p.list(db, agents)
 	})
-}
-
-// person creates an account and a token with all rights of the account.
-func person(db *store.DB, name string, operator bool) (a account.Account, token string, err error) {
-	a = account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", Operator: operator, CreatedAt: clock.Now()}
-	if err = db.Accounts.CreateAccount(context.Background(), a, ""); err == nil {
-		token, err = credential(db, a, account.TokenCredential, ident.TokenPrefix)
-	}
-	return a, token, err
-}
-
-func credential(db *store.DB, a account.Account, kind account.CredentialKind, prefix string) (secret string, err error) {
-	secret = ident.NewSecret(prefix)
-	return secret, db.Accounts.AddCredential(context.Background(), account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: kind, AccountID: a.ID, Label: "bench",
-		CreatedAt: clock.Now(), UsedAt: clock.Now(), ExpiresAt: clock.Now().Add(24 * time.Hour)})
 }
 
 // list adds agents until the folder has n. The first person owns all of them.
@@ -113,7 +97,7 @@ func (p *portal) list(db *store.DB, n int) error {
 func owners(db *store.DB, n int) ([]string, error) {
 	tokens := make([]string, n)
 	return tokens, together(n, func(i int) (err error) {
-		_, tokens[i], err = person(db, fmt.Sprintf("owner-%d", i), false)
+		_, tokens[i], err = corpus.AddPerson(db, fmt.Sprintf("owner-%d", i), false)
 		return err
 	})
 }

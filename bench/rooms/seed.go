@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
+	"agentsite/bench/corpus"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -44,13 +44,8 @@ func seed(dir string, rooms int) (d *data, err error) {
 	d = &data{dir: dir}
 	now := clock.Now()
 	for i := range crew {
-		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
-		if err := db.Accounts.CreateAccount(ctx, a, ""); err != nil {
-			return nil, err
-		}
-		secret := ident.NewSecret(ident.TokenPrefix)
-		if err := db.Accounts.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
-			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
+		a, secret, err := corpus.AddPerson(db, fmt.Sprintf("person-%d", i), false)
+		if err != nil {
 			return nil, err
 		}
 		d.people, d.tokens = append(d.people, a), append(d.tokens, secret)
