@@ -150,6 +150,7 @@ func TestServe_IdleConnectionsMakeRoom(t *testing.T) {
 			time.Sleep(time.Second)
 			ask(t, used, "/", "") // so that silent has been idle longest
 			for range 50 {
+				synctest.Wait() // until the connection before is idle
 				if resp, _ := ask(t, dial("192.0.2.2"), "/", ""); resp.StatusCode != http.StatusOK {
 					t.Fatalf("a new connection: %d", resp.StatusCode)
 				}
